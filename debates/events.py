@@ -1,0 +1,53 @@
+"""Events as viewers receive them: a node's event in a numbered, dated envelope."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from graph.events import EventName, NodeEvent, node_event
+
+
+class Event(TypedDict):
+    """One event of one debate. `seq` only ever grows."""
+
+    type: Literal["debate_event"]
+    v: Literal[1]
+    debate_id: str
+    seq: int
+    ts: str
+    event: EventName
+    round: int | None
+    content: str
+    metadata: dict[str, Any]
+
+
+Watch = Callable[[Event], None]
+
+
+class Announcer:
+    """Numbers a debate's events and hands them to whoever watches."""
+
+    def __init__(self, debate_id: str, watch: Watch, last_seq: int = 0) -> None:
+        self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
+
+    def pass_on(self, said: NodeEvent) -> None:
+        """Wrap what a node said."""
+        self.seq += 1
+        self.watch(
+            {
+                "type": "debate_event",
+                "v": 1,
+                "debate_id": self.debate_id,
+                "seq": self.seq,
+                "ts": datetime.now(UTC).isoformat(),
+                **said,
+            }
+        )
+
+    def say(
+        self, event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
+    ) -> None:
+        """Announce something of the debate as a whole."""
+        self.pass_on(node_event(event, round_number, content, **metadata))

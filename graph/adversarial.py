@@ -1,0 +1,33 @@
+"""Adversarial: the Proposer answers, the Skeptic attacks, the Synthesizer writes the answer."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graph.routing import after_judging
+from graph.settings import AdversarialSettings
+from graph.state import DebateInput, DebateState
+from nodes.critique import critique
+from nodes.judge_continue import judge_continue
+from nodes.propose import propose
+from nodes.retrieve import retrieve
+from nodes.score import score
+from nodes.store import store
+from nodes.synthesize import synthesize
+
+builder = StateGraph(DebateState, context_schema=AdversarialSettings, input_schema=DebateInput)
+builder.add_node(retrieve)
+builder.add_node(propose)
+builder.add_node(critique)
+builder.add_node(judge_continue)
+builder.add_node(synthesize)
+builder.add_node(score)
+builder.add_node(store)
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "propose")
+builder.add_edge("propose", "critique")
+builder.add_edge("critique", "judge_continue")
+builder.add_conditional_edges("judge_continue", after_judging)
+builder.add_edge("synthesize", "score")
+builder.add_edge("score", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="adversarial")

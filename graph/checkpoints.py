@@ -1,0 +1,34 @@
+"""Opening a checkpoint saver, so that debates pause, survive a crash and resume."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiosqlite
+from langgraph.checkpoint.serde import _msgpack
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graph.settings import data_home
+
+BUSY_TIMEOUT_MS = 30_000
+
+
+def database_path() -> Path:
+    """The one database of checkpoints and records, private to its user, made if missing."""
+    home = data_home()
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = home / "contend.db"
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return path
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
+    """A saver on the user's database; also what langgraph.json names."""
+    if not _msgpack.STRICT_MSGPACK_ENABLED:
+        raise RuntimeError("LANGGRAPH_STRICT_MSGPACK must be true: checkpoints could run code.")
+    async with aiosqlite.connect(database_path()) as connection:
+        await connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        yield AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))

@@ -1,0 +1,17 @@
+"""The two ways a debate can be refused or fail; everything else is a bug."""
+
+
+class BadInput(Exception):
+    """The request cannot be run as given; said before any model is paid."""
+
+
+class ModelFailed(Exception):
+    """A seat got no usable answer from any of its models."""
+
+    def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
+        self.seat, self.model, self.kind, self.why = seat, model, kind, why
+        super().__init__(f"{seat} ({model}): {why}")
+
+
+class Paused(Exception):
+    """A pause was asked for while a call waited to be tried again; nothing was being paid."""

@@ -1,0 +1,64 @@
+"""The event vocabulary every node, front end and viewer shares. Additive only."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+EventName = Literal[
+    "debate_start",
+    "rag_complete",
+    "round_start",
+    "proposer_chunk",
+    "skeptic_chunk",
+    "seat_chunk",
+    "judge_chunk",
+    "seat_complete",
+    "round_complete",
+    "early_stop",
+    "judge_decision",
+    "model_eliminated",
+    "convergence_status",
+    "fact_check",
+    "scores",
+    "synthesis_start",
+    "synthesis_chunk",
+    "final_complete",
+    "paused",
+    "resumed",
+    "budget",
+    "degraded",
+    "error",
+    "complete",
+]
+
+_CHUNK_EVENTS: dict[str, EventName] = {
+    "proposer": "proposer_chunk",
+    "skeptic": "skeptic_chunk",
+    "judge": "judge_chunk",
+    "synthesizer": "synthesis_chunk",
+}
+
+
+class NodeEvent(TypedDict):
+    """What a node says while it works; the runner adds the debate's id, a number and the time."""
+
+    event: EventName
+    round: int | None
+    content: str
+    metadata: dict[str, Any]
+
+
+Emit = Callable[[NodeEvent], None]
+
+
+def chunk_event(role: str) -> EventName:
+    """The event that streams the text of a role."""
+    return _CHUNK_EVENTS.get(role, "seat_chunk")
+
+
+def node_event(
+    event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
+) -> NodeEvent:
+    """Build one event; metadata is free-form and additive."""
+    return {"event": event, "round": round_number, "content": content, "metadata": metadata}

@@ -1,0 +1,257 @@
+"""The embedded model: llama.cpp inside this process, behind a loopback address."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import secrets
+import struct
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from models.weights import KNOWN, weights_path
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+PREFIX = "embedded:"
+
+_MAGIC = b"GGUF"
+# The window of a slot: what the default model was trained for, and affordable for larger ones.
+_WINDOW = 8192
+# Two speakers may talk at once with our small model; a user's own may be too large for that.
+_SLOTS_KNOWN = 2
+_SLOTS_OWN = 1
+_LOOPBACK = "127.0.0.1"
+
+# The least and the most characters of one sentence, without its first and its last two.
+_SHORTEST = 24
+_LONGEST = 260
+_FULL_STOP_BIAS = 1.0
+_DRY = {
+    "dry_multiplier": 0.5,
+    "dry_base": 1.75,
+    "dry_allowed_length": 3,
+    "dry_penalty_last_n": 256,
+}
+
+
+class EmbeddedUnavailable(Exception):  # noqa: N818 - it names a state, not a bug
+    """The embedded model cannot run here; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A running server; the field `server` keeps it alive."""
+
+    server: Any = field(repr=False)
+    url: str
+    key: str = field(repr=False)
+
+
+_servers: dict[Path, _Served] = {}
+_lock = threading.Lock()
+
+
+def resolve(name: str, home: Path) -> Path:
+    """Turn `embedded:NAME` or the path of a GGUF file into the path of the weights."""
+    if name.startswith(PREFIX) and (known := KNOWN.get(name.removeprefix(PREFIX))):
+        return weights_path(known, home)
+    if name.startswith(PREFIX) or not name.endswith(".gguf"):
+        names = ", ".join(PREFIX + each for each in KNOWN)
+        raise ValueError(f"{name} is no embedded model: use {names} or the path of a .gguf file.")
+    path = Path(name).expanduser()
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
+    if magic != _MAGIC:
+        raise ValueError(f"{name} is not a GGUF file.")
+    return path
+
+
+def context_tokens(path: Path) -> int:
+    """Tell how many tokens of prompt and answer fit into one call, without loading the model."""
+    known = KNOWN.get(path.stem)
+    return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
+
+
+def chat_model(  # noqa: PLR0913 - all but the path are named options
+    path: Path,
+    *,
+    temperature: float | None,
+    max_sentences: int | None = None,
+    min_sentences: int = 2,
+    max_tokens: int | None = None,
+    timeout: float | None = None,
+) -> BaseChatModel:
+    """Return a chat model on these weights; `max_sentences` is for speeches, never for JSON."""
+    # Imported here: these take a second, and a command such as --help must not wait for them.
+    from langchain_openai import ChatOpenAI  # noqa: PLC0415
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient  # noqa: PLC0415
+
+    served = _serve(path)
+    return ChatOpenAI(
+        model=path.stem,
+        base_url=f"{served.url}/v1",
+        api_key=served.key,
+        # Given even where unused, or the user's OPENAI_* and *_PROXY variables would fill in.
+        organization="embedded",
+        openai_proxy="",
+        http_client=DefaultHttpxClient(trust_env=False),
+        http_async_client=DefaultAsyncHttpxClient(trust_env=False),
+        # A kept connection would outlive the event loop that opened it.
+        default_headers={"Connection": "close"},
+        use_responses_api=False,
+        max_retries=0,
+        stream_usage=True,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout=timeout,
+        stream_chunk_timeout=timeout,
+        extra_body=speech_options(max_sentences, min_sentences) if max_sentences else None,
+    )
+
+
+def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]:
+    """Return the request options that make a small model speak in a few whole sentences."""
+    return {
+        "grammar": speech_grammar(max_sentences, min_sentences),
+        # A nudge to end a sentence: it keeps them short, and run-on sentences rare.
+        "logit_bias": [[".", _FULL_STOP_BIAS]],
+        # Against loops. A plain repeat penalty would also punish the full stop.
+        **_DRY,
+    }
+
+
+def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
+    """Write the grammar after whose last sentence only the end of the answer is possible."""
+    least = max(1, min(min_sentences, max_sentences))
+    return "\n".join(
+        (
+            f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
+            'gap ::= " " | "\\n\\n"',
+            f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
+            # Neither lists nor markup: a small model loses itself in them.
+            "inner ::= [^.!?\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}] | [0-9] [.] [0-9]",
+            "last ::= [a-zA-Z0-9%'\"]",
+            "",
+        )
+    )
+
+
+def close() -> None:
+    """Stop every server of this process and wait for its threads."""
+    with _lock:
+        _servers.clear()
+
+
+def _serve(path: Path) -> _Served:
+    """Return the server of these weights, started on first use."""
+    key = path.resolve()
+    with _lock:
+        if key not in _servers:
+            if not _servers:
+                # Before the interpreter takes its modules apart, while threads can still end.
+                atexit.unregister(close)
+                atexit.register(close)
+            _servers[key] = _start(key)
+        return _servers[key]
+
+
+def _start(path: Path) -> _Served:
+    """Load the weights and listen on a free loopback port with a key of our own."""
+    if not path.is_file():
+        raise EmbeddedUnavailable(
+            f"The model file {path.name} is missing: run `contend models pull`, "
+            "or name another model."
+        )
+    llama = _import_llama()
+    key = secrets.token_urlsafe(32)
+    try:
+        server = llama.Server(_parameters(llama, path, key))
+    except RuntimeError as error:
+        raise EmbeddedUnavailable(
+            f"The model file {path.name} cannot be loaded: it may be damaged, of a kind that "
+            "llama.cpp does not know, or too large for this machine's memory; "
+            "run `contend models pull` again or name another model."
+        ) from error
+    return _Served(server=server, url=server.listening_address, key=key)
+
+
+def _import_llama() -> Any:
+    """Import llama.cpp with threads that sleep while they wait."""
+    # Spinning threads starve each other as soon as another process is busy. Read once, at import.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        return importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise EmbeddedUnavailable(
+            f"The embedded model cannot run here ({error}): install what is missing "
+            "(libgomp is the package libgomp1 on Debian), or name another model."
+        ) from error
+
+
+def _parameters(llama: Any, path: Path, key: str) -> Any:
+    """Describe the server: private, silent and with a whole window for every slot."""
+    parameters = llama.CommonParams()
+    parameters.model.path = str(path)
+    # Or every answer would carry the path of the file as the name of its model.
+    parameters.model_alias = {path.stem}
+    parameters.n_parallel = _SLOTS_KNOWN if path.stem in KNOWN else _SLOTS_OWN
+    parameters.n_ctx = context_tokens(path) * parameters.n_parallel
+    parameters.hostnames = [_LOOPBACK]
+    parameters.port = 0
+    parameters.api_keys = [key]
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    # Below every level: llama.cpp would write to the user's terminal.
+    parameters.verbosity = -1
+    # The default keeps up to 8 GiB of old prompts in memory.
+    parameters.cache_ram_mib = 0
+    parameters.warmup = False
+    return parameters
+
+
+# The value types of GGUF by number, as struct formats; 8 is a string and 9 an array.
+_SCALARS = dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?", "", "", "Q", "q", "d")))
+
+
+def _trained_context(path: Path) -> int | None:
+    """Read the context length a model was trained with from the head of its file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != _MAGIC:
+                return None
+            _version, _tensors, entries = struct.unpack("<IQQ", file.read(20))
+            for _ in range(entries):
+                name = _read_string(file)
+                value = _read_value(file, *struct.unpack("<I", file.read(4)))
+                if name.endswith(b".context_length") and isinstance(value, int):
+                    return value
+    except (OSError, struct.error, KeyError):
+        return None
+    return None
+
+
+def _read_string(file: IO[bytes]) -> bytes:
+    """Read a length and that many bytes."""
+    (length,) = struct.unpack("<Q", file.read(8))
+    return file.read(length)
+
+
+def _read_value(file: IO[bytes], kind: int) -> object:
+    """Read one value and return it when it is a number."""
+    if kind == 8:
+        return _read_string(file)
+    if kind == 9:
+        element, count = struct.unpack("<IQ", file.read(12))
+        for _ in range(count):
+            _read_value(file, element)
+        return None
+    layout = "<" + _SCALARS[kind]
+    return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]

@@ -1,0 +1,165 @@
+"""From a spec string such as `ollama:qwen3:32b` to an open chat model. Providers load lazily."""
+
+import asyncio
+import difflib
+import importlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models import BaseChatModel
+
+from graph.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a chat model is opened; models with equal options are shared within an event loop."""
+
+    temperature: float | None = None
+    connect_timeout: float = 10
+    total_timeout: float = 900
+    context_tokens: int | None = None
+    structured: bool = False
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A chat model and how to close its connections."""
+
+    model: BaseChatModel
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What the call layer needs to know of a provider; each module below exports one."""
+
+    open: Callable[[str, Options], Opened]
+    check: Callable[[list[str]], Awaitable[None]]
+    """Raises BadInput when a model of this provider cannot be used; pays for nothing."""
+    window: Callable[[str], int | None] = lambda _: None
+    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    is_free: bool = False
+    is_demonstration: Callable[[str], bool] = lambda _: False
+    reports_finish: bool = True
+    """Whether every complete answer says how it ended, so that silence means it was cut."""
+    structured_method: str | None = "json_schema"
+    """How it binds an answer to a schema; None for langchain's own choice."""
+
+
+_MODULES = {
+    "ollama": "models.ollama",
+    "openai": "models.openai",
+    "openrouter": "models.openrouter",
+    "embedded": "models.embedded",
+}
+# What init_chat_model knows besides; importing it to ask would cost a second.
+_GENERIC = frozenset(
+    [
+        "anthropic",
+        "anthropic_bedrock",
+        "azure_ai",
+        "azure_openai",
+        "baseten",
+        "bedrock",
+        "bedrock_converse",
+        "cohere",
+        "deepseek",
+        "fireworks",
+        "google_anthropic_vertex",
+        "google_genai",
+        "google_vertexai",
+        "groq",
+        "huggingface",
+        "ibm",
+        "litellm",
+        "meta",
+        "mistralai",
+        "nvidia",
+        "perplexity",
+        "together",
+        "upstage",
+        "xai",
+    ]
+)
+_registered: dict[str, Provider] = {}
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened]] = (
+    WeakKeyDictionary()
+)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A provider and the model's name there."""
+
+    provider: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Read `provider:model`; a bare name such as `qwen3:32b` is Ollama's, as Ollama users write."""
+    head, colon, tail = text.strip().partition(":")
+    known = [*_MODULES, *_GENERIC, *_registered]
+    if head in known:
+        if not tail:
+            raise BadInput(f"The model '{text}' names a provider but no model: {head}:MODEL.")
+        return ModelSpec(head, tail)
+    nearest = difflib.get_close_matches(head, known, n=1, cutoff=0.75)
+    if not head or (colon and nearest):
+        hint = f" Did you mean '{nearest[0]}:{tail}'?" if nearest else ""
+        raise BadInput(f"No provider is called '{head}' (model '{text}').{hint}")
+    return ModelSpec("ollama", text.strip())
+
+
+def provider_of(spec: ModelSpec) -> Provider:
+    """The provider behind a spec, imported now if it was not before."""
+    if spec.provider in _registered:
+        return _registered[spec.provider]
+    module = importlib.import_module(_MODULES.get(spec.provider, "models.generic"))
+    provider = module.provider(spec.provider)
+    if not isinstance(provider, Provider):
+        raise TypeError(f"{module.__name__}.provider() must return a Provider")
+    _registered[spec.provider] = provider
+    return provider
+
+
+def register(name: str, provider: Provider) -> None:
+    """Add a provider, or replace one, for this process."""
+    _registered[name] = provider
+
+
+def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
+    """The chat model for a spec, opened once per event loop."""
+    opened = _open.setdefault(asyncio.get_running_loop(), {})
+    key = (str(spec), options)
+    if key not in opened:
+        opened[key] = provider_of(spec).open(spec.name, options)
+    return opened[key].model
+
+
+async def close_models() -> None:
+    """Close every connection this event loop opened."""
+    for opened in _open.pop(asyncio.get_running_loop(), {}).values():
+        if opened.close:
+            await opened.close()
+
+
+async def check_models(specs: Iterable[str]) -> None:
+    """Raise BadInput unless every model can be used; asks each provider once, pays nothing."""
+    by_provider: dict[str, list[ModelSpec]] = {}
+    for spec in sorted({str(parse_spec(text)) for text in specs}):
+        parsed = parse_spec(spec)
+        by_provider.setdefault(parsed.provider, []).append(parsed)
+    for group in by_provider.values():
+        await provider_of(group[0]).check([spec.name for spec in group])
+
+
+def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:
+    """The refusal of a model a provider does not have, with the nearest name it has."""
+    nearest = difflib.get_close_matches(name, list(available), n=1, cutoff=0.5)
+    hint = f" The nearest it has is '{provider}:{nearest[0]}'." if nearest else ""
+    return BadInput(f"{provider} has no model '{name}'.{hint} {fix}")

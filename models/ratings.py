@@ -1,0 +1,57 @@
+"""Reading the judge's ratings of a final answer."""
+
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
+
+WEIGHTS = {"correctness": 0.40, "completeness": 0.25, "clarity": 0.20, "depth": 0.15}
+
+_Rating = Annotated[int, Field(ge=1, le=10)]
+
+
+class RatingBlock(BaseModel):
+    """What the judge's control block carries."""
+
+    correctness: _Rating
+    completeness: _Rating
+    clarity: _Rating
+    depth: _Rating
+    justification: Annotated[str, StringConstraints(min_length=1, max_length=1200)] = Field(
+        description="Two or three sentences that explain the ratings."
+    )
+    would_benefit_from_finetune: bool
+
+    @property
+    def weighted(self) -> float:
+        """The score: correctness 40, completeness 25, clarity 20, depth 15."""
+        return round(sum(getattr(self, name) * share for name, share in WEIGHTS.items()), 2)
+
+
+def ratings_from_words(speech: str) -> RatingBlock | None:
+    """Read `Correctness: 7` and its sisters; None unless every one stands there once."""
+    ratings = {name: _rating(speech, name) for name in WEIGHTS}
+    reason = _labelled(speech, "justification")
+    finetune = _labelled(speech, r"would[- ]benefit[- ]from[- ]finetune")
+    if None in ratings.values() or not reason or finetune not in ("true", "false"):
+        return None
+    return RatingBlock(
+        **{name: rating for name, rating in ratings.items() if rating is not None},
+        justification=reason[:1200],
+        would_benefit_from_finetune=finetune == "true",
+    )
+
+
+def _rating(speech: str, name: str) -> int | None:
+    value = _labelled(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
+    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?\b.*", value or "")
+    return int(found.group(1)) if found else None
+
+
+def _labelled(speech: str, label: str) -> str | None:
+    """The value of `Label: value`, if exactly one line states it."""
+    pattern = rf"^[\s\-*#]*{label}[*_]*\s*:[*_]*\s*(.+?)[*_\s]*$"
+    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
+    if len(found) != 1:
+        return None
+    return found[0].lower() if found[0].lower() in ("true", "false") else found[0]

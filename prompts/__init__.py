@@ -1,0 +1,38 @@
+"""Prompts are Markdown files; this loads them and fills them in, in one pass."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
+
+
+@cache
+def load(name: str) -> str:
+    """The text of prompts/<name>.md."""
+    return files("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def placeholders(name: str) -> set[str]:
+    """The values a prompt asks for."""
+    return {name for name, _ in _PLACEHOLDER.findall(load(name))}
+
+
+def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
+    """Fill a prompt; values are asked for only where used, and never scanned for placeholders.
+
+    An empty value takes the line breaks behind it along, so that no hole is left in the page.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        value = values[found.group(1)]()
+        return value + found.group(2) if value else ""
+
+    return _PLACEHOLDER.sub(fill, load(name)).strip()
+
+
+def fence(label: str, text: str, mark: str) -> str:
+    """Mark text as material. A speaker that learnt the mark cannot close the fence with it."""
+    inert = text.replace(mark, mark[:-1] + "…")
+    return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"
