@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -25,7 +25,7 @@ _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # What openai's client raises for a schema-bound answer that came, but not whole.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _SHORTER = HumanMessage(
-    "Your last reply was cut off because it was too long. Answer again, complete, in half the length."
+    "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
 
 Block = TypeVar("Block", bound=BaseModel)
@@ -45,8 +45,8 @@ class Trouble:
 class Listener:
     """How a call reports while it runs, and how it learns that a pause was asked for."""
 
-    text: Callable[[str, str], None] = lambda piece, model: None
-    trouble: Callable[[Trouble], None] = lambda trouble: None
+    text: Callable[[str, str], None] = lambda _piece, _model: None
+    trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
 
 
@@ -122,13 +122,16 @@ async def _with_fallbacks(
     attempt: Callable[[ModelSpec, Failure | None], Awaitable[Result]],
 ) -> Answered[Result]:
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
-    for spec in specs:
+    for spec in specs[:-1]:
         outcome = await _with_retries(spec, settings, listener, attempt)
         if not isinstance(outcome, Failure):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
-        what = "failed" if spec is specs[-1] else "fell_back"
-        listener.trouble(Trouble(what, str(spec), outcome))
-    raise ModelFailed(seat.name, str(spec), outcome.kind, outcome.why)
+        listener.trouble(Trouble("fell_back", str(spec), outcome))
+    last = await _with_retries(specs[-1], settings, listener, attempt)
+    if not isinstance(last, Failure):
+        return Answered(last, str(specs[-1]), fell_back=len(specs) > 1)
+    listener.trouble(Trouble("failed", str(specs[-1]), last))
+    raise ModelFailed(seat.name, str(specs[-1]), last.kind, last.why)
 
 
 async def _with_retries(
@@ -198,7 +201,7 @@ async def _stream(
 
 async def _chunks(
     model: BaseChatModel, messages: list[BaseMessage], settings: DebateSettings
-) -> AsyncIterator[AIMessageChunk]:
+) -> AsyncGenerator[AIMessageChunk, None]:
     """The model's chunks under an idle timeout each and a total timeout together."""
     stream = model.astream(messages)
     deadline = asyncio.get_running_loop().time() + settings.total_timeout

@@ -1,4 +1,4 @@
-"""The control block: one fenced JSON object, tagged with the call's nonce, that decides something."""
+"""The control block: a fenced JSON object that decides something, tagged with the call's nonce."""
 
 import hashlib
 import json

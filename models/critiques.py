@@ -62,7 +62,7 @@ def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
 
 
 def all_points(assessments: list[Assessment]) -> list[Point]:
-    """Every point with its latest status; an open one the Skeptic did not raise again is dropped."""
+    """Every point with its latest status; an open one that is not raised again is dropped."""
     ledger: dict[str, Point] = {}
     for assessment in assessments:
         raised = {point.id: point for point in assessment.points}

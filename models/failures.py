@@ -12,6 +12,16 @@ RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empt
 LONGEST_WAIT = 120.0
 
 _TRANSPORT_MODULES = {"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "openai"}
+_KINDS = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "unknown_model",
+    408: "server",
+    409: "server",
+    425: "server",
+    429: "rate_limit",
+}
 # How langchain says that a stream closed without a single chunk.
 _NO_CHUNKS = ("No generation chunks", "No data received")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|or|gsk|xai)-[A-Za-z0-9_\-*]{6,}")
@@ -74,22 +84,17 @@ def scrub(text: str) -> str:
 def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
-    match status:
-        case 401 | 403:
-            return Failure("auth", why)
-        case 402:
-            return Failure("quota", why)
-        case 404:
-            return Failure("unknown_model", why)
-        case 429:
-            quota = "insufficient_quota" in code or "billing" in code
-            return Failure("quota" if quota else "rate_limit", why, _retry_after(error))
-        case 408 | 409 | 425:
-            return Failure("server", why, _retry_after(error))
-        case _ if status >= 500:
-            return Failure("server", why, _retry_after(error))
-    overflow = "context_length" in code or "context size" in code or "context window" in code
-    return Failure("context_overflow" if overflow else "bad_request", why)
+    return Failure(_kind(status, code), why, _retry_after(error))
+
+
+def _kind(status: int, code: str) -> str:
+    if status == 429 and ("insufficient_quota" in code or "billing" in code):
+        return "quota"
+    if status >= 500:
+        return "server"
+    if any(sign in code for sign in ("context_length", "context size", "context window")):
+        return "context_overflow"
+    return _KINDS.get(status, "bad_request")
 
 
 def _message(error: Exception) -> str:

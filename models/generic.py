@@ -1,6 +1,7 @@
 """Any other provider that langchain's init_chat_model knows, when its package is installed."""
 
 from functools import partial
+from typing import Any
 
 from langchain.chat_models import init_chat_model
 
@@ -19,16 +20,10 @@ def provider(name: str) -> Provider:
 
 
 def _open(provider_name: str, name: str, options: Options) -> Opened:
-    settings = {} if options.temperature is None else {"temperature": options.temperature}
-    return Opened(
-        init_chat_model(
-            name,
-            model_provider=provider_name,
-            max_retries=0,
-            timeout=options.total_timeout,
-            **settings,
-        )
-    )
+    wanted: dict[str, Any] = {"max_retries": 0, "timeout": options.total_timeout}
+    if options.temperature is not None:
+        wanted["temperature"] = options.temperature
+    return Opened(init_chat_model(name, model_provider=provider_name, **wanted))
 
 
 async def _check(provider_name: str, names: list[str]) -> None:

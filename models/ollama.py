@@ -27,7 +27,7 @@ async def pulled_models() -> list[str]:
             "OLLAMA_HOST, or name another model with --model."
         ) from error
     finally:
-        await client.close()
+        await client.close()  # type: ignore[no-untyped-call]
     return [model.model for model in listed.models if model.model]
 
 

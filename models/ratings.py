@@ -25,7 +25,8 @@ class RatingBlock(BaseModel):
     @property
     def weighted(self) -> float:
         """The score: correctness 40, completeness 25, clarity 20, depth 15."""
-        return round(sum(getattr(self, name) * share for name, share in WEIGHTS.items()), 2)
+        ratings = self.model_dump(include=set(WEIGHTS))
+        return float(round(sum(ratings[name] * share for name, share in WEIGHTS.items()), 2))
 
 
 def ratings_from_words(speech: str) -> RatingBlock | None:

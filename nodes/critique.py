@@ -4,7 +4,6 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.settings import DebateSettings
 from graph.state import Assessment, DebateState, Point, seat_with_role, turns_of
 from models.control import nonce, read_block
 from models.critiques import CritiqueBlock, assessment_from_block, assessment_from_words

@@ -4,7 +4,6 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.settings import DebateSettings
 from graph.state import DebateState, seat_with_role, turns_of
 from nodes.speaking import announce, say
 

@@ -6,7 +6,6 @@ from langgraph.runtime import Runtime
 
 from graph.errors import ModelFailed
 from graph.events import node_event
-from graph.settings import DebateSettings
 from graph.state import AutoScore, DebateState, Turn, seat_with_role
 from models.control import nonce, read_block
 from models.ratings import RatingBlock, ratings_from_words

@@ -24,7 +24,7 @@ _SECONDS_BETWEEN_CHUNKS = 0.033
 
 
 class Spoken(TypedDict):
-    """A finished speech with its control block still in `raw`. Plain, so checkpoints can keep it."""
+    """A finished speech; `raw` still has its control block. Plain, so checkpoints can keep it."""
 
     turn: Turn
     raw: str
@@ -102,8 +102,8 @@ async def report(
     return {"block": block, "usage": found.usage, "degraded": voice.degraded}
 
 
-# `room` is the node's runtime under another name: langgraph fills an argument called `runtime`
-# of a task by itself. A node with two calls keeps the first one's result when the second is interrupted.
+# As tasks, a node with two calls keeps the first one's result when the second is interrupted.
+# `room` is the node's runtime: langgraph would fill a task's argument called `runtime` itself.
 say_once = task(say)
 report_once = task(report)
 

@@ -1,12 +1,11 @@
 """Phase 6: the debate in its published form."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.settings import DebateSettings
 from graph.state import DebateState, Point, Turn, Usage, turns_of
 from models.seating import is_demonstration
 from nodes.briefing import points_of
@@ -111,10 +110,8 @@ def _intervals(turns: Iterable[Turn]) -> list[Interval]:
 
 def _busy_ms(intervals: list[Interval]) -> int:
     """The time covered by the intervals, counting what overlaps once."""
-    covered, reached = timedelta(), datetime.min
-    for start, end in sorted(
-        (s.replace(tzinfo=None), e.replace(tzinfo=None)) for s, e in intervals
-    ):
+    covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
+    for start, end in sorted(intervals):
         covered += max(timedelta(), end - max(start, reached))
         reached = max(reached, end)
     return round(covered.total_seconds() * 1000)

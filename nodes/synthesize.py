@@ -5,7 +5,6 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graph.events import node_event
-from graph.settings import DebateSettings
 from graph.state import DebateState, seat_with_role
 from nodes.speaking import announce, say
 
