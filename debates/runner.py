@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, cast
 from uuid import uuid4
 
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
@@ -37,6 +38,13 @@ async def open_debate(
 ) -> Debate:
     """Check everything, then write the record of a new debate. Nothing is kept of a refused one."""
     await preflight(seating.seats, settings, question)
+    return write_debate(records, question, settings, seating)
+
+
+def write_debate(
+    records: Records, question: str, settings: DebateSettings, seating: Seating
+) -> Debate:
+    """Write the record of a new debate whose models and question were checked before."""
     debate_id = str(uuid4())
     # The chosen models become named ones: a resumed debate must not choose again.
     chosen = {f"{seat.id}_model": seat.model for seat in seating.seats}
@@ -71,7 +79,14 @@ async def run_debate(
                 await run.go(remark or Remark())
             finally:
                 await close_models()
+                await _settle(saver)
     return records.find(debate.id)
+
+
+async def _settle(saver: AsyncSqliteSaver) -> None:
+    """Let writes end that a cancelled step left under way: closed amid one, SQLite stays locked."""
+    async with saver.lock:
+        await saver.conn.commit()
 
 
 class _Run:
@@ -96,8 +111,9 @@ class _Run:
 
     async def go(self, remark: Remark) -> None:
         """Run and close with the event and status that fit how it ended."""
+        given = await self._input(remark)  # a remark refused here leaves the debate as it was
         try:
-            interrupted = await self._stream(await self._input(remark))
+            interrupted = await self._stream(given)
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
             await self._close("paused", "paused", "stopped by the user")
             if isinstance(stopped, asyncio.CancelledError):

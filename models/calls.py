@@ -242,7 +242,7 @@ async def _structured(
         raise _timed_out(settings, 0) from error
     except Exception as error:
         if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
-            return Extracted(None, Usage())
+            return Extracted(None, priced(_usage_of_unread(error), spec, settings.prices))
         raise
     raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
     if _finish(raw) not in (None, *_COMPLETE):
@@ -256,6 +256,14 @@ def _usage(message: AIMessage) -> Usage | None:
     if not counted:
         return None
     return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
+
+
+def _usage_of_unread(error: Exception) -> Usage:
+    """What an answer cost that came, but not whole; openai's client hands it over in its error."""
+    counted = getattr(getattr(error, "completion", None), "usage", None)
+    if counted is None:
+        return Usage()
+    return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
 
 
 def _finish(message: AIMessage) -> str | None:

@@ -3,12 +3,15 @@
 import hashlib
 import json
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 Block = TypeVar("Block", bound=BaseModel)
 
+_DECODER = json.JSONDecoder()
+# A line that begins with an object, or with a fence and an object. Inside a line it is a quotation.
+_BEGINS = re.compile(r"^[ \t]*(?:```\w*[ \t]*)?(?=\{)", re.MULTILINE)
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -22,51 +25,39 @@ def nonce(debate_id: str, turn_id: str) -> str:
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
     """The last block of this reply that carries this call's tag, if it is well-formed."""
-    tagged = [body for body in _candidates(reply) if _tag_of(body) == tag]
+    tagged = _tagged(reply, tag)
     if not tagged:
         return None
-    data = {key: value for key, value in json.loads(tagged[-1]).items() if key != "nonce"}
+    _, _, data = tagged[-1]
     try:
-        return schema.model_validate(data)
+        return schema.model_validate({key: data[key] for key in data if key != "nonce"})
     except ValidationError:
         return None
 
 
 def without_block(reply: str, tag: str) -> str:
     """The speech without its control block; a block of any other tag is speech."""
-    speech = _FENCED.sub(lambda found: "" if tag in found.group(0) else found.group(0), reply)
-    start = _bare_start(speech, tag)
-    return (speech if start is None else speech[:start]).strip()
+    for start, end, _ in reversed(_tagged(reply, tag)):
+        before = re.sub(r"```[^\n`]*\s*\Z", "", reply[:start])
+        after = re.sub(r"\A\s*```", "", reply[end:]) if before != reply[:start] else reply[end:]
+        reply = before + after
+    # What is left of the tag stands in a block that is not well-formed.
+    return _FENCED.sub(lambda found: "" if tag in found.group() else found.group(), reply).strip()
 
 
-def _candidates(reply: str) -> list[str]:
-    fenced = [found.group(1).strip() for found in _FENCED.finditer(reply)]
-    return fenced or [part for part in [_trailing_object(reply)] if part]
-
-
-def _trailing_object(reply: str) -> str | None:
-    """A JSON object that ends the reply: the block of a model that forgot the fence."""
-    text = reply.rstrip()
-    if not text.endswith("}"):
-        return None
-    for found in re.finditer(r"^\s*\{", text, re.MULTILINE):
-        candidate = text[found.start() :].strip()
-        if _tag_of(candidate) is not None:
-            return candidate
-    return None
-
-
-def _bare_start(speech: str, tag: str) -> int | None:
-    bare = _trailing_object(speech)
-    if bare is None or _tag_of(bare) != tag:
-        return None
-    return speech.rstrip().rfind(bare)
-
-
-def _tag_of(body: str) -> str | None:
-    try:
-        data = json.loads(body)
-    except ValueError:
-        return None
-    found = data.get("nonce") if isinstance(data, dict) else None
-    return found if isinstance(found, str) else None
+def _tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:
+    """The JSON objects with this tag, fenced or bare, that begin a line; and where they stand."""
+    found: list[tuple[int, int, dict[str, Any]]] = []
+    reached = 0
+    for begins in _BEGINS.finditer(reply) if tag in reply else ():
+        start = begins.end()
+        if start < reached:
+            continue
+        try:
+            data, end = _DECODER.raw_decode(reply, start)
+        except (ValueError, RecursionError):
+            continue
+        reached = end
+        if isinstance(data, dict) and data.get("nonce") == tag:
+            found.append((start, end, data))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import importlib
 import os
@@ -12,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from graph.errors import BadInput
+from graph.settings import data_home
+from models.providers import Opened, Options, Provider
 from models.weights import KNOWN, weights_path
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
-
-PREFIX = "embedded:"
 
 _MAGIC = b"GGUF"
 # The window of a slot: what the default model was trained for, and affordable for larger ones.
@@ -39,7 +41,7 @@ _DRY = {
 }
 
 
-class EmbeddedUnavailable(Exception):  # noqa: N818 - it names a state, not a bug
+class EmbeddedUnavailable(Exception):
     """The embedded model cannot run here; the message says why and what to do."""
 
 
@@ -52,17 +54,61 @@ class _Served:
     key: str = field(repr=False)
 
 
+# A speech of the demonstration model, and room for every character of it to be a token.
+_SENTENCES = 5
+_SPEECH_TOKENS = 300 * _SENTENCES
+_STRUCTURED_TOKENS = 1024
+# At 0 a small model falls into loops, also inside a schema.
+_STRUCTURED_TEMPERATURE = 0.2
+
 _servers: dict[Path, _Served] = {}
 _lock = threading.Lock()
 
 
+def provider(_: str) -> Provider:
+    """The provider for `embedded:` specs."""
+    return Provider(
+        open=_open,
+        check=_check,
+        window=lambda name: context_tokens(resolve(name, data_home())),
+        is_free=True,
+        is_demonstration=lambda name: name in KNOWN,
+    )
+
+
+def _open(name: str, options: Options) -> Opened:
+    """A schema bounds a structured answer; sentences bound the demonstration model's speeches."""
+    path, timeout = resolve(name, data_home()), options.total_timeout
+    if options.structured:
+        return Opened(
+            chat_model(
+                path,
+                temperature=_STRUCTURED_TEMPERATURE,
+                max_tokens=_STRUCTURED_TOKENS,
+                timeout=timeout,
+            )
+        )
+    bounds = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS} if name in KNOWN else {}
+    return Opened(chat_model(path, temperature=options.temperature, timeout=timeout, **bounds))
+
+
+async def _check(names: list[str]) -> None:
+    """Refuse weights that are not there, and a machine that cannot run them."""
+    for name in names:
+        try:
+            path = resolve(name, data_home())
+            await asyncio.to_thread(_serve, path)
+        except (ValueError, EmbeddedUnavailable) as error:
+            raise BadInput(str(error)) from error
+
+
 def resolve(name: str, home: Path) -> Path:
-    """Turn `embedded:NAME` or the path of a GGUF file into the path of the weights."""
-    if name.startswith(PREFIX) and (known := KNOWN.get(name.removeprefix(PREFIX))):
+    """Turn a known model's name or the path of a GGUF file into the path of the weights."""
+    if known := KNOWN.get(name):
         return weights_path(known, home)
-    if name.startswith(PREFIX) or not name.endswith(".gguf"):
-        names = ", ".join(PREFIX + each for each in KNOWN)
-        raise ValueError(f"{name} is no embedded model: use {names} or the path of a .gguf file.")
+    if not name.endswith(".gguf"):
+        names = ", ".join(f"embedded:{each}" for each in KNOWN)
+        raise ValueError(f"{name} is no embedded model: use {names} or embedded:PATH.gguf.")
     path = Path(name).expanduser()
     try:
         with path.open("rb") as file:
@@ -80,7 +126,7 @@ def context_tokens(path: Path) -> int:
     return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
 
 
-def chat_model(  # noqa: PLR0913 - all but the path are named options
+def chat_model(
     path: Path,
     *,
     temperature: float | None,
@@ -91,8 +137,8 @@ def chat_model(  # noqa: PLR0913 - all but the path are named options
 ) -> BaseChatModel:
     """Return a chat model on these weights; `max_sentences` is for speeches, never for JSON."""
     # Imported here: these take a second, and a command such as --help must not wait for them.
-    from langchain_openai import ChatOpenAI  # noqa: PLC0415
-    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient  # noqa: PLC0415
+    from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
     served = _serve(path)
     return ChatOpenAI(
@@ -113,8 +159,16 @@ def chat_model(  # noqa: PLR0913 - all but the path are named options
         max_tokens=max_tokens,
         timeout=timeout,
         stream_chunk_timeout=timeout,
-        extra_body=speech_options(max_sentences, min_sentences) if max_sentences else None,
+        extra_body=_request_options(path, max_sentences, min_sentences),
     )
+
+
+def _request_options(
+    path: Path, max_sentences: int | None, min_sentences: int
+) -> dict[str, Any] | None:
+    if max_sentences:
+        return speech_options(max_sentences, min_sentences)
+    return dict(_DRY) if path.stem in KNOWN else None
 
 
 def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from langchain_core.exceptions import ContextOverflowError
+
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
 
 # Beyond this a provider's Retry-After is an outage, not a pause: better fail and be resumed.
@@ -57,12 +59,19 @@ def classify(error: Exception) -> Failure | None:
     status = _status(error)
     if status is not None and status >= 400:
         return _from_status(error, status)
-    root = type(error).__module__.partition(".")[0]
-    if isinstance(error, OSError) or root in _TRANSPORT_MODULES or status is not None:
+    if isinstance(error, ContextOverflowError):
+        return Failure("context_overflow", _message(error))
+    if isinstance(error, OSError) or _from_transport(error) or status is not None:
         return Failure("connection", _first_line(error) or type(error).__name__)
     if isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS):
         return Failure("cut", "the stream ended before the answer began")
     return None
+
+
+def _from_transport(error: Exception) -> bool:
+    """langchain raises subclasses of its clients' errors, so the whole ancestry counts."""
+    roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return not roots.isdisjoint(_TRANSPORT_MODULES)
 
 
 def _status(error: Exception) -> int | None:

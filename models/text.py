@@ -1,6 +1,7 @@
 """Model text made safe to keep: cleaned, and parted from the model's private thinking."""
 
 import re
+from collections.abc import Callable
 
 # A control character other than tab and newline shows nothing and can drive a terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -44,47 +45,46 @@ class SpeechFilter:
     """
 
     def __init__(self, hidden_mark: str) -> None:
-        self._hidden_mark = hidden_mark
-        self._pending = ""
+        self._thinking = _Sieve(_OPEN, _CLOSE, lambda _: True)
+        self._fences = _Sieve("```", "```", lambda block: hidden_mark in block)
 
     def feed(self, piece: str) -> str:
         """Take the next piece; give back what a reader may see now."""
-        self._pending += piece
-        return "".join(iter(self._next_visible, ""))
+        return self._fences.feed(self._thinking.feed(piece))
 
     def finish(self) -> str:
         """Give back what was held although it turned out to be plain text."""
-        pending, self._pending = self._pending, ""
-        hide = pending.startswith(_OPEN) or (
-            pending.startswith("```") and self._hidden_mark in pending
-        )
-        return "" if hide else pending
-
-    def _next_visible(self) -> str:
-        for start, end in ((_OPEN, _CLOSE), ("```", "```")):
-            if self._pending.startswith(start):
-                return self._past_hidden(start, end)
-        cut = _next_special(self._pending)
-        visible, self._pending = self._pending[:cut], self._pending[cut:]
-        return visible
-
-    def _past_hidden(self, start: str, end: str) -> str:
-        close = self._pending.find(end, len(start))
-        if close < 0:
-            return ""
-        block = self._pending[: close + len(end)]
-        self._pending = self._pending[close + len(end) :]
-        hide = start == _OPEN or self._hidden_mark in block
-        return self._next_visible() if hide else block
+        return self._fences.feed(self._thinking.finish()) + self._fences.finish()
 
 
-def _next_special(text: str) -> int:
-    """Index of the first think tag or fence, or of a tail that may become one."""
-    found = [at for at in (text.find(_OPEN), text.find("```")) if at >= 0]
-    if found:
-        return min(found)
-    for size in range(min(len(_OPEN) - 1, len(text)), 0, -1):
-        tail = text[-size:]
-        if _OPEN.startswith(tail) or "```".startswith(tail):
-            return len(text) - size
-    return len(text)
+class _Sieve:
+    """Passes text on, except what stands between two marks: that waits for its end."""
+
+    def __init__(self, start: str, end: str, hides: Callable[[str], bool]) -> None:
+        self._start, self._end, self._hides = start, end, hides
+        self._pending = ""
+
+    def feed(self, piece: str) -> str:
+        self._pending += piece
+        shown = ""
+        while (at := self._pending.find(self._start)) >= 0:
+            close = self._pending.find(self._end, at + len(self._start))
+            if close < 0:
+                return shown + self._take(at)
+            shown += self._take(at)
+            block = self._take(close + len(self._end) - at)
+            shown += "" if self._hides(block) else block
+        return shown + self._take(len(self._pending) - self._unfinished())
+
+    def finish(self) -> str:
+        held = self._take(len(self._pending))
+        return "" if held.startswith(self._start) and self._hides(held) else held
+
+    def _take(self, count: int) -> str:
+        taken, self._pending = self._pending[:count], self._pending[count:]
+        return taken
+
+    def _unfinished(self) -> int:
+        """The length of a tail that may become the start."""
+        sizes = range(len(self._start) - 1, 0, -1)
+        return next((n for n in sizes if self._pending.endswith(self._start[:n])), 0)

@@ -39,7 +39,7 @@ _PIP_FAILED = ["pip failed", "check the network connection and pip's index setti
 _AGAIN = "run `contend models pull` to try again, or name another model."
 
 
-class WeightsUnavailable(Exception):  # noqa: N818 - it names a state, not a bug
+class WeightsUnavailable(Exception):
     """The weights could not be fetched; the message says why and what to do."""
 
 

@@ -11,7 +11,8 @@ from graph.settings import DebateSettings
 from graph.state import DebateState, Point, Seat, Turn, turns_of
 from models.critiques import SEVERITY_MARKS, all_points
 from models.providers import parse_spec, provider_of
-from prompts import fence, load, render
+from models.seating import is_demonstration
+from prompts import fence, placeholders, render
 
 _REPLY_SHARE = 4
 _LONGEST_REPLY = 4096
@@ -31,9 +32,10 @@ def brief(
     """Fill the seat's system prompt and its prompt for this part of the debate."""
     room = _room(seat, settings)
     turns, left_out = list(state.get("turns", [])), list[Turn]()
+    fixed = not placeholders(f"{settings.protocol}/{seat.role}.{part}") & {"history", "earlier"}
     while True:
         messages = _messages(state, settings, seat, part, debate_id, tag, turns)
-        if room is None or estimate_tokens(messages) <= room or len(turns) <= 2:
+        if fixed or room is None or estimate_tokens(messages) <= room or len(turns) <= 2:
             return Brief(messages, left_out)
         left_out.append(turns.pop(0))
 
@@ -68,10 +70,15 @@ def _messages(
     tag: str,
     turns: list[Turn],
 ) -> list[BaseMessage]:
-    values = _values(state, settings, part, fence_mark(debate_id), tag, turns)
+    # A model as small as the demonstration's loses itself in long instructions and in fences.
+    # Nothing is decided by its words: what it decides is asked for in a schema.
+    small = is_demonstration([seat])
+    folder = f"{settings.protocol}/small" if small else settings.protocol
+    mark = "" if small else fence_mark(debate_id)
+    values = _values(state, settings, part, mark, tag, turns)
     return [
-        SystemMessage(render(f"{settings.protocol}/{seat.role}", values)),
-        HumanMessage(render(f"{settings.protocol}/{seat.role}.{part}", values)),
+        SystemMessage(render(f"{folder}/{seat.role}", values)),
+        HumanMessage(render(f"{folder}/{seat.role}.{part}", values)),
     ]
 
 
@@ -84,7 +91,7 @@ def _values(
     turns: list[Turn],
 ) -> dict[str, Callable[[], str]]:
     """Every value a prompt may ask for; each is made only when one does."""
-    data = partial(fence, mark=mark)
+    data = partial(fence, mark=mark) if mark else _unfenced
     number = state["round"]
     answers, critiques = turns_of(state, "propose"), turns_of(state, "critique")
     left_out = [turn for turn in state.get("turns", []) if turn not in turns]
@@ -112,6 +119,10 @@ def _values(
         "early_stop_score": lambda: f"{getattr(settings, 'early_stop_score', 8):g}",
         "stop_reason": lambda: state["stop"].evidence,
     }
+
+
+def _unfenced(_label: str, text: str) -> str:
+    return text
 
 
 def _control_of(part: str) -> str:
@@ -155,12 +166,20 @@ def _points(points: list[Point], data: Callable[[str, str], str]) -> str:
     return data("points", "\n".join(lines))
 
 
-def extraction_brief(speech: str, known: list[Point], debate_id: str) -> list[BaseMessage]:
+def extraction_brief(
+    seat: Seat, speech: str, known: list[Point], debate_id: str
+) -> list[BaseMessage]:
     """The prompt of the schema-bound call that reads what a speech decided."""
-    data = partial(fence, mark=fence_mark(debate_id))
+    if is_demonstration([seat]):
+        return [HumanMessage(render("shared/small/extract", {"speech": lambda: speech}))]
+    mark = fence_mark(debate_id)
+    data = partial(fence, mark=mark)
     values: dict[str, Callable[[], str]] = {
+        "mark": lambda: mark,
         "speech": lambda: data("statement", speech),
         "known_points": lambda: f"## Earlier points\n{_points(known, data)}" if known else "",
     }
-    rule = load("shared/data").replace("{mark}", fence_mark(debate_id))
-    return [SystemMessage(rule), HumanMessage(render("shared/extract", values))]
+    return [
+        SystemMessage(render("shared/data", values)),
+        HumanMessage(render("shared/extract", values)),
+    ]

@@ -6,9 +6,15 @@ from langgraph.runtime import Runtime
 
 from graph.state import Assessment, DebateState, Point, seat_with_role, turns_of
 from models.control import nonce, read_block
-from models.critiques import CritiqueBlock, assessment_from_block, assessment_from_words
+from models.critiques import (
+    CritiqueBlock,
+    CritiqueReport,
+    assessment_from_block,
+    assessment_from_report,
+    assessment_from_words,
+)
 from nodes.briefing import points_of
-from nodes.speaking import Spoken, announce, debate_id, degrade, report_once, say_once
+from nodes.speaking import Spoken, announce, debate_id, degrade, report_once, say_once, with_report
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -20,12 +26,12 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     turn, degraded = spoken["turn"], list(spoken["degraded"])
     assessment = read_critique(spoken, nonce(debate_id(runtime), turn.id), known)
     if assessment is None:
-        reported = await report_once(state, runtime, seat, turn.text, CritiqueBlock, known)
+        reported = await report_once(state, runtime, seat, turn.text, CritiqueReport, known)
         degraded += reported["degraded"]
-        turn = turn.model_copy(update={"usage": turn.usage + reported["usage"]})
+        turn = with_report(turn, reported)
         if reported["block"] is not None:
-            block = CritiqueBlock.model_validate(reported["block"])
-            assessment = assessment_from_block(block, known, "extraction")
+            block = CritiqueReport.model_validate(reported["block"])
+            assessment = assessment_from_report(block, turn.text, known)
         else:
             why = "the critique has no readable verdict, so it cannot end the debate"
             degraded.append(degrade(runtime, seat, turn.round, "unreadable", why))

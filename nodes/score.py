@@ -9,7 +9,7 @@ from graph.events import node_event
 from graph.state import AutoScore, DebateState, Turn, seat_with_role
 from models.control import nonce, read_block
 from models.ratings import RatingBlock, ratings_from_words
-from nodes.speaking import announce, debate_id, degrade, report_once, say_once
+from nodes.speaking import announce, debate_id, degrade, report_once, say_once, with_report
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -25,7 +25,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     if ratings is None:
         reported = await report_once(state, runtime, seat, turn.text, RatingBlock, [])
         degraded += reported["degraded"]
-        turn = turn.model_copy(update={"usage": turn.usage + reported["usage"]})
+        turn = with_report(turn, reported)
         if reported["block"] is not None:
             ratings = RatingBlock.model_validate(reported["block"])
     announce(runtime, turn)

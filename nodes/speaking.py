@@ -36,6 +36,7 @@ class Reported(TypedDict):
 
     block: dict[str, Any] | None
     usage: Usage
+    ended_at: datetime
     degraded: list[Degradation]
 
 
@@ -92,14 +93,27 @@ async def report(
     if room.control and room.control.drain_requested:
         raise Paused
     voice = Voice(room, seat, state["round"], "")
-    messages = extraction_brief(speech, known, debate_id(room))
+    messages = extraction_brief(seat, speech, known, debate_id(room))
     try:
         answered = await extract(seat, messages, schema, room.context, voice.listener())
     except ModelFailed:
-        return {"block": None, "usage": Usage(), "degraded": voice.degraded}
-    found = answered.result
-    block = found.block.model_dump() if found.block else None
-    return {"block": block, "usage": found.usage, "degraded": voice.degraded}
+        return _reported(None, Usage(), voice)
+    return _reported(answered.result.block, answered.result.usage, voice)
+
+
+def _reported(block: BaseModel | None, usage: Usage, voice: "Voice") -> Reported:
+    return {
+        "block": block.model_dump() if block else None,
+        "usage": usage,
+        "ended_at": datetime.now(UTC),
+        "degraded": voice.degraded,
+    }
+
+
+def with_report(turn: Turn, reported: Reported) -> Turn:
+    """The turn with the time and tokens that reading it took."""
+    spent = {"usage": turn.usage + reported["usage"], "ended_at": reported["ended_at"]}
+    return turn.model_copy(update=spent)
 
 
 # As tasks, a node with two calls keeps the first one's result when the second is interrupted.

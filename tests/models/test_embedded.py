@@ -69,7 +69,7 @@ def _gguf(path: Path, context: int) -> Path:
 
 
 def test_a_known_name_is_found_below_the_home(tmp_path: Path) -> None:
-    path = embedded.resolve(f"embedded:{DEFAULT}", tmp_path)
+    path = embedded.resolve(DEFAULT, tmp_path)
     assert path == weights_path(KNOWN[DEFAULT], tmp_path)
     assert embedded.context_tokens(path) == 8192
 
@@ -89,7 +89,7 @@ def test_the_window_of_a_large_model_is_bounded(tmp_path: Path) -> None:
     assert embedded.context_tokens(damaged) == 8192
 
 
-@pytest.mark.parametrize("name", ["embedded:unknown", "gpt-4", "embedded:x.gguf", ""])
+@pytest.mark.parametrize("name", ["unknown", "gpt-4", ""])
 def test_other_names_are_refused_with_the_ones_there_are(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"embedded:{DEFAULT}"):
         embedded.resolve(name, tmp_path)
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:
-    path = embedded.resolve(f"embedded:{DEFAULT}", tmp_path)
+    path = embedded.resolve(DEFAULT, tmp_path)
     with pytest.raises(embedded.EmbeddedUnavailable, match="contend models pull"):
         embedded.chat_model(path, temperature=0.5)
 

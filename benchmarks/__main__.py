@@ -1,0 +1,62 @@
+"""Run every benchmark, print its ratios, and keep them in RESULTS.md."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from benchmarks import computing, growing, starting, waiting
+from benchmarks.harness import REPOSITORY, Result
+
+ALL: dict[str, Callable[[], list[Result]]] = {
+    "waiting": waiting.results,
+    "computing": computing.results,
+    "growing": growing.results,
+    "starting": starting.results,
+}
+_PACKAGES = (
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "langchain-core",
+    "langchain-openai",
+    "openai",
+)
+_HEADER = "| what | measured | at most | | |\n|---|---|---|---|---|"
+
+
+def main(names: list[str]) -> int:
+    """Run all, or those named; only a run of all is kept."""
+    unknown = [name for name in names if name not in ALL]
+    if unknown:
+        print(f"No benchmark is called {unknown[0]}: {', '.join(ALL)}.", file=sys.stderr)
+        return 2
+    found: list[Result] = []
+    for name in names or ALL:
+        for result in ALL[name]():
+            print(result.row(), flush=True)
+            found.append(result)
+    if not names:
+        (REPOSITORY / "benchmarks" / "RESULTS.md").write_text(_report(found), encoding="utf-8")
+    return 0 if all(result.holds for result in found) else 1
+
+
+def _report(found: list[Result]) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    lines = [
+        "# Results",
+        "",
+        f"`make bench`, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}.",
+        "",
+        "Ratios are taken within one run, against the bare openai client making the same calls.",
+        "",
+        _HEADER,
+        *(result.row() for result in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

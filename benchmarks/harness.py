@@ -1,0 +1,183 @@
+"""What the benchmarks share: results, the model process, debates, and the bare client to beat."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import graph  # noqa: F401 - first, because it makes langgraph strict
+
+REPOSITORY = Path(__file__).parents[1]
+SEATS = ("proposer", "skeptic", "synthesizer", "judge")
+ROUNDS = 3
+QUESTION = "Should a four-person team split its monolith into services?"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured number and the most it may be."""
+
+    what: str
+    value: float
+    limit: float
+    unit: str = "x"
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the limit is kept."""
+        return self.value <= self.limit
+
+    def row(self) -> str:
+        """The line of the results table."""
+        verdict = "ok" if self.holds else "**broken**"
+        measured = f"{self.value:.2f} {self.unit}"
+        return (
+            f"| {self.what} | {measured} | {self.limit:g} {self.unit} | {verdict} | {self.note} |"
+        )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One call as the model process saw it, on the clock all processes of a machine share."""
+
+    model: str
+    messages: Any
+    started: float
+    ended: float
+
+
+class ModelProcess:
+    """The model server in a process of its own, so that its work is not counted as ours."""
+
+    def __init__(self, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.model_process", *options],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.url = self._line()
+
+    def take_calls(self) -> list[Seen]:
+        """The calls since the last time this was asked."""
+        self._pipe_in().write("calls\n")
+        self._pipe_in().flush()
+        return [Seen(**call) for call in json.loads(self._line())]
+
+    def stop(self) -> None:
+        """End the process."""
+        self._pipe_in().close()
+        self._process.wait(10)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def environment(self) -> dict[str, str]:
+        """The variables that lead a debate to this server."""
+        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "sk-benchmark"}
+
+    def _pipe_in(self) -> Any:
+        return self._process.stdin
+
+    def _line(self) -> str:
+        line: str = self._process.stdout.readline() if self._process.stdout else ""
+        if not line:
+            raise RuntimeError("the model process ended")
+        return line.strip()
+
+
+@contextmanager
+def model_process(*options: str) -> Iterator[ModelProcess]:
+    """A model process, and a data folder of its own, for as long as the block lasts."""
+    process = ModelProcess(*options)
+    try:
+        with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
+            yield process
+    finally:
+        process.stop()
+
+
+@contextmanager
+def data_home() -> Iterator[Path]:
+    """A data folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="contend-bench-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Set variables for as long as the block lasts."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    """Settings of a debate that runs all its rounds against the model process."""
+    models = {f"{seat}_model": f"openai:{seat}" for seat in SEATS}
+    return {**models, "min_rounds": ROUNDS, "max_rounds": ROUNDS, "max_retries": 0, **changes}
+
+
+async def debate() -> None:
+    """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
+    from langgraph.runtime import RunControl
+
+    from debates.runner import open_debate, open_records, run_debate
+    from graph.settings import AdversarialSettings
+    from models.seating import choose_seats
+
+    chosen = AdversarialSettings.model_validate(settings())
+    records = open_records()
+    try:
+        opened = await open_debate(records, QUESTION, chosen, await choose_seats(chosen))
+        done = await run_debate(records, opened, lambda _: None, RunControl())
+    finally:
+        records.close()
+    if done.status != "done":
+        raise RuntimeError(f"the debate ended {done.status}: {done.error}")
+
+
+async def replay(calls: list[Seen]) -> None:
+    """The same calls, one after another, by the bare openai client."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(max_retries=0) as client:
+        for call in calls:
+            stream = await client.chat.completions.create(
+                model=call.model,
+                messages=call.messages,
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            async for _ in stream:
+                pass
+
+
+def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
+    """What the clock says a coroutine took, event loop included."""
+    began = clock()
+    asyncio.run(work())
+    return clock() - began
+
+
+def wall(work: Callable[[], Any]) -> float:
+    """Seconds on the wall."""
+    return measured(time.monotonic, work)
+
+
+def cpu(work: Callable[[], Any]) -> float:
+    """Seconds of processor, all threads of this process together."""
+    return measured(time.process_time, work)

@@ -1,0 +1,42 @@
+"""How long the command takes to help, and to its first model call."""
+
+import subprocess
+import sys
+import time
+from statistics import median
+
+from benchmarks.harness import QUESTION, REPOSITORY, ModelProcess, Result, model_process, settings
+
+HELP_LIMIT = 0.5
+FIRST_CALL_LIMIT = 2.5
+_RUNS = 5
+_COMMAND = [sys.executable, "-m", "cli.main"]
+
+
+def results() -> list[Result]:
+    """Medians, after one run that fills the caches of the file system."""
+    with model_process("--tokens", "20") as server:
+        helped = median(_timed("--help") for _ in range(_RUNS + 1))
+        first = median(_first_call(server) for _ in range(_RUNS + 1))
+    return [
+        Result("contend --help", helped, HELP_LIMIT, "s"),
+        Result("contend ask to its first model call", first, FIRST_CALL_LIMIT, "s"),
+    ]
+
+
+def _timed(*arguments: str) -> float:
+    began = time.monotonic()
+    done = subprocess.run(
+        [*_COMMAND, *arguments], cwd=REPOSITORY, check=False, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"contend {arguments[0]} failed: {done.stderr or done.stdout}")
+    return time.monotonic() - began
+
+
+def _first_call(server: ModelProcess) -> float:
+    """From the start of the process to the moment the server sees its first chat request."""
+    options = [f"--set={name}={value}" for name, value in settings(min_rounds=1).items()]
+    began = time.monotonic()
+    _timed("ask", QUESTION, "--json", *options)
+    return server.take_calls()[0].started - began

@@ -1,0 +1,169 @@
+"""The checks of `contend doctor`. They pay for nothing and change nothing."""
+
+import asyncio
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.text import Text
+
+from cli.consoles import stdout
+from cli.words import plain
+from graph.errors import BadInput
+from graph.settings import SETTINGS, data_home
+from models.failures import scrub
+from models.ollama import has_model, pulled_models
+from models.providers import parse_spec
+from models.weights import KNOWN, is_pulled
+
+Level = Literal["ok", "warn", "problem"]
+
+_PACKAGES = (
+    "contend",
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "langchain",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-ollama",
+    "langsmith",
+    "pydantic",
+    "sqlalchemy",
+    "typer",
+    "rich",
+    "xllamacpp",
+)
+_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "LANGSMITH_API_KEY")
+_TRACING = (
+    "LANGSMITH_TRACING",
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGCHAIN_TRACING",
+)
+_STYLES = {"ok": "green", "warn": "yellow", "problem": "red"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    what: str
+    detail: str
+    fix: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as data."""
+        return asdict(self)
+
+
+def checks() -> list[Finding]:
+    """Everything, in the order a person would look."""
+    return [
+        _python(),
+        *_packages(),
+        _home(),
+        _database(),
+        *_weights(),
+        _ollama(),
+        *_keys(),
+        _tracing(),
+    ]
+
+
+def print_checks(findings: list[Finding]) -> None:
+    """One line each, and one more for a fix."""
+    screen = stdout()
+    widest = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        line = Text(finding.level.ljust(8), style=_STYLES[finding.level])
+        line.append(f"{finding.what.ljust(widest)}  {plain(finding.detail)}", style="default")
+        screen.print(line, soft_wrap=True)
+        if finding.fix:
+            screen.print(Text(f"        fix: {plain(finding.fix)}"), soft_wrap=True)
+
+
+def _python() -> Finding:
+    found = platform.python_version()
+    return Finding("ok", "python", f"{found} on {platform.system()} {platform.machine()}")
+
+
+def _packages() -> Iterator[Finding]:
+    for package in _PACKAGES:
+        try:
+            yield Finding("ok", package, version(package))
+        except PackageNotFoundError:
+            fix = f"{Path(sys.executable).name} -m pip install {package}"
+            yield Finding("problem", package, "not installed", fix)
+
+
+def _home() -> Finding:
+    """Whether the data folder can be written to, or made: the nearest folder above it decides."""
+    home = data_home()
+    nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
+        note = "" if home.exists() else " (made on first use)"
+        return Finding("ok", "data folder", f"{home}{note}")
+    fix = "set CONTEND_HOME to a folder you can write to"
+    return Finding("problem", "data folder", f"{home} cannot be written to", fix)
+
+
+def _database() -> Finding:
+    path = data_home() / "contend.db"
+    if not path.exists():
+        return Finding("ok", "database", "made with the first debate")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+            count = opened.execute("SELECT count(*) FROM debates").fetchone()[0]
+    except sqlite3.Error as error:
+        fix = f"move {path} away, or restore it from a copy"
+        return Finding("problem", "database", f"cannot be opened: {error}", fix)
+    return Finding("ok", "database", f"{count} debates")
+
+
+def _weights() -> Iterator[Finding]:
+    for weights in KNOWN.values():
+        what = f"embedded:{weights.name}"
+        if is_pulled(weights, data_home()):
+            yield Finding("ok", what, "pulled")
+        else:
+            yield Finding("warn", what, "not pulled", "contend models pull (or the first `ask`)")
+
+
+def _ollama() -> Finding:
+    try:
+        pulled = asyncio.run(pulled_models())
+    except BadInput:
+        fix = "ollama serve, or set OLLAMA_HOST; needed only for ollama: models"
+        return Finding("warn", "ollama", "not reachable", fix)
+    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().seats()}
+    names = sorted(parse_spec(model).name for model in wanted)
+    missing = [name for name in names if not has_model(name, pulled)]
+    detail = f"reachable, {len(pulled)} models"
+    if not missing:
+        return Finding("ok", "ollama", f"{detail}, all default models among them")
+    fix = f"ollama pull {missing[0]}, or name a model you have with --model"
+    return Finding("warn", "ollama", f"{detail}; not there: {', '.join(missing)}", fix)
+
+
+def _keys() -> Iterator[Finding]:
+    for key in _KEYS:
+        is_set = bool(os.environ.get(key, "").strip())
+        yield Finding("ok", key, "set" if is_set else "not set")
+    if address := os.environ.get("OPENAI_BASE_URL"):
+        yield Finding("ok", "OPENAI_BASE_URL", scrub(address))
+
+
+def _tracing() -> Finding:
+    on = [name for name in _TRACING if os.environ.get(name, "").lower() in ("true", "1")]
+    if not on:
+        return Finding("ok", "tracing", "off")
+    fix = f"unset {on[0]} if debates must stay on this machine"
+    return Finding("warn", "tracing", f"on by {on[0]}: debates are sent to LangSmith", fix)

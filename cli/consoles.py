@@ -1,0 +1,76 @@
+"""The two consoles of the command: what was asked for on stdout, all else on stderr."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.words import plain
+
+_WIDEST = 100
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the user wants to see, and where."""
+
+    json: bool = False
+    events: bool = False
+    quiet: bool = False
+
+
+class PipeConsole(Console):
+    """A console that says when its reader has gone, instead of ending the program."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Called by Rich inside its handler of BrokenPipeError."""
+        raise BrokenPipeError
+
+
+def console(file: TextIO) -> Console:
+    """A console on stdout or stderr as wide as the terminal, but never too wide to read."""
+    size = shutil.get_terminal_size((80, 24))
+    return PipeConsole(
+        file=file,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=min(size.columns, _WIDEST),
+        height=size.lines,
+    )
+
+
+def stdout() -> Console:
+    """The console for what was asked for."""
+    return console(sys.stdout)
+
+
+def stderr() -> Console:
+    """The console for everything else."""
+    return console(sys.stderr)
+
+
+def tell(message: str, style: str = "") -> None:
+    """One message on stderr: one line whatever its length, unless a person's terminal wraps it."""
+    screen = stderr()
+    screen.print(Text(plain(message), style=style), soft_wrap=not screen.is_terminal)
+
+
+def write_json(document: Any, *, one_line: bool = False) -> None:
+    """One JSON document on stdout."""
+    unicode = "utf" in (sys.stdout.encoding or "").lower()
+    text = json.dumps(document, ensure_ascii=not unicode, indent=None if one_line else 2)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def silence(stream: TextIO) -> None:
+    """Let later writes to a stream whose reader has gone vanish, the interpreter's own included."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,0 +1,49 @@
+"""Opening the user's database for a command."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from debates.records import Debate, Records
+from debates.runner import open_records
+from graph.errors import BadInput
+from graph.settings import data_home
+
+
+@contextmanager
+def records() -> Iterator[Records]:
+    """The repository of debates, made if it is not there yet."""
+    try:
+        opened = open_records()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise BadInput(
+            f"The data folder {data_home()} cannot be used: {why}. Set CONTEND_HOME to another."
+        ) from error
+    except SQLAlchemyError as error:
+        why = str(getattr(error, "orig", error))
+        raise BadInput(
+            f"The database in {data_home()} cannot be opened: {why}. `contend doctor` says more."
+        ) from error
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def is_empty() -> bool:
+    """Whether no debate was ever kept; asking must not create the database."""
+    return not (data_home() / "contend.db").exists()
+
+
+@contextmanager
+def existing(reference: str) -> Iterator[tuple[Records, Debate]]:
+    """The repository and the one debate in it that a command is about."""
+    if is_empty():
+        raise BadInput(
+            f"No debate has the id '{reference}': there are none yet. "
+            'Begin with `contend ask "..."`.'
+        )
+    with records() as opened:
+        yield opened, opened.find(reference)

@@ -1,0 +1,7 @@
+"""The exit codes of the command."""
+
+OK = 0
+FAILED = 1
+BAD_INPUT = 2
+PAUSED = 3
+MODEL_FAILED = 4

@@ -1,0 +1,126 @@
+"""The `contend` command."""
+
+import os
+import sys
+import traceback
+import warnings
+from typing import Annotated
+
+import typer
+
+from cli import ask, doctor, models, settings, stored
+from cli.exits import BAD_INPUT, FAILED, OK
+from graph.errors import BadInput
+
+_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 a model failed."
+
+# Plain help: it reads well in every terminal and answers twice as fast.
+app = typer.Typer(
+    name="contend",
+    help="Language models debate a question; you get an answer that was attacked and defended.",
+    epilog=_EPILOG,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("ask")(ask.ask)
+app.command("resume")(ask.resume)
+app.command("list")(stored.list_debates)
+app.command("show")(stored.show)
+app.command("rate")(stored.rate)
+app.command("export")(stored.export)
+app.command("doctor")(doctor.doctor)
+app.command("config")(settings.config)
+app.command("graph")(settings.graph)
+app.add_typer(models.app, name="models")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"contend {version('contend')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Show the help when no command is given; both flags are read elsewhere."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no emoji shows a question mark, not a traceback.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    code = run(sys.argv[1:])
+    _flush()
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; every way it can end is an exit code."""
+    debug = "--debug" in arguments or os.environ.get("CONTEND_DEBUG", "") not in ("", "0")
+    if not debug:
+        warnings.simplefilter("ignore")
+    try:
+        code = app(arguments, prog_name="contend", standalone_mode=False)
+    except BadInput as refused:
+        return _refuse(str(refused), BAD_INPUT, debug=debug)
+    except BrokenPipeError:
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the last handler; a person must never see a traceback
+        return _explain(error, debug=debug)
+    if code == _INTERRUPTED:
+        return _refuse("Interrupted before anything was started.", FAILED, debug=False)
+    return code if isinstance(code, int) else OK
+
+
+# What Typer makes of Ctrl-C outside a running debate.
+_INTERRUPTED = 130
+
+
+def _explain(error: Exception, *, debug: bool) -> int:
+    from models.failures import scrub
+
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        return _refuse(f"{usage()} See `contend --help`.", BAD_INPUT, debug=debug)
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    again = "" if debug else " Run it again with --debug for the traceback."
+    return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
+
+
+def _refuse(message: str, code: int, *, debug: bool) -> int:
+    from cli.consoles import tell
+
+    if debug:
+        traceback.print_exc()
+    tell(f"Error: {message}", style="red")
+    return code
+
+
+def _flush() -> None:
+    """End quietly when the reader of a pipe has gone before everything was written."""
+    from cli.consoles import silence
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            silence(stream)
+
+
+if __name__ == "__main__":
+    main()

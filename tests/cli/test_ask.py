@@ -1,0 +1,121 @@
+"""`contend ask` from the question to the answer, in each of its output modes."""
+
+import json
+from dataclasses import replace
+
+from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
+from tests.support.model_server import ModelServer, Reply
+
+
+def test_default_output_shows_the_whole_debate(contend: Command, models: ModelServer) -> None:
+    ended = contend.ask()
+    assert (ended.code, ended.err) == (0, "")
+    out = ended.out
+    shown = [
+        QUESTION,
+        "adversarial · 1-2 rounds · debate ",
+        "Proposer     openai:m",
+        "Models as named.",
+        "─ Round 1 of 1-2 ─",
+        "Proposer · openai:m\n  This is proposal 1",
+        "Skeptic · openai:m\n  This is critique 1 🔍",
+        "Open: 🔴 1 🟡 0 🟢 0",
+        "🔴 S1 The cost is never estimated.",
+        "─ Round 2 of 1-2 ─",
+        "Open: 🔴 0 🟡 0 🟢 0",
+        "✅ S1 The cost is never estimated.",
+        "The rounds end here: all 2 rounds were used.",
+        "─ Answer ─",
+        "Synthesizer · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
+        "─ Done ─",
+        "after 2 rounds: the most rounds allowed were used",
+        "7.65 of 10 (correctness 8, completeness 7, clarity 9, depth 6)",
+        "unknown",
+        "contend show ",
+        "--format md",
+        " 1..10",
+    ]
+    places = [out.find(text) for text in shown]
+    assert -1 not in places, shown[places.index(-1)]
+    assert places == sorted(places)
+    assert "nonce" not in out
+    assert "\x1b" not in out
+    assert len(models.calls) == 6
+
+
+def test_json_is_one_document_and_progress_goes_to_stderr(contend: Command) -> None:
+    ended = contend.ask("--json")
+    record = ended.json
+    assert ended.code == 0
+    assert record["final_answer"] == ANSWER
+    assert (record["status"], record["stop_reason"]) == ("done", "max_rounds")
+    assert [turn["phase"] for turn in record["turns"]][-2:] == ["synthesize", "score"]
+    assert "This is proposal 1" in ended.err
+
+    shown = contend.here("show", record["id"][:6], "--json")
+    assert shown.json == record
+
+
+def test_events_are_one_per_line_in_order(contend: Command) -> None:
+    ended = contend.ask_here("--events")
+    events = [json.loads(line) for line in ended.out.splitlines()]
+    assert (ended.code, ended.err) == (0, "")
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["event"] == "debate_start"
+    assert events[-1]["event"] == "complete"
+    assert events[-1]["content"] == ANSWER
+    assert {event["type"] for event in events} == {"debate_event"}
+
+
+def test_quiet_prints_the_answer_alone(contend: Command) -> None:
+    ended = contend.ask("--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, f"{ANSWER}\n", "")
+
+
+def test_question_from_stdin_reaches_the_model_as_written(
+    contend: Command, models: ModelServer
+) -> None:
+    odd = "Why does {history} \x1b[31m stay {{as}} written 🧱?"
+    arguments = ["-m", "ollama:m", *SHORT, "--set", "max_rounds=1"]
+    ended = contend("ask", "-", *arguments, stdin=f"{odd}\n", CONTEND_RETRY_WAIT="0.5")
+    assert ended.code == 0
+    assert odd in models.calls[0].request.text
+    assert "\x1b" not in ended.out
+    assert "free (local)" in ended.out
+
+
+def test_narrow_and_dumb_terminals(contend: Command) -> None:
+    ended = contend.ask_here(COLUMNS="60", TERM="dumb", CONTEND_NO_SUCH="1")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    assert max(len(line) for line in ended.out.splitlines()) <= 60
+    assert ended.err == (
+        "Note: CONTEND_NO_SUCH is not a setting of adversarial; it was passed over.\n"
+    )
+
+
+def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) -> None:
+    def cut_once(role: str, number: int, reply: Reply) -> Reply:
+        first = len(models.calls) == 1
+        return replace(reply, cut_after=3, chunk_delay=0.05) if first else reply
+
+    models.script = debaters(cut_once)
+    ended = contend.ask_here()
+    assert ended.code == 0
+    unwrapped = " ".join(ended.out.split())
+    assert "! Proposer: trying again. openai:m: " in unwrapped
+    assert "The text starts again." in unwrapped
+    assert "Notice" in unwrapped
+
+
+def test_a_reader_that_leaves_pauses_the_debate(contend: Command) -> None:
+    with contend.start(*ASK) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        err = process.stderr.read()
+        code = process.wait(60)
+    assert code == 3
+    assert "contend resume" in err
+    assert "Traceback" not in err

@@ -1,0 +1,123 @@
+"""What is refused: one clear line, exit code 2, no model call, nothing left on disk."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import QUESTION, Command
+from tests.support.model_server import ModelServer
+
+REFUSED = {
+    "empty": (["ask", ""], "The question is empty."),
+    "blank": (["ask", " \n\t "], "The question is empty."),
+    "too long": (["ask", "x" * 100_001], "100,001 characters; the limit is 100,000"),
+    "no question": (["ask"], "Missing argument"),
+    "protocol": (["ask", QUESTION, "-p", "adverserial"], "Did you mean 'adversarial'?"),
+    "setting": (["ask", QUESTION, "-s", "max_round=3"], "Did you mean 'max_rounds'?"),
+    "no value": (["ask", QUESTION, "-s", "max_rounds"], "NAME=VALUE"),
+    "out of range": (["ask", QUESTION, "-s", "max_rounds=99"], "between 1 and 50, not 99"),
+    "no number": (["ask", QUESTION, "-s", "max_rounds=many"], "must be a whole number, not many"),
+    "min over max": (["ask", QUESTION, "-s", "max_rounds=2"], "min_rounds (3) is larger than"),
+    "pause": (["ask", QUESTION, "--pause", "often"], "'often' is not one of"),
+    "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
+    "openai model": (["ask", QUESTION, "-m", "openai:mm"], "The nearest it has is 'openai:m'."),
+    "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
+    "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
+    "docs": (["ask", QUESTION, "--docs", "notes"], "--docs"),
+    "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
+    "show": (["show", "0000"], "No debate has the id '0000'"),
+    "resume": (["resume", "0000"], "No debate has the id '0000'"),
+    "rate": (["rate", "0000", "11"], "between 1 and 10, not 11"),
+    "graph": (["graph", "forvm"], "There is no protocol 'forvm'"),
+    "embedded model": (["models", "pull", "smollm2-135n"], "embedded:smollm2-135m"),
+    "command": (["aks"], "No such command 'aks'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED.values(), ids=REFUSED)
+def test_refused_in_one_line(
+    contend: Command, models: ModelServer, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    _assert_refused(contend, models, tmp_path, arguments, said)
+
+
+def _assert_refused(
+    contend: Command,
+    models: ModelServer,
+    folder: Path,
+    arguments: list[str],
+    said: str,
+    **env: str,
+) -> None:
+    before = sorted(folder.rglob("*"))
+    ended = contend.here(*arguments, **env)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.fullmatch(r"Error: [^\n]+\n", ended.err), ended.err
+    assert said in ended.err
+    assert models.calls == []
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_missing_key_and_unreachable_servers(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    nobody = "http://127.0.0.1:1"
+    ask = ["ask", QUESTION, "-m"]
+    for model, said, env in [
+        ("openai:m", "OPENAI_API_KEY is not set", {"OPENAI_API_KEY": ""}),
+        ("openai:m", "openai cannot be reached", {"OPENAI_BASE_URL": f"{nobody}/v1"}),
+        ("ollama:m", "Ollama is not running", {"OLLAMA_HOST": nobody}),
+    ]:
+        _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"max_rounds: [", "is not valid YAML (line 1"),
+        (b"- max_rounds", "must hold NAME: VALUE lines"),
+        (b"max_rounds: \xff", "is not UTF-8 text"),
+        (b"skeptic_modle: ollama:m", "Did you mean 'skeptic_model'?"),
+    ],
+)
+def test_unreadable_config(
+    contend: Command, models: ModelServer, tmp_path: Path, text: bytes, said: str
+) -> None:
+    file = tmp_path / "debate.yaml"
+    file.write_bytes(text)
+    _assert_refused(contend, models, tmp_path, ["ask", QUESTION, "--config", str(file)], said)
+
+
+def test_a_data_folder_that_cannot_be_made(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    arguments = ["ask", QUESTION, "-m", "openai:m"]
+    said = "Set CONTEND_HOME to another."
+    _assert_refused(contend, models, tmp_path, arguments, said, CONTEND_HOME=str(blocked / "home"))
+
+
+def test_errors_are_one_line_from_the_real_command_too(contend: Command) -> None:
+    ended = contend("ask", QUESTION, "--no-such-option")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    assert ended.err.startswith("Error: No such option")
+
+
+def test_a_bug_is_one_line_and_a_traceback_only_on_request(
+    contend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("the sum of nothing")
+
+    monkeypatch.setattr("debates.configuration.configure", broken)
+    ended = contend.here("config")
+    assert ended.code == 1
+    assert ended.err == (
+        "Error: ZeroDivisionError: the sum of nothing."
+        " Run it again with --debug for the traceback.\n"
+    )
+    with pytest.raises(AssertionError, match="Traceback"):
+        contend.here("config", CONTEND_DEBUG="1")

@@ -1,0 +1,98 @@
+"""`langgraph dev` as a process of its own, on loopback, outside the repository's folder."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+import httpx
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from tests.support.model_server import ModelServer
+
+REPOSITORY = Path(__file__).parents[2]
+_SECONDS_TO_START = 60
+_SECONDS_TO_STOP = 20
+
+
+class DevServer:
+    """The server on the repository's langgraph.json; its files and debates lie under `home`."""
+
+    def __init__(self, home: Path, models: ModelServer) -> None:
+        self.home, self.models = home, models
+        self.log = home / "server.log"
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self) -> LangGraphClient:
+        return get_client(url=self.url, api_key=None, timeout=60)
+
+    def start(self) -> Self:
+        command = [str(Path(sys.executable).with_name("langgraph")), "dev", *self._options()]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.home, env=self._environment(), stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"langgraph dev did not start:\n{self.log.read_text()[-4000:]}")
+            time.sleep(0.1)
+        return self
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """End it as Ctrl-C would, and see to it that it is gone."""
+        if self._process:
+            self._process.terminate()
+            try:
+                self._process.wait(_SECONDS_TO_STOP)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/ok", timeout=2).is_success
+        except httpx.TransportError:
+            return False
+
+    def _options(self) -> list[str]:
+        place = ["--config", str(REPOSITORY / "langgraph.json"), "--host", "127.0.0.1"]
+        quiet = ["--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
+        return [*place, "--port", str(self.port), *quiet]
+
+    def _environment(self) -> dict[str, str]:
+        """Only what it needs: no key or tracing setting of the person who runs the tests."""
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        return inherited | {
+            "PYTHONPATH": str(REPOSITORY),
+            "CONTEND_HOME": str(self.home / "contend"),
+            "OPENAI_BASE_URL": self.models.openai_url,
+            "OLLAMA_HOST": self.models.url,
+            "OPENAI_API_KEY": "sk-for-a-local-test-server",
+            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+            "LANGSMITH_TRACING": "false",
+        }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

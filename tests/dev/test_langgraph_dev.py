@@ -1,0 +1,216 @@
+"""`langgraph dev` on our langgraph.json, driven by langgraph-sdk as Studio drives it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.dev.dev_server import DevServer
+from tests.support.model_server import ModelServer, Reply, Request, openai_error
+
+pytestmark = pytest.mark.slow
+
+_ANSWERED = {"correctness": 7, "completeness": 7, "clarity": 7, "depth": 7}
+_RATED = {**_ANSWERED, "justification": "Sound.", "would_benefit_from_finetune": False}
+_DOUBTS = {
+    "ready": False,
+    "score": 4,
+    "points": [{"id": "", "severity": "critical", "status": "open", "text": "It costs too much."}],
+}
+_SETTINGS: dict[str, Any] = {
+    "proposer_model": "openai:proposer",
+    "skeptic_model": "openai:skeptic",
+    "synthesizer_model": "ollama:synthesizer",
+    "judge_model": "openai:judge",
+    "pause": "each_round",
+    "min_rounds": 2,
+    "max_rounds": 2,
+    "max_retries": 0,
+}
+
+
+def _speak(request: Request) -> Reply | str:
+    """Every call says something else, so that two branches of a debate can be told apart."""
+    if request.model == "broken":
+        return openai_error(401, "This account is closed.")
+    found = re.search(r'"nonce": "(\w+)"', request.text)
+    said = f"The {request.model} speaks in call {request.index}."
+    if found is None or request.model not in ("skeptic", "judge"):
+        return said
+    decided = _DOUBTS if request.model == "skeptic" else _RATED
+    return f"{said}\n\n```json\n{json.dumps({'nonce': found.group(1), **decided})}\n```"
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[ModelServer]:
+    names = ["proposer", "skeptic", "synthesizer", "judge", "broken"]
+    with ModelServer(_speak, models=names) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(models: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
+    running = DevServer(tmp_path_factory.mktemp("dev"), models).start()
+    yield running
+    running.stop()
+    assert "BlockingError" not in running.log.read_text()
+
+
+async def _begin(client: LangGraphClient, **settings: Any) -> str:
+    """Start a debate that pauses after its first round; gives the thread's id."""
+    thread = (await client.threads.create())["thread_id"]
+    question = {"question": "Should we split the monolith?"}
+    await client.runs.wait(thread, "adversarial", input=question, context=_SETTINGS | settings)
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    return thread
+
+
+async def _resume(client: LangGraphClient, thread: str, answer: Any) -> dict[str, Any]:
+    command: Any = {"resume": answer}
+    state = await client.runs.wait(thread, "adversarial", command=command, context=_SETTINGS)
+    assert isinstance(state, dict)
+    return state
+
+
+def _texts(state: Any) -> list[str]:
+    return [turn["text"] for turn in state["turns"]]
+
+
+async def test_settings_appear_as_a_form(server: DevServer) -> None:
+    async with server.client() as client:
+        (assistant,) = await client.assistants.search(graph_id="adversarial")
+        assert "Skeptic attacks" in (assistant["description"] or "")
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    form: Any = schemas["context_schema"]
+    fields = form["properties"]
+    assert fields["pause"]["enum"] == ["never", "each_round", "before_synthesis"]
+    assert fields["min_rounds"]["default"] == 3
+    assert fields["max_rounds"]["default"] == 5
+    assert fields["early_stop_score"]["default"] == 8
+    assert fields["skeptic_temperature"]["default"] == 0.8
+    assert all(field["description"] for field in fields.values())
+    assert form["additionalProperties"] is False
+
+
+async def test_only_the_api_is_served(server: DevServer) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.post("/mcp", json={})).status_code == 404
+        assert (await http.post("/a2a/adversarial", json={})).status_code == 404
+
+
+async def test_a_debate_streams_pauses_and_hears_the_user(
+    server: DevServer, models: ModelServer
+) -> None:
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        parts = [
+            part
+            async for part in client.runs.stream(
+                thread,
+                "adversarial",
+                input={"question": "Should we split the monolith?"},
+                context=_SETTINGS,
+                stream_mode=["custom", "values", "updates"],
+            )
+        ]
+        assert {part.event for part in parts} >= {"custom", "values", "updates"}
+        events = [part.data["event"] for part in parts if part.event == "custom"]
+        assert {"rag_complete", "proposer_chunk", "skeptic_chunk", "seat_complete"} <= set(events)
+        (asked,) = (await client.threads.get_state(thread))["tasks"][0]["interrupts"]
+        assert asked["value"]["round"] == 1
+        assert asked["value"]["points"][0]["text"] == "It costs too much."
+
+        heard = await _resume(client, thread, {"say": "Mind the cost."})
+        assert heard["__interrupt__"][0]["value"]["stop"]["reason"] == "max_rounds"
+        assert "Mind the cost." in models.calls[-2].request.text
+        done = await _resume(client, thread, "Keep it short.")
+        assert "Keep it short." in models.calls[-2].request.text
+
+        assert done["final_answer"] == done["trace"]["final_answer"] == _texts(done)[-2]
+        assert done["auto_score"]["score"] == 7
+        said_by = [turn["role"] for turn in done["turns"]]
+        a_round = ["proposer", "skeptic", "user"]
+        assert said_by == [*a_round, *a_round, "synthesizer", "judge"]
+        assert (await client.threads.get(thread))["status"] == "idle"
+
+
+async def test_history_is_readable_and_an_earlier_step_can_be_forked(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await _begin(client)
+        first = await _resume(client, thread, "")
+        history = await client.threads.get_history(thread, limit=50)
+        steps = [step["next"][0] for step in reversed(history) if step["next"]]
+        opening = ["__start__", "retrieve"]
+        assert steps == [*opening, *["propose", "critique", "judge_continue"] * 2]
+
+        earlier = next(step for step in history if step["next"] == ["propose"])
+        second = await client.runs.wait(
+            thread, "adversarial", input=None, checkpoint=earlier["checkpoint"], context=_SETTINGS
+        )
+        assert _texts(second)[:2] == _texts(first)[:2]
+        assert not set(_texts(second)[2:]) & set(_texts(first)[2:])
+        assert len(_texts(second)) == len(_texts(first)) == 4
+
+        branches: list[Any] = [s["values"] for s in await client.threads.get_history(thread)]
+        grown = {tuple(_texts(values)) for values in branches if len(values["turns"]) == 4}
+        assert grown == {tuple(_texts(first)), tuple(_texts(second))}
+        done = await _resume(client, thread, "")
+        assert _texts(done)[:4] == _texts(second)
+
+
+@pytest.mark.parametrize(
+    ("question", "settings", "error", "says"),
+    [
+        (" \n ", {}, "BadInput", "The question is empty."),
+        ("Why?", {"min_rounds": 9}, "ValidationError", "min_rounds (9) is larger than max_rounds"),
+        ("Why?", {"judge_model": "opnai:x"}, "BadInput", "Did you mean 'openai:x'?"),
+        ("Why?", {"judge_model": "openai:nobody"}, "BadInput", "openai has no model 'nobody'"),
+        ("Why?", {"proposer_model": "openai:broken"}, "ModelFailed", "This account is closed."),
+    ],
+)
+async def test_a_refusal_says_why(
+    server: DevServer, question: str, settings: dict[str, Any], error: str, says: str
+) -> None:
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        answer = await client.runs.wait(
+            thread,
+            "adversarial",
+            input={"question": question},
+            context=_SETTINGS | settings,
+            raise_error=False,
+        )
+    assert isinstance(answer, dict)
+    assert answer["__error__"]["error"] == error
+    assert says in answer["__error__"]["message"]
+
+
+async def test_a_paused_debate_outlives_a_killed_server(
+    models: ModelServer, tmp_path: Path
+) -> None:
+    server = DevServer(tmp_path, models).start()
+    try:
+        async with server.client() as client:
+            thread = await _begin(client)
+            before = (await client.threads.get_state(thread))["values"]
+        server.kill()
+        calls = len(models.calls)
+        server.start()
+        async with server.client() as client:
+            # The list of threads may have lost it; named again, it finds its checkpoints.
+            await client.threads.create(
+                thread_id=thread, graph_id="adversarial", if_exists="do_nothing"
+            )
+            assert (await client.threads.get_state(thread))["values"] == before
+            await _resume(client, thread, {"say": "Go on."})
+            done = await _resume(client, thread, "")
+    finally:
+        server.stop()
+    assert _texts(done)[:2] == _texts(before)
+    assert done["trace"]["total_rounds"] == 2
+    assert len(models.calls) - calls == 4  # the second round, the answer and its rating

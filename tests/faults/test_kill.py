@@ -1,0 +1,132 @@
+"""kill -9 at every call of a debate, then resume: nothing lost, nothing finished paid twice."""
+
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import QUESTION, Command, debaters, spoken
+from tests.support.model_server import Call, ModelServer, Reply, Request
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+THREE_ROUNDS = ["--set", "min_rounds=3", "--set", "max_rounds=5", "--set", "retry_wait=0.01"]
+ASK = ["ask", QUESTION, "-m", "openai:m", *THREE_ROUNDS, "--quiet"]
+TURNS = 8
+CALLS = TURNS + 1  # the second critique says nothing a rule can read, so it is asked once more
+READ_BY_SCHEMA = json.dumps({"ready": False, "score": None, "points": []})
+
+
+def _unreadable_in_round_two(role: str, number: int, reply: Reply) -> Reply:
+    text = reply.text
+    if role == "extraction":
+        text = READ_BY_SCHEMA
+    elif (role, number) == ("skeptic", 2):
+        text = "This is critique 2, and it says neither what is open nor what is settled."
+    return replace(reply, text=text, chunk_delay=0.01, chunk_size=4)
+
+
+def _turn(request: Request) -> tuple[str, int]:
+    """Which call of the debate this is; the same for a call that is asked again."""
+    role = re.search(r"You are the (\w+)", request.system)
+    rounds = [int(number) for number in re.findall(r"This is critique (\d)", request.text)]
+    return (role[1] if role else "extraction", max(rounds, default=0))
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer(debaters(_unreadable_in_round_two), models=["m"]) as running:
+        yield running
+
+
+class Killer:
+    """Starts the command again and again, and kills it once in every call."""
+
+    def __init__(self, contend: Command) -> None:
+        self.contend = contend
+        self.killed: set[tuple[str, int]] = set()
+        self.pid = 0
+
+    def run(self) -> dict[str, object]:
+        """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
+        process = self._start(*ASK)
+        while process.wait(timeout=60) == -signal.SIGKILL:
+            process.communicate()
+            process = self._start("resume", self._debate(), "--quiet")
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+        record: dict[str, object] = self.contend("show", self._debate(), "--json").json
+        return record
+
+    def kill(self, request: Request) -> None:
+        """Kill the process that waits for this call, unless this call was killed before."""
+        if _turn(request) not in self.killed:
+            self.killed.add(_turn(request))
+            with suppress(ProcessLookupError):  # it may have ended meanwhile
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+        process = self.contend.start(*arguments)
+        self.pid = process.pid
+        return process
+
+    def _debate(self) -> str:
+        with closing(sqlite3.connect(self.contend.home / "contend.db")) as database:
+            return str(database.execute("SELECT id FROM debates").fetchone()[0])
+
+
+@pytest.mark.parametrize("at_chunk", [1, 2, 3, 4, 5])
+def test_killed_in_the_middle_of_every_call(
+    at_chunk: int, tmp_path: Path, models: ModelServer
+) -> None:
+    undisturbed = Command(tmp_path / "calm", models)(*ASK, "--json").json
+    assert len(models.calls) == CALLS
+    killer = Killer(Command(tmp_path / "killed", models))
+
+    def script(request: Request) -> Reply | str:
+        if request.schema:  # not streamed, so it is killed as it arrives
+            killer.kill(request)
+        return calm(request)
+
+    calm, models.script = models.script, script
+    models.on_chunk = lambda call, sent: killer.kill(call.request) if sent == at_chunk else None
+    record = killer.run()
+    assert len(killer.killed) == CALLS
+    assert spoken(record) == spoken(undisturbed)
+    assert record["stop_reason"] == undisturbed["stop_reason"]
+    # The server cannot see that nobody read an answer it sent in one piece, so only streams count.
+    streamed = [call for call in models.calls[CALLS:] if not call.request.schema]
+    finished = Counter(_turn(call.request) for call in streamed if call.completed)
+    assert finished.total() == len(finished) == TURNS
+
+
+def test_killed_at_any_moment(tmp_path: Path, models: ModelServer) -> None:
+    undisturbed = Command(tmp_path / "calm", models)(*ASK, "--json").json
+    killer = Killer(Command(tmp_path / "killed", models))
+    chance = random.Random(9)  # noqa: S311 - where the kills fall, not a secret
+
+    def sometimes(call: Call, _sent: int) -> None:
+        if chance.random() < 0.06:
+            # The delay carries the kill over the end of the call, into the step behind it.
+            timer = threading.Timer(chance.uniform(0, 0.2), killer.kill, [call.request])
+            timer.start()
+            timers.append(timer)
+
+    timers: list[threading.Timer] = []
+    models.on_chunk = sometimes
+    record = killer.run()
+    for timer in timers:
+        timer.join()
+    assert killer.killed
+    assert spoken(record) == spoken(undisturbed)

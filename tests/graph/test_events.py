@@ -1,0 +1,143 @@
+"""What a viewer hears, and what goes wrong in the open."""
+
+from typing import get_args
+
+import pytest
+
+from graph.errors import ModelFailed
+from graph.events import EventName, chunk_event
+from graph.state import Turn
+from tests.support.model_server import ModelServer, Reply, openai_error
+from tests.support.scripted import Played, Sent, critique, full_cast, play
+
+SPOKEN = {"propose": "proposer", "critique": "skeptic", "synthesize": "synthesizer", "score": "judge"}
+
+
+def thinking_aloud(sent: Sent) -> str:
+    code = "```python\nprint('<b>')\n```"
+    return f"<think>What to say?</think>The cost {code} is guessed.\n\n{critique()(sent)}"
+
+
+@pytest.fixture
+async def played() -> Played:
+    return await play(full_cast(skeptic=thinking_aloud), max_rounds=3)
+
+
+async def test_every_event_is_in_the_vocabulary(played: Played) -> None:
+    assert {event["event"] for event in played.events} <= set(get_args(EventName))
+
+
+async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
+    told = [e["event"] for e in played.events if not e["event"].endswith("_chunk")]
+    one_round = ["round_start", "seat_complete", "seat_complete", "round_complete", "judge_decision"]
+    closing = ["synthesis_start", "seat_complete", "final_complete", "seat_complete", "scores"]
+    assert told == ["rag_complete", *one_round * 3, *closing]
+
+
+async def test_an_early_stop_is_told_with_its_reason() -> None:
+    played = await play(full_cast(skeptic=critique(ready=True)))
+    (stop,) = played.named("early_stop")
+    assert stop["metadata"]["reason"] == "skeptic_ready"
+    decision = played.named("judge_decision")[0]["metadata"]
+    assert decision == {"decision": "stop", "reason": "skeptic_ready"}
+
+
+async def test_the_empty_library_says_so(played: Played) -> None:
+    (found,) = played.named("rag_complete")
+    assert "empty" in found["content"]
+    assert found["metadata"]["templates"] == []
+
+
+def streamed(played: Played, turn: Turn) -> str:
+    chunks = [
+        e["content"]
+        for e in played.events
+        if e["event"] == chunk_event(turn.role) and e["round"] == turn.round
+    ]
+    return "".join(chunks)
+
+
+async def test_a_finished_turn_is_told_in_full(played: Played) -> None:
+    told = {e["metadata"]["turn"]: e["content"] for e in played.named("seat_complete")}
+    assert told == {turn.id: turn.text for turn in played.turns}
+
+
+async def test_chunks_join_to_the_text_without_thinking_or_block(played: Played) -> None:
+    assert {turn.phase for turn in played.turns} == set(SPOKEN)
+    for turn in played.turns:
+        assert streamed(played, turn).strip() == turn.text
+        assert "nonce" not in turn.text
+        assert "<think>" not in turn.text
+    assert "print('<b>')" in played.turns[1].text
+    assert played.turns[1].thinking == "What to say?"
+
+
+async def test_a_chunk_names_its_speaker(played: Played) -> None:
+    (first, *_) = played.named("skeptic_chunk")
+    assert first["metadata"]["model"] == "scripted:skeptic"
+    assert first["metadata"]["seat"] == first["metadata"]["role"] == "skeptic"
+    counts = [e["metadata"]["tokens_so_far"] for e in played.named("skeptic_chunk")[:2]]
+    assert counts == sorted(counts)
+
+
+async def test_ratings_that_cannot_be_read_leave_the_answer_unrated() -> None:
+    played = await play(full_cast(judge="Rather good!"), min_rounds=1, max_rounds=1)
+    assert "auto_score" not in played.state
+    assert [(d.what, d.seat) for d in played.degraded] == [("not_rated", "judge")]
+    assert played.state["trace"]["quality_score"] is None
+    assert played.turns[-1].text == "Rather good!"
+    assert len(played.cast.sent_to("judge")) == 2
+
+
+async def test_a_fallback_is_marked_in_turn_state_and_events(server: ModelServer) -> None:
+    server.models = None
+    server.script = lambda request: (
+        openai_error(401, "no") if request.model == "gone" else "From the spare."
+    )
+    played = await play(
+        full_cast(),
+        min_rounds=1,
+        max_rounds=1,
+        proposer_model="openai:gone",
+        proposer_fallbacks=("openai:second", "openai:spare"),
+    )
+    turn = played.turns[0]
+    assert (turn.status, turn.model) == ("fallback_model", "openai:second")
+    (fell,) = played.degraded
+    assert (fell.what, fell.seat, fell.round) == ("fell_back", "proposer", 1)
+    (event,) = played.named("degraded")
+    assert event["metadata"]["restart"] is True
+    assert "openai:gone: auth: 401" in event["content"]
+
+
+async def test_chunks_of_a_failed_attempt_are_void(server: ModelServer) -> None:
+    replies = [Reply("A draft that breaks off here.", cut_after=3), Reply("The whole answer.")]
+    server.script = lambda request: replies[min(request.index, 1)]
+    played = await play(
+        full_cast(), min_rounds=1, max_rounds=1, proposer_model="openai:m1", retry_wait=0.001
+    )
+    assert played.turns[0].text == "The whole answer."
+    names = [e["event"] for e in played.events]
+    last_restart = max(i for i, e in enumerate(played.events) if e["metadata"].get("restart"))
+    after = played.events[last_restart:]
+    said = "".join(e["content"] for e in after if e["event"] == "proposer_chunk")
+    assert said == "The whole answer."
+    assert names.index("degraded") == last_restart
+    assert [d.what for d in played.degraded] == ["retried"]
+
+
+async def test_a_judge_that_fails_costs_only_the_rating(server: ModelServer) -> None:
+    server.script = lambda request: openai_error(401, "no")
+    played = await play(full_cast(), min_rounds=1, max_rounds=1, judge_model="openai:m1")
+    assert played.state["final_answer"] == "## Answer\nKeep the monolith."
+    assert played.degraded[-1].what == "not_rated"
+    assert played.path[-1] == "store"
+
+
+async def test_a_speaker_that_fails_for_good_fails_the_debate(server: ModelServer) -> None:
+    server.script = lambda request: openai_error(401, "no")
+    cast = full_cast()
+    with pytest.raises(ModelFailed, match=r"Skeptic \(openai:m1\): 401: no"):
+        await play(cast, skeptic_model="openai:m1")
+    assert len(server.calls) == 1
+    assert [sent.model for sent in cast.sent] == ["proposer"]

@@ -1,0 +1,514 @@
+"""The call policy against a real server, in both shapes."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from graph.errors import ModelFailed, Paused
+from graph.settings import AdversarialSettings
+from graph.state import Seat
+from models import calls
+from models.calls import Answered, Extracted, Listener, Trouble, ask, extract
+from models.calls import Reply as Accepted
+from models.ratings import RatingBlock
+from tests.support.model_server import (
+    ModelServer,
+    Reply,
+    Request,
+    always,
+    ollama_error,
+    openai_error,
+    openrouter_error,
+    sequence,
+)
+
+OPENAI, OLLAMA, OPENROUTER = "openai:m1", "ollama:m1", "openrouter:m1"
+ANSWER = "A complete answer."
+CANARIES = ("sk-canary-0123456789abcdef", "or-canary-0123456789abcdef")
+MESSAGES = [SystemMessage("You are the Proposer."), HumanMessage("Why?")]
+
+both = pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+
+
+@dataclass
+class Ear:
+    """A listener that remembers, and that can ask for a pause."""
+
+    pieces: list[str] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    pause: bool = False
+
+    def listener(self) -> Listener:
+        return Listener(
+            text=lambda piece, _: self.pieces.append(piece),
+            trouble=self.troubles.append,
+            pause_requested=lambda: self.pause,
+        )
+
+    @property
+    def heard(self) -> list[tuple[str, str]]:
+        return [(trouble.what, trouble.failure.kind) for trouble in self.troubles]
+
+
+@pytest.fixture
+def ear() -> Ear:
+    return Ear()
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Waiting between tries takes no time, and is written down."""
+    waited: list[float] = []
+    pause = calls._pause_before_retry
+
+    async def at_once(seconds: float, listener: Listener) -> None:
+        waited.append(seconds)
+        await pause(0, listener)
+
+    monkeypatch.setattr(calls, "_pause_before_retry", at_once)
+    return waited
+
+
+def seat(model: str, *fallbacks: str) -> Seat:
+    return Seat(
+        id="proposer",
+        name="Proposer",
+        role="proposer",
+        model=model,
+        temperature=0.7,
+        fallback_models=fallbacks,
+    )
+
+
+def settings(**changes: Any) -> AdversarialSettings:
+    return AdversarialSettings.model_validate({"retry_wait": 0.5} | changes)
+
+
+async def asked(model: str, ear: Ear, *fallbacks: str, **changes: Any) -> Answered[Accepted]:
+    listener = ear.listener()
+    return await ask(seat(model, *fallbacks), list(MESSAGES), settings(**changes), listener)
+
+
+async def failed(model: str, ear: Ear, *fallbacks: str, **changes: Any) -> ModelFailed:
+    with pytest.raises(ModelFailed) as caught:
+        await asked(model, ear, *fallbacks, **changes)
+    assert not any(key in str(caught.value) for key in CANARIES)
+    return caught.value
+
+
+# --- answers that count ---
+
+
+@both
+async def test_a_complete_answer(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = always(Reply(ANSWER, usage=(11, 7)))
+    answered = await asked(model, ear)
+    assert (answered.model, answered.fell_back) == (model, False)
+    assert answered.result.text == "".join(ear.pieces) == ANSWER
+    assert answered.result.usage.input_tokens == 11
+    assert answered.result.usage.output_tokens == 7
+    assert ear.troubles == []
+    (call,) = server.calls
+    assert call.request.system == "You are the Proposer."
+    assert call.request.user == "Why?"
+
+
+async def test_temperature_and_window_reach_the_provider(server: ModelServer, ear: Ear) -> None:
+    await asked(OPENAI, ear)
+    await asked(OLLAMA, ear, context_tokens=4096)
+    openai, ollama = (call.request.body for call in server.calls)
+    assert openai["temperature"] == ollama["options"]["temperature"] == 0.7
+    assert ollama["options"]["num_ctx"] == 4096
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.parametrize(
+    ("text", "thinking"),
+    [
+        (f"<think>Hm.</think>{ANSWER}", "Hm."),
+        (f"<think>\nHm.\n</think>\n\n{ANSWER}", "Hm."),
+        (f"Hm.</think>{ANSWER}", "Hm."),
+        (f"<think>Hm.</think>{ANSWER}<think>Ok?</think>", "Hm.\nOk?"),
+        (f"{ANSWER}<think>and more", "and more"),
+    ],
+)
+async def test_thinking_is_kept_apart(
+    server: ModelServer, ear: Ear, model: str, text: str, thinking: str
+) -> None:
+    server.script = always(text)
+    reply = (await asked(model, ear)).result
+    assert (reply.text, reply.thinking) == (ANSWER, thinking)
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA, OPENROUTER])
+async def test_a_reasoning_field_never_enters_the_text(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = always(Reply(ANSWER, reasoning="Let me think."))
+    reply = (await asked(model, ear)).result
+    assert reply.text == "".join(ear.pieces) == ANSWER
+
+
+async def test_only_thinking_is_no_answer(server: ModelServer, ear: Ear) -> None:
+    server.script = sequence(["<think>Hm.</think>", "<think>Hm.", ANSWER])
+    assert (await asked(OPENAI, ear)).result.text == ANSWER
+    assert ear.heard == [("retried", "empty")] * 2
+
+
+async def test_text_is_cleaned(server: ModelServer, ear: Ear) -> None:
+    server.script = always("\x1b[31mred\x1b[0m\x00\r\nend \ud800\x07")
+    assert (await asked(OPENAI, ear)).result.text == "[31mred[0m\nend"
+
+
+# --- answers that do not count, tried again ---
+
+
+BROKEN = {
+    "server": Reply(status=500),
+    "cut": Reply("one two three four", end_early_after=2),
+    "connection": Reply("one two three four", cut_after=2),
+    "empty": Reply(""),
+    "length": Reply("one two three", finish="length"),
+}
+
+
+@both
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_a_passing_failure_is_tried_again(
+    server: ModelServer, ear: Ear, model: str, kind: str
+) -> None:
+    server.script = sequence([BROKEN[kind], BROKEN[kind], ANSWER])
+    answered = await asked(model, ear)
+    assert answered.result.text == ANSWER
+    assert not answered.fell_back
+    assert ear.heard == [("retried", kind)] * 2
+    assert len(server.calls) == 3
+
+
+@both
+async def test_a_stream_that_says_nothing_at_all_is_cut(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply("one two", end_early_after=0), ANSWER])
+    assert (await asked(model, ear)).result.text == ANSWER
+    assert ear.heard == [("retried", "cut")]
+
+
+@both
+async def test_a_stall_meets_the_idle_timeout(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = sequence([Reply("one two three", stall_after=1), ANSWER])
+    assert (await asked(model, ear, idle_timeout=0.3)).result.text == ANSWER
+    assert ear.heard == [("retried", "idle")]
+    assert "no token for 0.3 s" in ear.troubles[0].failure.why
+
+
+@both
+async def test_an_endless_answer_meets_the_total_timeout(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    slow = Reply(" ".join(["word"] * 500), chunk_delay=0.02)
+    server.script = sequence([slow, ANSWER])
+    assert (await asked(model, ear, idle_timeout=5, total_timeout=0.5)).result.text == ANSWER
+    assert ear.heard == [("retried", "total")]
+
+
+@both
+async def test_tokens_keep_a_slow_answer_alive(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = always(Reply("one two three four five six", chunk_delay=0.15))
+    assert (await asked(model, ear, idle_timeout=0.6)).result.text == "one two three four five six"
+    assert ear.troubles == []
+
+
+@both
+async def test_an_answer_cut_by_length_is_asked_for_shorter(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply("one two", finish="length"), Reply(status=500), ANSWER])
+    await asked(model, ear)
+    first, second, third = (call.request for call in server.calls)
+    assert len(second.messages) == len(first.messages) + 1
+    assert "half the length" in second.user
+    assert third.user == "Why?", "the nudge answers a length cut, not any failure"
+
+
+@both
+async def test_retry_after_is_honoured(
+    server: ModelServer, ear: Ear, waits: list[float], model: str
+) -> None:
+    limited = Reply(status=429, headers={"Retry-After": "7"})
+    server.script = sequence([limited, ANSWER])
+    assert (await asked(model, ear)).result.text == ANSWER
+    assert ear.heard == [("retried", "rate_limit")]
+    # Ollama's client keeps no headers, so there the usual backoff is all there is.
+    low, high = (7, 8) if model == OPENAI else (0, 0.5)
+    assert low <= waits[0] <= high
+
+
+async def test_waits_grow_with_full_jitter(
+    server: ModelServer, ear: Ear, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random, "uniform", lambda low, high: high)
+    server.script = always(Reply(status=503))
+    await failed(OPENAI, ear, max_retries=8)
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+
+# --- failures that trying again cannot mend ---
+
+
+FATAL = [
+    (OPENAI, Reply(status=401), "auth"),
+    (OPENAI, Reply(status=403), "auth"),
+    (OPENAI, Reply(status=404), "unknown_model"),
+    (OPENAI, openai_error(402, "Payment required"), "quota"),
+    (OPENAI, openai_error(429, "You exceeded your quota", "insufficient_quota"), "quota"),
+    (OPENAI, openai_error(400, "too long", "context_length_exceeded"), "context_overflow"),
+    (OPENAI, openai_error(400, "Your input exceeds the context window"), "context_overflow"),
+    (OPENAI, openai_error(400, "temperature is not supported"), "bad_request"),
+    (OPENAI, Reply("I cannot", finish="content_filter"), "refused"),
+    (OPENAI, Reply(status=429, headers={"Retry-After": "1000"}), "rate_limit"),
+    (OLLAMA, ollama_error(401, "unauthorized"), "auth"),
+    (OLLAMA, ollama_error(403, "forbidden"), "auth"),
+    (OLLAMA, ollama_error(404, "model 'm1' not found"), "unknown_model"),
+    (OLLAMA, ollama_error(402, "usage limit"), "quota"),
+    (OLLAMA, ollama_error(400, "input exceeds context window"), "context_overflow"),
+    (OPENROUTER, openrouter_error(402, "Insufficient credits"), "quota"),
+    (OPENROUTER, openrouter_error(401, "No auth credentials found"), "auth"),
+]
+
+
+@pytest.mark.parametrize(("model", "reply", "kind"), FATAL)
+async def test_a_lasting_failure_is_fatal_at_once(
+    server: ModelServer, ear: Ear, waits: list[float], model: str, reply: Reply, kind: str
+) -> None:
+    server.script = always(reply)
+    failure = await failed(model, ear)
+    assert (failure.seat, failure.model, failure.kind) == ("Proposer", model, kind)
+    assert str(failure).startswith(f"Proposer ({model}): ")
+    assert ear.heard == [("failed", kind)]
+    assert len(server.calls) == 1
+    assert waits == []
+
+
+async def test_the_providers_own_words_are_kept(server: ModelServer, ear: Ear) -> None:
+    server.script = always(openai_error(400, "The temperature must be 1 for this model."))
+    failure = await failed(OPENAI, ear)
+    assert failure.why == "400: The temperature must be 1 for this model."
+
+
+@both
+async def test_a_refused_connection(
+    server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:1")
+    failure = await failed(model, ear, max_retries=2)
+    assert failure.kind == "connection"
+    assert ear.heard == [("retried", "connection")] * 2 + [("failed", "connection")]
+    assert server.calls == []
+
+
+@both
+async def test_an_exhausted_call_names_seat_model_and_reason(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = always(Reply(status=500))
+    failure = await failed(model, ear, max_retries=2)
+    assert len(server.calls) == 3
+    assert str(failure).startswith(f"Proposer ({model}): 500: ")
+    assert ear.heard == [("retried", "server")] * 2 + [("failed", "server")]
+
+
+async def test_no_retries_means_one_call(server: ModelServer, ear: Ear) -> None:
+    server.script = always(Reply(status=500))
+    await failed(OPENAI, ear, max_retries=0)
+    assert len(server.calls) == 1
+
+
+@both
+async def test_an_error_inside_the_stream(server: ModelServer, ear: Ear, model: str) -> None:
+    error = {"error": {"message": "overloaded", "code": 503}} if model == OPENAI else None
+    broken = Reply("one two", error=error or {"error": "llama runner process has terminated"})
+    server.script = sequence([broken, ANSWER])
+    assert (await asked(model, ear)).result.text == ANSWER
+    assert [what for what, _ in ear.heard] == ["retried"]
+
+
+async def test_a_bug_of_ours_surfaces_as_one(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(piece: str, model: str) -> None:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError, match="a bug"):
+        await ask(seat(OPENAI), list(MESSAGES), settings(), Listener(text=broken))
+    assert len(server.calls) == 1
+
+
+# --- fallbacks ---
+
+
+def only(good: str) -> Callable[[Request], Reply | str]:
+    return lambda request: ANSWER if request.model == good else Reply(status=401)
+
+
+async def test_fallbacks_are_tried_in_order(server: ModelServer, ear: Ear) -> None:
+    server.models, server.script = None, only("m3")
+    answered = await asked(OPENAI, ear, "ollama:m2", "openai:m3", "openai:m4")
+    assert (answered.model, answered.fell_back) == ("openai:m3", True)
+    assert [call.request.model for call in server.calls] == ["m1", "m2", "m3"]
+    assert [(t.what, t.model) for t in ear.troubles] == [
+        ("fell_back", "openai:m1"),
+        ("fell_back", "ollama:m2"),
+    ]
+
+
+async def test_a_fallback_of_the_same_name_is_still_a_fallback(
+    server: ModelServer, ear: Ear
+) -> None:
+    server.script = sequence([Reply(status=401), ANSWER])
+    answered = await asked(OPENAI, ear, OPENAI)
+    assert answered.fell_back
+
+
+async def test_when_all_fail_the_last_is_named(server: ModelServer, ear: Ear) -> None:
+    server.models, server.script = None, only("nobody")
+    failure = await failed(OPENAI, ear, "openai:m2")
+    assert failure.model == "openai:m2"
+    assert ear.heard == [("fell_back", "auth"), ("failed", "auth")]
+
+
+# --- pausing ---
+
+
+@pytest.mark.parametrize("seconds", [10_000.0, 0.0])
+async def test_a_pause_during_backoff_makes_no_further_call(
+    server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+    monkeypatch.setenv("OPENAI_API_KEY", CANARIES[0])
+    monkeypatch.setattr(calls, "_backoff", lambda *_: seconds)
+    server.script = always(Reply(status=500))
+
+    def on_trouble(trouble: Trouble) -> None:
+        asyncio.get_running_loop().call_later(0.05 if seconds else 0, setattr, ear, "pause", True)
+        ear.pause = not seconds
+
+    listener = Listener(trouble=on_trouble, pause_requested=lambda: ear.pause)
+    with pytest.raises(Paused):
+        await ask(seat(OPENAI), list(MESSAGES), settings(), listener)
+    assert len(server.calls) == 1
+
+
+# --- keys ---
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+@pytest.mark.parametrize("model", [OPENAI, OPENROUTER])
+async def test_a_key_the_provider_echoes_is_never_passed_on(
+    server: ModelServer, ear: Ear, model: str, status: int
+) -> None:
+    echo = f"Incorrect API key provided: {CANARIES[0]} or {CANARIES[1]}."
+    server.script = always(openai_error(status, echo))
+    failure = await failed(model, ear, max_retries=1)
+    heard = str(failure) + failure.why + "".join(t.failure.why for t in ear.troubles)
+    assert "Incorrect API key provided: ***" in heard
+    assert not any(key in heard for key in CANARIES)
+
+
+# --- usage and price ---
+
+
+@pytest.mark.parametrize(
+    ("model", "prices", "cost"),
+    [
+        (OPENAI, {}, None),
+        (OPENAI, {"openai:m1": [2.0, 10.0]}, (1000 * 2 + 500 * 10) / 1e6),
+        (OPENAI, {"openai:m2": [2.0, 10.0]}, None),
+        (OLLAMA, {}, 0.0),
+        (OLLAMA, {"ollama:m1": [1.0, 1.0]}, 1500 / 1e6),
+    ],
+)
+async def test_the_price_of_a_call(
+    server: ModelServer, ear: Ear, model: str, prices: dict[str, Any], cost: float | None
+) -> None:
+    server.script = always(Reply(ANSWER, usage=(1000, 500)))
+    usage = (await asked(model, ear, prices=prices)).result.usage
+    assert usage.cost_usd == (None if cost is None else pytest.approx(cost))
+
+
+async def test_usage_nobody_stated_is_unknown(server: ModelServer, ear: Ear) -> None:
+    server.script = always(Reply(ANSWER, usage=None))
+    usage = (await asked(OPENAI, ear, prices={"openai:m1": [1, 1]})).result.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd) == (None, None, None)
+
+
+# --- answers in a form ---
+
+FORM = RatingBlock(
+    correctness=8,
+    completeness=7,
+    clarity=6,
+    depth=5,
+    justification="Sound.",
+    would_benefit_from_finetune=False,
+)
+
+
+async def extracted(model: str, ear: Ear, **changes: Any) -> Extracted[RatingBlock]:
+    listener = ear.listener()
+    form = await extract(seat(model), list(MESSAGES), RatingBlock, settings(**changes), listener)
+    return form.result
+
+
+@both
+async def test_a_form_is_asked_for_and_read(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = always(Reply(FORM.model_dump_json(), usage=(9, 4)))
+    found = await extracted(model, ear)
+    assert found.block == FORM
+    assert found.usage.input_tokens == 9
+    (call,) = server.calls
+    assert call.request.schema is not None
+    assert set(FORM.model_dump()) <= set(call.request.schema["properties"])
+    temperature = call.request.body.get("options", call.request.body)["temperature"]
+    assert temperature == 0
+
+
+@both
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("I would rather not."),
+        Reply('{"correctness": 11}'),
+        Reply(FORM.model_dump_json()[:-30], finish="length"),
+        Reply(""),
+    ],
+)
+async def test_a_form_that_is_not_filled_in_is_unread(
+    server: ModelServer, ear: Ear, model: str, reply: Reply
+) -> None:
+    server.script = always(reply)
+    assert (await extracted(model, ear)).block is None
+    assert len(server.calls) == 1
+
+
+@both
+async def test_a_form_is_tried_again_after_a_passing_failure(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply(status=500), FORM.model_dump_json()])
+    assert (await extracted(model, ear)).block == FORM
+    assert ear.heard == [("retried", "server")]
+
+
+@both
+async def test_a_form_meets_the_total_timeout(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = sequence([Reply("{", stall_after=0), FORM.model_dump_json()])
+    assert (await extracted(model, ear, total_timeout=0.5)).block == FORM
+    assert ear.heard == [("retried", "total")]

@@ -1,0 +1,257 @@
+"""Reading critiques: the words real models use, ids and the ledger of points."""
+
+import pytest
+
+from graph.settings import AdversarialSettings
+from graph.state import Assessment, Point
+from models.critiques import (
+    CritiqueBlock,
+    CritiquePoint,
+    CritiqueReport,
+    ReportedPoint,
+    all_points,
+    assessment_from_block,
+    assessment_from_report,
+    assessment_from_words,
+)
+from nodes.judge_continue import stop_rule
+
+SIGNAL = "Ready for Synthesis ✅"
+KNOWN = [
+    Point(id="S1", severity="critical", status="open", text="The cost is guessed."),
+    Point(id="S2", severity="major", status="open", text="No migration plan."),
+]
+
+# What a critique says, and what it may be read as: the letters of its points (c, m or n for
+# critical, major, minor; capital while not resolved), `ready`, a score, or `?` for unread.
+READABLE = [
+    # one line each, with its mark
+    ("🔴 The cost is guessed.", "C"),
+    ("🔴 Critical: the cost is guessed.", "C"),
+    ("🔴 **Critical:** The cost is guessed.\n🟡 **Major:** No plan.", "C M"),
+    ("**🔴 Critical** – The cost is guessed.", "C"),
+    ("- 🔴 The cost is guessed.\n- 🟡 No plan.\n- 🟢 A typo.", "C M N"),
+    ("* 🔴 The cost is guessed.\n* 🟢 A typo.", "C N"),
+    ("1. 🔴 The cost is guessed.\n2. 🟡 No plan.", "C M"),
+    ("1) **🔴 Critical:** The cost is guessed.", "C"),
+    ("[🔴] The cost is guessed.", "C"),
+    ("🔴 The cost is guessed. 🟡 No plan either.", "C M"),
+    ("🔴 None of your numbers has a source.", "C"),
+    ("🔴 No evidence is given for the cost.", "C"),
+    ("🔴 Nothing in the answer deals with migration.", "C"),
+    ("🔴 Your own ✅ list hides that the cost is guessed.", "C"),
+    ("🔴 The answer ends by calling itself done ✅", "C"),
+    ("🔴 Die Kosten sind geraten.", "C"),
+    ("🔴 Критично: стоимость угадана ✅ не доказана.", "C"),
+    ("🔴 Kritisch: keine.", "C"),
+    ("🔴 成本是猜测的。", "C"),
+    ("Critical: the cost is guessed.\n🟡 No plan.", "C M"),
+    ("**Critical issue:** the cost is guessed.", "C"),
+    ("🟡 No plan.\n🟢 A typo.", "M N"),
+    ("The rest is fine.\n🟢 Minor: a typo.", "N"),
+    # headings with lists below them
+    ("### 🔴 Critical\n- The cost is guessed.\n- Latency is ignored.", "C C"),
+    ("### 🔴 Critical\n\n1. The cost is guessed.\n\n### 🟡 Major\n\n1. No plan.", "C M"),
+    ("## 🔴 Critical Issues\n\n**The cost.** It is guessed.\n\n## 🟢 Minor\n- A typo.", "C N"),
+    ("**🔴 Critical:**\n- The cost is guessed.\n**🟢 Minor:**\n- None", "C"),
+    ("### 🔴 Critical\n- The cost is guessed.\n  - by a factor of ten\n### 🟢 Minor\nNone.", "C"),
+    ("### 🔴 Critical\nNone.\n\n### 🟡 Major\n- No plan.", "M"),
+    ("### 🔴 Critical\n- None\n### 🟡 Major\n- No plan.\n- No owner.", "M M"),
+    ("### Critical Issues\n- The cost is guessed.\n### Minor Issues\n- A typo.", "C N"),
+    ("### 🟡 Major\n- No plan.\n\n### Strengths\n- Clear writing.", "M"),
+    ("### 🔴 Critical\n- The cost is guessed.\n\nWhat is good:\n- Clear writing.", "C"),
+    ("### ✅ Resolved\n- 🔴 S1: now sourced.\n### ❌ Unresolved\n- 🟡 S2: still no plan.", "c M"),
+    # tables
+    ("| Severity | Issue |\n|---|---|\n| 🔴 | The cost is guessed. |\n| 🟢 | A typo. |", "C N"),
+    ("| ID | Issue | Severity | Status |\n|:-|-|-|-|\n| S1 | Cost | 🔴 Critical | ✅ |", "c"),
+    ("| S1 | 🔴 | ❌ UNRESOLVED | you call it ✅ but it is not |", "C"),
+    # nothing critical, said so
+    ("🔴 Critical: none\n🟡 Major: no plan.", "M"),
+    ("🔴 Critical: None.\n🟡 Major: None.\n🟢 Minor: None.", ""),
+    ("🔴 None remaining", ""),
+    ("🔴 No critical issues remain.", ""),
+    ("🔴 Critical issues: 0\n🟡 Major issues: 1\n- No plan.", ""),
+    ("🔴 Critical (0)\n🟡 No plan.", "M"),
+    ("🔴 Critical: none. 🟡 Major: no plan.", "M"),
+    ("No 🔴 critical issues remain.\n🟡 No plan.", "M"),
+    ("There are no 🔴 issues left.\n🟢 A typo.", "N"),
+    ("No critical issues remain.", ""),
+    ("I see no critical issues.", ""),
+    # earlier points marked
+    ("S1 🔴 ✅ RESOLVED\nS2 🟡 ❌ UNRESOLVED", "c M"),
+    ("✅ RESOLVED S1 🔴: now sourced.", "c"),
+    ("**S1 🔴** – ✅ **RESOLVED**: now sourced.", "c"),
+    ("- S1: ✅ RESOLVED\n- S2: ⚠️ PARTIALLY RESOLVED, no dates.", "c M"),
+    ("- S1: ⚠ PARTIALLY RESOLVED\n- S2: ✅ RESOLVED", "C m"),
+    ("S1 (🔴): ❌ UNRESOLVED – the source is a blog", "C"),
+    ("🔴 S1: the cost has a source now → ✅ RESOLVED", "c"),
+    ("🔴 S1: the cost has a source now. RESOLVED ✅", "c"),
+    ("🔴 S1 ❌ UNRESOLVED: you claim ✅ RESOLVED", "C"),
+    ("🔴 S1: better – ⚠️\n🟡 S2: done – ✅", "C m"),
+    ("S1, S2: ✅ RESOLVED\n🟢 A typo.", "c m N"),
+    ("S1 ✅ RESOLVED: sourced.\n🔴 The new plan has no rollback.", "c C"),
+    # scores
+    ("🔴 The cost is guessed.\nScore: 8/10", "C 8"),
+    ("🟡 No plan.\n**Score: 8.5**", "M 8.5"),
+    ("🟡 No plan.\n**Quality score:** 7 / 10.", "M 7"),
+    ("🟡 No plan.\nOverall quality score: 9 out of 10", "M 9"),
+    ("🟡 No plan.\n### Score\n10/10 would be a lie.", "M"),
+    ("🟡 No plan.\nThe score was 8 last time.", "M"),
+    ("🟡 No plan.\nScore: 85/100", "M"),
+    ("🟡 No plan.\nScore: 6/10\nScore: 9/10", "M"),
+    # ready
+    (SIGNAL, "ready"),
+    (f"Nothing left to attack.\n\n{SIGNAL}", "ready"),
+    (f"**{SIGNAL}**", "ready"),
+    (f"### {SIGNAL}", "ready"),
+    (f"Verdict: {SIGNAL}", "ready"),
+    (f"**Verdict:** {SIGNAL}.", "ready"),
+    ("All good.\nready for synthesis ✅", "ready"),
+    (f"S1 ✅ RESOLVED\n🟢 A typo.\nScore: 9/10\n\n{SIGNAL}", "c N 9 ready"),
+    (f"Score: 5/10\n{SIGNAL}", "5 ready"),
+    (f"> {SIGNAL}\n\nYou wish. 🔴 The cost is guessed.\n🔴 No plan.", "C"),
+    (f"🔴 The cost is guessed.\n```\n{SIGNAL}\n```", "C"),
+]
+
+
+UNREADABLE = [
+    "",
+    "   \n\n",
+    "I have my doubts.",
+    "The answer is wrong, and critically so.",
+    "Looks good to me!",
+    "Ready for synthesis.",
+    "Keine kritischen Punkte mehr.",
+    "Bereit zur Synthese ✅",
+    # the signal quoted, denied, conditional, or not at the end
+    f'"{SIGNAL}"',
+    f"`{SIGNAL}`",
+    f"“{SIGNAL}” is what I cannot say.\n🟡 No plan.",
+    f"Not {SIGNAL}\n🟡 No plan.",
+    f"This is NOT {SIGNAL}",
+    f"🟡 No plan.\nI would only say {SIGNAL} once there is one.",
+    f"{SIGNAL}\n\nBut first mend the plan.",
+    f"{SIGNAL} (almost)",
+    f"{SIGNAL}? No.",
+    f"Once S1 is mended: {SIGNAL}",
+    f"{SIGNAL}\n{SIGNAL}",
+    # ready, with a score that cannot be told
+    f"I would give it 5/10 today.\n{SIGNAL}",
+    f"My rating is 4.\n{SIGNAL}",
+    f"Score: 9/10, or rather 5/10\n{SIGNAL}",
+    # a critical issue that is somewhere in the prose
+    "The 🔴 issue of round 1 stands.\n🟡 No plan.",
+    "🟡 No plan.\nStill open: the 🔴 about cost.",
+    "🟡 No plan.\nOne critical issue remains, the cost.",
+    "🟡 No plan.\nNo 🔴 critical issues remain, except the cost.",
+    "🟡 No plan.\nNo new 🔴 issues, but the old one stands.",
+    "Summary: 🔴 1, 🟡 2, 🟢 0",
+    "🔴 Critical: 2\n🟡 Major: none",
+    # a heading with nothing readable under it
+    "### 🔴 Critical\n\n### 🟡 Major\n- No plan.",
+    "### 🔴 Critical\n```\nthe cost is guessed\n```\n🟡 No plan.",
+    "🔴 Critical / 🟡 Major / 🟢 Minor",
+    "### 🟢 Minor\nNone",
+    # open points nobody can place
+    "❌ UNRESOLVED: the cost.",
+    "⚠️ PARTIALLY RESOLVED: the cost.\n🟢 A typo.",
+    "### ❌ Unresolved\n- the cost\n\n🟢 A typo.",
+]
+
+
+def shown(assessment: Assessment | None) -> str:
+    if assessment is None:
+        return "?"
+    letter = {"critical": "c", "major": "m", "minor": "n"}
+    points = [
+        letter[p.severity] if p.status == "resolved" else letter[p.severity].upper()
+        for p in assessment.points
+    ]
+    score = [] if assessment.score is None else [f"{assessment.score:g}"]
+    return " ".join(points + score + ["ready"] * assessment.ready)
+
+
+@pytest.mark.parametrize(("speech", "meaning"), READABLE)
+def test_what_a_critique_says(speech: str, meaning: str) -> None:
+    assessment = assessment_from_words(speech, KNOWN)
+    assert shown(assessment) == meaning
+    assert assessment is not None
+    assert assessment.read_from == "words"
+
+
+@pytest.mark.parametrize("speech", UNREADABLE)
+def test_what_could_be_meant_either_way_is_left_unread(speech: str) -> None:
+    assert shown(assessment_from_words(speech, KNOWN)) == "?"
+
+
+@pytest.mark.parametrize("speech", UNREADABLE)
+def test_what_is_unread_stops_nothing(speech: str) -> None:
+    assert stop_rule(assessment_from_words(speech, KNOWN), 4, AdversarialSettings()) is None
+
+
+@pytest.mark.parametrize(
+    ("speech", "text"),
+    [
+        ("🔴 **Critical:** The cost is guessed.", "The cost is guessed."),
+        ("- 🔴 Critical – The *cost* is guessed.", "The *cost* is guessed."),
+        ("S1 🔴 ✅ RESOLVED", "The cost is guessed."),
+        ("🔴 S1: has a source now → ✅ RESOLVED", "has a source now"),
+        ("### 🔴 Critical\n- The cost is guessed.", "The cost is guessed."),
+        ("🔴 3 of 4 numbers are guessed.", "3 of 4 numbers are guessed."),
+    ],
+)
+def test_a_point_is_kept_in_its_own_words(speech: str, text: str) -> None:
+    assessment = assessment_from_words(speech, KNOWN)
+    assert assessment is not None
+    assert [point.text for point in assessment.points] == [text]
+
+
+def test_known_points_keep_their_ids_and_new_ones_get_the_next() -> None:
+    assessment = assessment_from_words("S2 🟡 ❌ still\n🔴 No rollback.\n🟢 S9: a typo.", KNOWN)
+    assert assessment is not None
+    assert [point.id for point in assessment.points] == ["S2", "S3", "S4"]
+
+
+def raised(claimed: str, text: str, status: str = "open") -> CritiquePoint:
+    return CritiquePoint.model_validate(
+        {"id": claimed, "severity": "major", "status": status, "text": text}
+    )
+
+
+def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
+    points = [raised("S1", "a"), raised("S1", "b"), raised("S77", "c"), raised("", "d")]
+    assessment = assessment_from_block(CritiqueBlock(ready=False, points=points), KNOWN)
+    assert [point.id for point in assessment.points] == ["S1", "S3", "S4", "S5"]
+
+
+def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
+    report = CritiqueReport(ready=True, score=9)
+    assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == ""
+    assert shown(assessment_from_report(report, "Ready for synthesis: 9 of 10.", KNOWN)) == (
+        "9 ready"
+    )
+
+
+def test_a_report_cannot_resolve_what_was_never_raised() -> None:
+    new = ReportedPoint(severity="critical", status="resolved", text="The cost is guessed.")
+    old = ReportedPoint(id="S1", severity="critical", status="resolved", text="Sourced.")
+    report = CritiqueReport(ready=False, points=[new, old])
+    assert shown(assessment_from_report(report, "…", KNOWN)) == "C c"
+
+
+def test_the_ledger_keeps_every_points_latest_state() -> None:
+    first = Assessment(ready=False, points=tuple(KNOWN))
+    settled = KNOWN[0].model_copy(update={"status": "resolved"})
+    new = Point(id="S10", severity="minor", status="open", text="A typo.")
+    second = Assessment(ready=False, points=(settled, new))
+    assert [(p.id, p.status) for p in all_points([first, second])] == [
+        ("S1", "resolved"),
+        ("S2", "dropped"),
+        ("S10", "open"),
+    ]
+    third = Assessment(ready=False, points=(KNOWN[1],))
+    assert [(p.id, p.status) for p in all_points([first, second, third])] == [
+        ("S1", "resolved"),
+        ("S2", "open"),
+        ("S10", "dropped"),
+    ]

@@ -1,0 +1,117 @@
+"""The stop rule as a table, and what the node does with a person's wish."""
+
+import pytest
+
+from graph.routing import after_judging
+from graph.settings import AdversarialSettings
+from graph.state import Assessment, DebateState, Point, PointStatus, Severity, StopDecision
+from nodes.judge_continue import human_turn, stop_rule
+
+
+def said(
+    ready: bool = False,
+    score: float | None = None,
+    worst: Severity = "critical",
+    status: PointStatus = "open",
+) -> Assessment:
+    point = Point(id="S1", severity=worst, status=status, text="the cost is guessed")
+    return Assessment(ready=ready, score=score, points=(point,))
+
+
+CLEAN = said(worst="major")
+UNREAD = None
+
+
+@pytest.mark.parametrize(
+    ("assessment", "round_number", "reason"),
+    [
+        # a ready signal stops in any round
+        (said(ready=True), 1, "skeptic_ready"),
+        (said(ready=True), 2, "skeptic_ready"),
+        (said(ready=True), 5, "skeptic_ready"),
+        (said(ready=True, score=8), 1, "skeptic_ready"),
+        (said(ready=True, score=10), 3, "skeptic_ready"),
+        # unless its own score is too low
+        (said(ready=True, score=5), 1, None),
+        (said(ready=True, score=7.9), 3, None),
+        (said(ready=True, score=5), 5, "max_rounds"),
+        # a score is enough from the minimum on
+        (said(score=8), 1, None),
+        (said(score=8), 2, None),
+        (said(score=8), 3, "score_reached"),
+        (said(score=8.5), 4, "score_reached"),
+        (said(score=7.9), 3, None),
+        # also in the last round, before the maximum is named
+        (said(score=8), 5, "score_reached"),
+        # the maximum
+        (said(), 4, None),
+        (said(), 5, "max_rounds"),
+        (said(), 6, "max_rounds"),
+        (CLEAN, 5, "max_rounds"),
+        # no critical issue left, from the minimum on
+        (CLEAN, 1, None),
+        (CLEAN, 2, None),
+        (CLEAN, 3, "no_critical_issues"),
+        (said(worst="minor"), 4, "no_critical_issues"),
+        (said(status="resolved"), 3, "no_critical_issues"),
+        (said(status="partial"), 3, None),
+        (Assessment(ready=False), 3, "no_critical_issues"),
+        # a score is named before the absence of critical issues
+        (said(worst="minor", score=9), 3, "score_reached"),
+        # and an unready score below the mark does not hide it
+        (said(worst="minor", score=3), 3, "no_critical_issues"),
+        # a critique nobody could read stops nothing but the last round
+        (UNREAD, 1, None),
+        (UNREAD, 3, None),
+        (UNREAD, 4, None),
+        (UNREAD, 5, "max_rounds"),
+    ],
+)
+def test_the_rule(assessment: Assessment | None, round_number: int, reason: str | None) -> None:
+    stop = stop_rule(assessment, round_number, AdversarialSettings())
+    assert (stop.reason if stop else None) == reason
+    assert stop is None or (stop.round == round_number and stop.evidence)
+
+
+@pytest.mark.parametrize(
+    ("assessment", "round_number", "reason"),
+    [
+        (said(ready=True), 1, None),
+        (said(ready=True, score=10), 2, None),
+        (said(ready=True), 3, "skeptic_ready"),
+        (said(score=9), 2, None),
+        (said(score=9), 3, "score_reached"),
+    ],
+)
+def test_the_minimum_can_hold_a_ready_signal_too(
+    assessment: Assessment, round_number: int, reason: str | None
+) -> None:
+    settings = AdversarialSettings(ready_respects_min_rounds=True)
+    stop = stop_rule(assessment, round_number, settings)
+    assert (stop.reason if stop else None) == reason
+
+
+@pytest.mark.parametrize(("mark", "reason"), [(9.5, None), (9, "score_reached")])
+def test_the_score_is_measured_against_the_setting(mark: float, reason: str | None) -> None:
+    stop = stop_rule(said(score=9), 3, AdversarialSettings(early_stop_score=mark))
+    assert (stop.reason if stop else None) == reason
+
+
+def test_one_round_is_enough_when_it_is_the_maximum() -> None:
+    stop = stop_rule(UNREAD, 1, AdversarialSettings(min_rounds=1, max_rounds=1))
+    assert stop is not None
+    assert stop.reason == "max_rounds"
+
+
+def test_the_edge_follows_the_decision() -> None:
+    stop = StopDecision(reason="max_rounds", round=5, evidence="all 5 rounds were used")
+    assert after_judging({"round": 2}) == "propose"
+    assert after_judging({"round": 5, "stop": stop}) == "synthesize"
+
+
+def test_a_persons_words_are_a_turn_of_their_own() -> None:
+    state = DebateState(round=2, turns=[])
+    first = human_turn(state, "mind the budget")
+    second = human_turn(DebateState(round=2, turns=[first]), "and the team")
+    assert (first.role, first.status, first.round) == ("user", "human", 2)
+    assert first.id != second.id
