@@ -32,7 +32,7 @@ class PipeConsole(Console):
         raise BrokenPipeError
 
 
-def console(file: TextIO) -> Console:
+def console(file: TextIO, widest: int = _WIDEST) -> Console:
     """A console on stdout or stderr as wide as the terminal, but never too wide to read."""
     size = shutil.get_terminal_size((80, 24))
     return PipeConsole(
@@ -40,14 +40,14 @@ def console(file: TextIO) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        width=min(size.columns, _WIDEST),
+        width=min(size.columns, widest),
         height=size.lines,
     )
 
 
-def stdout() -> Console:
+def stdout(widest: int = _WIDEST) -> Console:
     """The console for what was asked for."""
-    return console(sys.stdout)
+    return console(sys.stdout, widest)
 
 
 def stderr() -> Console:

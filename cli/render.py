@@ -58,7 +58,8 @@ class Renderer:
         self._rounds = rounds_words(debate.settings)
         self._paragraph(one_line(debate.question, _LONGEST_QUESTION), "bold", indent=0)
         self._line()
-        rounds = f" · {self._rounds} rounds" if self._rounds else ""
+        unit = "round" if self._rounds == "1" else "rounds"
+        rounds = f" · {self._rounds} {unit}" if self._rounds else ""
         self._line(f"{debate.protocol}{rounds} · debate {debate.id[:8]}")
         widest = max((cell_len(seat.name) for seat in seats), default=0)
         for seat in seats:
@@ -97,8 +98,6 @@ class Renderer:
             return
         self._rule("Done")
         self._facts(end_facts(record))
-        if record["demonstration"]:
-            self._paragraph(DEMONSTRATION, "yellow", indent=0)
         self._line()
         short = debate.id[:8]
         for command, why in (
@@ -313,7 +312,10 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [
         ("Stopped", after + stop_words(record["stop_reason"])),
         ("Points", _points_fact(record["points"])),
-        ("Score", _score_fact(rated)),
+        (
+            "Score",
+            "demonstration: it means nothing; " * record["demonstration"] + _score_fact(rated),
+        ),
         ("Tokens", tokens),
         ("Cost", cost(usage["cost_usd"])),
         ("Time", duration(record["timing"]["total_ms"])),

@@ -16,6 +16,7 @@ from debates.exports.markdown import to_markdown
 from debates.records import Debate
 from graph.errors import BadInput
 
+_NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
 _STATUS_STYLES = {"done": "green", "failed": "red", "running": "cyan"}
 
 
@@ -48,8 +49,8 @@ def summary(debate: Debate) -> dict[str, Any]:
 
 def print_list(debates: list[Debate]) -> None:
     """A table where there is room for one; in a narrow terminal two lines for each debate."""
-    screen = stdout()
-    if screen.width < 90:
+    screen = stdout(widest=_WIDEST_TABLE)
+    if screen.width < _NARROWEST_TABLE:
         for debate in debates:
             _print_short(debate)
         return
@@ -84,7 +85,9 @@ def _print_short(debate: Debate) -> None:
     about = summary(debate)
     line = Text(debate.id[:8], style="bold")
     line.append(f"  {debate.status}", style=_STATUS_STYLES.get(debate.status, "yellow"))
-    line.append(f"  {about['rounds']} rounds  score {_score(about)}")
+    line.append(
+        f"  {local_time(debate.created_at)}  round {about['rounds']}  score {_score(about)}"
+    )
     screen.print(line, soft_wrap=True)
     screen.print(Text(f"  {one_line(debate.question, screen.width - 4)}"), soft_wrap=True)
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any, cast
 from uuid import uuid4
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
@@ -79,14 +78,7 @@ async def run_debate(
                 await run.go(remark or Remark())
             finally:
                 await close_models()
-                await _settle(saver)
     return records.find(debate.id)
-
-
-async def _settle(saver: AsyncSqliteSaver) -> None:
-    """Let writes end that a cancelled step left under way: closed amid one, SQLite stays locked."""
-    async with saver.lock:
-        await saver.conn.commit()
 
 
 class _Run:

@@ -31,4 +31,10 @@ async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
         raise RuntimeError("LANGGRAPH_STRICT_MSGPACK must be true: checkpoints could run code.")
     async with aiosqlite.connect(database_path()) as connection:
         await connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        yield AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
+        saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(pickle_fallback=False))
+        try:
+            yield saver
+        finally:
+            # A cancelled step may still be writing: closed amid that, SQLite stays locked.
+            async with saver.lock:
+                await connection.commit()

@@ -42,7 +42,16 @@ def without_block(reply: str, tag: str) -> str:
         after = re.sub(r"\A\s*```", "", reply[end:]) if before != reply[:start] else reply[end:]
         reply = before + after
     # What is left of the tag stands in a block that is not well-formed.
-    return _FENCED.sub(lambda found: "" if tag in found.group() else found.group(), reply).strip()
+    return _FENCED.sub(lambda found: _without_broken(found.group(), tag), reply).strip()
+
+
+def _without_broken(fenced: str, tag: str) -> str:
+    """Nothing of a fence with the tag, except the prose behind one that was never closed."""
+    if tag not in fenced:
+        return fenced
+    behind = "" if fenced.endswith("```") else fenced[fenced.rindex(tag) :]
+    prose = re.search(r"\n(?=[^\s\"\[\]{},])", behind)
+    return behind[prose.start() :] if prose else ""
 
 
 def _tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:

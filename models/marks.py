@@ -84,7 +84,8 @@ def read_marks(speech: str, known: list[Point]) -> Marks | None:
     lines = _own_lines(speech)
     if not lines:
         return None
-    ready = _is_signal(lines[-1].text)
+    # Both: fences that do not pair up can make a quoted line look like the speaker's own last.
+    ready = _is_signal(lines[-1].text) and _is_signal(_line(speech.strip().splitlines()[-1]).text)
     signals = sum(READY_SIGNAL.casefold() in line.text.casefold() for line in lines)
     scores = {float(s.group(1)) for line in lines if (s := _SCORE.fullmatch(line.text))}
     score = scores.pop() if len(scores) == 1 else None
@@ -130,7 +131,7 @@ def _line(written: str) -> _Line:
 
 
 def _row(written: str) -> str:
-    """A table's row as a line: first the cells that only label it, then those that say something."""
+    """A table's row as a line: first the cells that only label it, then those with words."""
     cells = [cell.strip() for cell in written.strip("|").split("|")]
     labels = [cell for cell in cells if _LABEL.fullmatch(cell)]
     return " ".join(labels + [cell for cell in cells if not _LABEL.fullmatch(cell)])

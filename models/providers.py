@@ -108,7 +108,8 @@ def parse_spec(text: str) -> ModelSpec:
         if not tail:
             raise BadInput(f"The model '{text}' names a provider but no model: {head}:MODEL.")
         return ModelSpec(head, tail)
-    nearest = difflib.get_close_matches(head, known, n=1, cutoff=0.75)
+    # Strict: `llama3`, `mistral` and `deepseek-r1` are Ollama's models, not slips of the pen.
+    nearest = difflib.get_close_matches(head, known, n=1, cutoff=0.9)
     if not head or (colon and nearest):
         hint = f" Did you mean '{nearest[0]}:{tail}'?" if nearest else ""
         raise BadInput(f"No provider is called '{head}' (model '{text}').{hint}")

@@ -45,7 +45,8 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 def _rating(speech: str, name: str) -> int | None:
     value = _labelled(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
-    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?\b.*", value or "")
+    # Half points, ranges and other scales are not what was asked for, so they are not guessed at.
+    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value or "")
     return int(found.group(1)) if found else None
 
 

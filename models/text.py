@@ -14,10 +14,14 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("", text.replace("\x00", ""))
 
 
+def clean_piece(text: str) -> str:
+    """Clean a piece of a model's text as it streams, terminals included."""
+    return _CONTROL.sub("", clean(text))
+
+
 def clean_reply(text: str) -> str:
-    """Clean a model's text for the transcript, terminals included."""
-    unified = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub("", clean(unified)).strip()
+    """Clean a model's whole text for the transcript."""
+    return clean_piece(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
 def split_thinking(text: str) -> tuple[str, str]:

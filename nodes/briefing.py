@@ -32,7 +32,8 @@ def brief(
     """Fill the seat's system prompt and its prompt for this part of the debate."""
     room = _room(seat, settings)
     turns, left_out = list(state.get("turns", [])), list[Turn]()
-    fixed = not placeholders(f"{settings.protocol}/{seat.role}.{part}") & {"history", "earlier"}
+    prompt = f"{_folder(seat, settings)}/{seat.role}.{part}"
+    fixed = not placeholders(prompt) & {"history", "earlier"}
     while True:
         messages = _messages(state, settings, seat, part, debate_id, tag, turns)
         if fixed or room is None or estimate_tokens(messages) <= room or len(turns) <= 2:
@@ -61,6 +62,10 @@ def _room(seat: Seat, settings: DebateSettings) -> int | None:
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
 
+def _folder(seat: Seat, settings: DebateSettings) -> str:
+    return f"{settings.protocol}/small" if is_demonstration([seat]) else settings.protocol
+
+
 def _messages(
     state: DebateState,
     settings: DebateSettings,
@@ -72,9 +77,8 @@ def _messages(
 ) -> list[BaseMessage]:
     # A model as small as the demonstration's loses itself in long instructions and in fences.
     # Nothing is decided by its words: what it decides is asked for in a schema.
-    small = is_demonstration([seat])
-    folder = f"{settings.protocol}/small" if small else settings.protocol
-    mark = "" if small else fence_mark(debate_id)
+    folder = _folder(seat, settings)
+    mark = "" if is_demonstration([seat]) else fence_mark(debate_id)
     values = _values(state, settings, part, mark, tag, turns)
     return [
         SystemMessage(render(f"{folder}/{seat.role}", values)),

@@ -16,7 +16,7 @@ from graph.settings import DebateSettings
 from graph.state import DebateState, Degradation, Point, Seat, Turn, Usage
 from models.calls import Listener, Trouble, ask, extract
 from models.control import nonce, without_block
-from models.text import SpeechFilter
+from models.text import SpeechFilter, clean_piece
 from nodes.briefing import brief, extraction_brief
 
 # Viewers cannot read faster, and every event costs each of them something.
@@ -182,7 +182,7 @@ class Voice:
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._model = model
         self._tokens += 1
-        self._waiting += self._filter.feed(piece)
+        self._waiting += self._filter.feed(clean_piece(piece))
         if time.monotonic() - self._last_sent >= _SECONDS_BETWEEN_CHUNKS:
             self._send()
 

@@ -63,7 +63,7 @@ def slowly(role: str, round_number: int) -> Change:
 
     def change(this: str, number: int, reply: Reply) -> Reply:
         slow = (this, number) == (role, round_number)
-        return replace(reply, chunk_delay=0.08, chunk_size=4) if slow else reply
+        return replace(reply, chunk_delay=0.06, chunk_size=8) if slow else reply
 
     return change
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from tests.cli.support import ANSWER, QUESTION, SHORT, Command, debaters
+from debates.records import Records
+from graph.settings import AdversarialSettings
+from graph.state import DebateState
+from tests.cli.support import QUESTION, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 
 
@@ -112,10 +115,18 @@ def test_graph_models_version_and_help(contend: Command) -> None:
 
 
 def test_an_id_must_be_unique(contend: Command) -> None:
-    quick = ["-m", "ollama:m", *SHORT, "--set", "max_rounds=1", "--quiet"]
-    for question in ("One?", "Two?"):
-        assert contend.here("ask", question, *quick).out == f"{ANSWER}\n"
-    ended = contend.here("show", "")
-    assert ended.code == 2
-    ids = [each["id"] for each in contend.here("list", "--json").json]
-    assert len(ids) == 2
+    contend.home.mkdir()
+    records = Records(contend.home / "contend.db")
+    for end in "12":
+        seats = AdversarialSettings(judge_model="openai:m").seats()
+        debate = f"aaaaaaaa-0000-4000-8000-00000000000{end}"
+        state: DebateState = {"question": f"Question {end}?", "seats": seats}
+        records.start(debate, "adversarial", state, {}, demonstration=False)
+    records.close()
+    for prefix in ("", "aaaaaaaa"):
+        ended = contend.here("show", prefix)
+        assert ended.code == 2
+        assert "contend list" in ended.err
+    found = contend.here("show", "aaaaaaaa-0000-4000-8000-000000000001")
+    assert "Interrupted, begun" in found.out
+    assert "Go on with: contend resume aaaaaaaa" in found.out

@@ -10,7 +10,12 @@ from graph.state import Turn
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import Played, Sent, critique, full_cast, play
 
-SPOKEN = {"propose": "proposer", "critique": "skeptic", "synthesize": "synthesizer", "score": "judge"}
+SPOKEN = {
+    "propose": "proposer",
+    "critique": "skeptic",
+    "synthesize": "synthesizer",
+    "score": "judge",
+}
 
 
 def thinking_aloud(sent: Sent) -> str:
@@ -29,7 +34,13 @@ async def test_every_event_is_in_the_vocabulary(played: Played) -> None:
 
 async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
     told = [e["event"] for e in played.events if not e["event"].endswith("_chunk")]
-    one_round = ["round_start", "seat_complete", "seat_complete", "round_complete", "judge_decision"]
+    one_round = [
+        "round_start",
+        "seat_complete",
+        "seat_complete",
+        "round_complete",
+        "judge_decision",
+    ]
     closing = ["synthesis_start", "seat_complete", "final_complete", "seat_complete", "scores"]
     assert told == ["rag_complete", *one_round * 3, *closing]
 

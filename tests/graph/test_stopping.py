@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from models.critiques import CritiqueBlock
+from models.critiques import CritiqueReport
 from tests.support.scripted import (
     Lines,
     Played,
@@ -141,13 +141,14 @@ async def test_the_nonce_of_one_round_opens_no_other() -> None:
 
 
 async def test_an_unreadable_critique_is_asked_for_once_more_in_a_form() -> None:
-    filled = CritiqueBlock(ready=True, score=9).model_dump_json()
-    skeptic: Lines = lambda sent: filled if sent.schema else "I have my doubts."  # noqa: E731
+    filled = CritiqueReport(ready=True, score=9).model_dump_json()
+    doubts = "Ready for synthesis? A 9 at least."
+    skeptic: Lines = lambda sent: filled if sent.schema else doubts  # noqa: E731
     played = await play(full_cast(skeptic=skeptic))
     assert ended(played) == (1, "skeptic_ready")
     speech, form = played.cast.sent_to("skeptic")
-    assert form.schema is CritiqueBlock
-    assert "I have my doubts." in form.user
+    assert form.schema is CritiqueReport
+    assert doubts in form.user
     assert speech.schema is None
     turn = played.turns[1]
     assert turn.assessment is not None

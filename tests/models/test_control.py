@@ -83,6 +83,7 @@ def test_which_block_is_read(reply: str, ready: bool | None) -> None:
         (f"Speech.\n{json.dumps(verdict(True), indent=1)}\n", "Speech."),
         (f"Speech.\n```json\n{{broken {TAG}\n```", "Speech."),
         (f"Speech.\n```json\n{{broken {TAG}", "Speech."),
+        (f'Speech.\n```json\n{{"nonce": "{TAG}"\n  "ready": true\n}}\nBye.', "Speech.\n\nBye."),
         (f"```py\nx = 1\n```\n{fenced(verdict(True))}", "```py\nx = 1\n```"),
         (f"Speech.\n{fenced(verdict(True, OTHER))}", f"Speech.\n{fenced(verdict(True, OTHER))}"),
         (f"A\n{fenced(verdict(True))}\nB\n{fenced(verdict(False))}", "A\n\nB"),
@@ -174,7 +175,5 @@ def test_the_replys_own_last_block_decides_whatever_stands_before_it(
 
 @settings(max_examples=1200, deadline=None)
 @given(pieces, joints)
-def test_a_block_that_says_no_is_not_outvoted_by_what_follows(
-    parts: list[str], joint: str
-) -> None:
+def test_a_block_that_says_no_is_not_outvoted_by_what_follows(parts: list[str], joint: str) -> None:
     assert not decided_ready(joint.join([f"{fenced(verdict(False))}\n", *parts]))

@@ -20,13 +20,17 @@ PARTS = {
     "synthesizer": ("final",),
     "judge": ("score",),
 }
-SHARED = {"shared/data", "shared/extract"}
-_ELSEWHERE = {"shared/data": {"mark"}, "shared/extract": {"speech", "known_points"}}
+# Prompts that nodes.briefing fills by themselves, and what it fills in.
+SHARED = {
+    "shared/data": {"mark"},
+    "shared/extract": {"speech", "known_points"},
+    "shared/small/extract": {"speech"},
+}
 
 
 def known_to(name: str) -> set[str]:
-    if name in _ELSEWHERE:
-        return _ELSEWHERE[name]
+    if name in SHARED:
+        return SHARED[name]
     if "/control." in name:
         return {"nonce"}
     return set(_values(state(), scripted_settings(), "first", "mark", "tag", []))
@@ -47,6 +51,7 @@ def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
     used = set(SHARED)
     for protocol in SETTINGS:
         for role, parts in PARTS.items():
-            used |= {f"{protocol}/{role}", *(f"{protocol}/{role}.{part}" for part in parts)}
+            for folder in (protocol, f"{protocol}/small"):
+                used |= {f"{folder}/{role}", *(f"{folder}/{role}.{part}" for part in parts)}
         used |= {f"{protocol}/control.critique", f"{protocol}/control.score"}
     assert set(NAMES) == used

@@ -1,14 +1,14 @@
 """Prompts are filled in one pass, and what is filled in stays as it was written."""
 
+from functools import partial
+
 import pytest
 
 from prompts import fence, load, placeholders, render
 
 
 def filled(**values: str) -> str:
-    return render(
-        "shared/extract", {name: (lambda value=value: value) for name, value in values.items()}
-    )
+    return render("shared/extract", {name: partial(str, value) for name, value in values.items()})
 
 
 @pytest.mark.parametrize(

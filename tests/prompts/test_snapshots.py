@@ -76,7 +76,8 @@ def judge() -> str:
 
 
 def extraction() -> str:
-    return sheet(extraction_brief("I have my doubts.", list(POINTS), THREAD))
+    seat = seat_with_role(state(), "skeptic")
+    return sheet(extraction_brief(seat, "I have my doubts.", list(POINTS), THREAD))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,8 @@ def test_the_prompt_is_the_one_on_file(prompt: Callable[[], str]) -> None:
 
 def test_every_snapshot_on_file_is_compared() -> None:
     compared = {
-        name for name, made in globals().items() if getattr(made, "__annotations__", 0) == {"return": str}
+        name
+        for name, made in globals().items()
+        if getattr(made, "__annotations__", 0) == {"return": str}
     }
     assert {file.stem for file in FOLDER.glob("*.md")} == compared

@@ -2,6 +2,7 @@
 
 import json
 import re
+import typing
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,8 +123,8 @@ class ScriptedChat(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         text = self._say(messages)
         for at in range(0, len(text), 7):
-            yield ChatGenerationChunk(message=AIMessageChunk(text[at : at + 7]))
-        yield ChatGenerationChunk(message=AIMessageChunk("", **_ending()))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text[at : at + 7]))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", **_ending()))
 
     def with_structured_output(
         self,
@@ -235,6 +236,10 @@ def _round_of(sent: Sent) -> str:
     return found.group(1) if found else "?"
 
 
+def as_state(values: object) -> DebateState:
+    return typing.cast("DebateState", values)
+
+
 @dataclass
 class Played:
     """A debate that was run: its path over the nodes, its events and its state."""
@@ -243,7 +248,7 @@ class Played:
     path: list[str] = field(default_factory=list)
     events: list[NodeEvent] = field(default_factory=list)
     interrupts: list[Any] = field(default_factory=list)
-    state: DebateState = field(default_factory=lambda: DebateState())
+    state: DebateState = field(default_factory=DebateState)
 
     @property
     def turns(self) -> list[Turn]:
@@ -289,7 +294,7 @@ async def play(
             control=control,
         ):
             _note(played, str(mode), part)
-    played.state = DebateState(**(await graph.aget_state(config)).values)
+    played.state = as_state((await graph.aget_state(config)).values)
     return played
 
 
@@ -301,4 +306,3 @@ def _note(played: Played, mode: str, part: Any) -> None:
     else:
         # Tasks inside a node report as well; the path is made of nodes.
         played.path += [name for name in part if name in builder.nodes]
-

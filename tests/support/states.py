@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graph.state import Assessment, DebateState, Point, Retrieval, StopDecision, TemplateUse, Turn
-from tests.support.scripted import scripted_settings
+from tests.support.scripted import as_state, scripted_settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _ROLES = {
@@ -66,7 +66,7 @@ def state(**values: Any) -> DebateState:
         "round": 1,
         "turns": [],
     }
-    return DebateState(**usual | values)
+    return as_state(usual | values)
 
 
 def stopped(number: int = 3) -> StopDecision:

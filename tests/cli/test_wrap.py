@@ -1,0 +1,94 @@
+"""The word wrapper gives the same lines however the text was cut into pieces."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from cli.words import cost, duration, one_line, plain
+from cli.wrap import WordWrapper
+
+TEXT = """# A title that is long enough to be wrapped
+
+A paragraph with an emoji 🧱 and **bold** words that goes on.
+
+1. An item whose second line hangs below its text
+   - and one below it that hangs deeper
+
+```python
+def untouched():   # however long this line of code may become in the end
+```
+
+| a table | is | not | wrapped | either |
+
+日本語のテキストは文字ごとに折り返されます。
+
+
+The end.
+"""
+
+
+def _wrapped(pieces: list[str], width: int = 30) -> str:
+    out: list[str] = []
+    wrapper = WordWrapper(width, lambda text, _: out.append(text))
+    for piece in pieces:
+        wrapper.feed(piece)
+    wrapper.finish()
+    return "".join(out)
+
+
+def test_the_lines() -> None:
+    assert _wrapped([TEXT]) == (
+        "  # A title that is long\n"
+        "  enough to be wrapped\n"
+        "\n"
+        "  A paragraph with an emoji 🧱\n"
+        "  and **bold** words that goes\n"
+        "  on.\n"
+        "\n"
+        "  1. An item whose second line\n"
+        "     hangs below its text\n"
+        "     - and one below it that\n"
+        "       hangs deeper\n"
+        "\n"
+        "  ```python\n"
+        "  def untouched():   # however long this line of code may become in the end\n"
+        "  ```\n"
+        "\n"
+        "  | a table | is | not | wrapped | either |\n"
+        "\n"
+        "  日本語のテキストは文字ごとに\n"
+        "  折り返されます。\n"
+        "\n"
+        "  The end.\n"
+    )
+
+
+@given(st.lists(st.integers(min_value=1, max_value=len(TEXT) - 1), max_size=20))
+def test_pieces_do_not_matter(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(TEXT)]
+    pieces = [TEXT[start:end] for start, end in pairwise(edges)]
+    assert _wrapped(pieces) == _wrapped([TEXT])
+
+
+@given(st.text(st.sampled_from("ab 🧱界é\n\t-"), max_size=200), st.integers(20, 60))
+def test_no_word_is_lost_and_no_line_too_long(text: str, width: int) -> None:
+    wrapped = _wrapped([text], width)
+    assert "".join(wrapped.split()) == "".join(text.split())
+    for line in wrapped.splitlines():
+        assert cell_len(line) <= width or len(line.split()) == 1
+
+
+def test_text_that_would_drive_a_terminal_is_disarmed() -> None:
+    hostile = "a\x1b[2Jb\x07\x9b31m\u202ec\r"
+    assert plain(hostile) == "a[2Jb31mc"
+    assert _wrapped([hostile]) == "  a[2Jb31mc\n"
+    assert one_line("a \n\x1b b", 10) == "a b"
+    assert one_line("many words in a row", 12) == "many words…"
+
+
+def test_numbers_as_people_say_them() -> None:
+    assert (cost(None), cost(0), cost(0.01234)) == ("unknown", "free (local)", "$0.0123")
+    spans = [duration(ms) for ms in (1_240, 83_000, 3_780_000)]
+    assert spans == ["1.2 s", "1 min 23 s", "1 h 3 min"]

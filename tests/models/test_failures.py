@@ -1,0 +1,127 @@
+"""What an error means, and that no key is ever in its words."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+from langchain_core.exceptions import ContextOverflowError
+from ollama import ResponseError
+from openai import APIConnectionError, APIStatusError
+
+from models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, scrub
+
+# The client may bring an httpx of its own; any with these fields will do.
+REQUEST: Any = httpx.Request("POST", "http://127.0.0.1/v1")
+
+
+def status_error(
+    status: int, message: str = "no", headers: dict[str, str] | None = None
+) -> APIStatusError:
+    response: Any = httpx.Response(status, headers=headers, request=REQUEST)
+    return APIStatusError(message, response=response, body={"message": message})
+
+
+class Wrapped(APIConnectionError):
+    """As langchain wraps its client's errors, in a module of its own."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (status_error(400), "bad_request"),
+        (status_error(401), "auth"),
+        (status_error(402), "quota"),
+        (status_error(403), "auth"),
+        (status_error(404), "unknown_model"),
+        (status_error(408), "server"),
+        (status_error(409), "server"),
+        (status_error(429), "rate_limit"),
+        (status_error(429, "check your plan and billing details"), "quota"),
+        (status_error(500), "server"),
+        (status_error(529), "server"),
+        (status_error(400, "maximum context_length is 8192"), "context_overflow"),
+        (status_error(400, "request exceeds the available context size"), "context_overflow"),
+        (ResponseError("model not found", 404), "unknown_model"),
+        (ResponseError("runner died", -1), "connection"),
+        (httpx.ReadTimeout("slow"), "connection"),
+        (httpx.ConnectError("refused"), "connection"),
+        (Wrapped(request=REQUEST), "connection"),
+        (ConnectionResetError("reset"), "connection"),
+        (ContextOverflowError("too long"), "context_overflow"),
+        (ValueError("No generation chunks were returned"), "cut"),
+        (BadAnswer("empty", "the answer was empty"), "empty"),
+    ],
+)
+def test_the_kind_of_a_failure(error: Exception, kind: str) -> None:
+    failure = classify(error)
+    assert failure is not None
+    assert failure.kind == kind
+    assert failure.why
+
+
+@pytest.mark.parametrize(
+    "bug", [KeyError("x"), ValueError("x"), TypeError("x"), ZeroDivisionError()]
+)
+def test_a_bug_is_no_failure_of_a_provider(bug: Exception) -> None:
+    assert classify(bug) is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "again"),
+    [
+        (Failure("server", "no"), True),
+        (Failure("rate_limit", "no", LONGEST_WAIT), True),
+        (Failure("rate_limit", "no", LONGEST_WAIT + 1), False),
+        (Failure("auth", "no"), False),
+        (Failure("refused", "no"), False),
+        (Failure("context_overflow", "no"), False),
+    ],
+)
+def test_whether_trying_again_can_help(failure: Failure, again: bool) -> None:
+    assert failure.retryable is again
+
+
+@pytest.mark.parametrize(
+    ("stated", "seconds"),
+    [("7", 7), ("0", 0), ("1.5", 1.5), ("-3", 0), ("soon", None), ("", None)],
+)
+def test_retry_after_in_seconds(stated: str, seconds: float | None) -> None:
+    failure = classify(status_error(429, headers={"retry-after": stated}))
+    assert failure is not None
+    assert failure.retry_after == seconds
+
+
+@pytest.mark.parametrize("stated", ["nan", "inf", "-inf"])
+def test_retry_after_that_is_no_time_is_ignored_or_refused(stated: str) -> None:
+    failure = classify(status_error(429, headers={"retry-after": stated}))
+    assert failure is not None
+    assert failure.retry_after is None or failure.retry_after >= 0
+    assert failure.retry_after is None or not failure.retryable or failure.retry_after == 0
+
+
+def test_retry_after_as_a_date() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(minutes=1), usegmt=True)
+    failure = classify(status_error(503, headers={"retry-after": soon}))
+    assert failure is not None
+    assert failure.retry_after is not None
+    assert 0 < failure.retry_after <= 60
+
+
+@pytest.mark.parametrize(
+    "secret", ["sk-proj-abcdef123456", "sk-or-v1-abcdef", "gsk-abcdef123", "xai-abcdef123456"]
+)
+def test_what_looks_like_a_key_is_removed(secret: str) -> None:
+    assert scrub(f"Incorrect key: {secret}.") == "Incorrect key: ***."
+
+
+def test_a_key_of_any_shape_is_removed_when_it_is_the_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "not shaped like a key")
+    assert scrub("You sent not shaped like a key, sorry") == "You sent ***, sorry"
+    error = status_error(401, "You sent not shaped like a key")
+    failure = classify(error)
+    assert failure is not None
+    assert failure.why == "401: You sent ***"

@@ -1,0 +1,149 @@
+"""Who sits where when nobody, somebody or everybody was named; and preflight."""
+
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from graph.settings import AdversarialSettings
+from models.seating import EMBEDDED, choose_seats, is_demonstration, preflight
+from tests.support.model_server import ModelServer
+from tests.support.scripted import scripted_settings
+
+OLLAMA = ["qwen3:32b", "llama3.3:70b"]
+
+
+async def seated(**named: Any) -> tuple[list[str], str]:
+    seating = await choose_seats(AdversarialSettings.model_validate(named))
+    assert [seat.id for seat in seating.seats] == ["proposer", "skeptic", "synthesizer", "judge"]
+    return [seat.model for seat in seating.seats], seating.notice
+
+
+async def test_an_ollama_with_the_protocols_models_comes_first(server: ModelServer) -> None:
+    server.models = [*OLLAMA, "gemma3:27b"]
+    models, notice = await seated()
+    assert models == [
+        "ollama:qwen3:32b",
+        "ollama:llama3.3:70b",
+        "ollama:qwen3:32b",
+        "ollama:gemma3:27b",
+    ]
+    assert "Ollama" in notice
+
+
+async def test_a_judge_ollama_lacks_shares_a_model(server: ModelServer) -> None:
+    server.models = OLLAMA
+    models, _ = await seated()
+    assert models[3] == "ollama:qwen3:32b"
+
+
+async def test_an_ollama_without_them_is_passed_over_for_a_key(server: ModelServer) -> None:
+    server.models = ["qwen3:32b"]
+    models, notice = await seated()
+    assert set(models) == {"openai:gpt-5-mini"}
+    assert "OPENAI_API_KEY" in notice
+
+
+async def test_without_ollama_a_key_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "or-canary-0123456789abcdef")
+    models, notice = await seated()
+    assert set(models) == {"openrouter:openai/gpt-5-mini"}
+    assert "OPENROUTER_API_KEY" in notice
+    assert "canary" not in notice
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
+    models, _ = await seated()
+    assert set(models) == {"openai:gpt-5-mini"}
+
+
+async def test_with_nothing_at_all_the_embedded_model_speaks() -> None:
+    models, notice = await seated()
+    assert set(models) == {EMBEDDED}
+    assert EMBEDDED in notice
+
+
+async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "  ")
+    models, _ = await seated()
+    assert set(models) == {EMBEDDED}
+
+
+async def test_named_models_are_kept_and_shared_out() -> None:
+    models, notice = await seated(skeptic_model="openai:m1")
+    assert set(models) == {"openai:m1"}
+    assert "named" in notice
+
+
+async def test_named_models_stand_beside_ollamas(server: ModelServer) -> None:
+    server.models = OLLAMA
+    models, _ = await seated(skeptic_model="openai:m1")
+    assert models == ["ollama:qwen3:32b", "openai:m1", "ollama:qwen3:32b", "openai:m1"]
+
+
+async def test_all_named_means_as_named() -> None:
+    names = {f"{role}_model": f"m-{role}:7b" for role in ("proposer", "skeptic", "synthesizer")}
+    models, notice = await seated(**names, judge_model="openai:m1", skeptic_fallbacks=["qwen3:8b"])
+    assert models == [f"ollama:{name}" for name in names.values()] + ["openai:m1"]
+    assert notice == "Models as named."
+
+
+async def test_specs_are_written_in_full() -> None:
+    settings = AdversarialSettings(proposer_model="qwen3:32b", proposer_fallbacks=("qwen3:8b",))
+    proposer = (await choose_seats(settings)).seats[0]
+    assert (proposer.model, proposer.fallback_models) == ("ollama:qwen3:32b", ("ollama:qwen3:8b",))
+
+
+def seats_on(model: str, **changes: Any) -> AdversarialSettings:
+    models = dict.fromkeys(("proposer", "skeptic", "synthesizer", "judge"), model)
+    return AdversarialSettings.model_validate(
+        {f"{role}_model": spec for role, spec in models.items()} | changes
+    )
+
+
+async def refused(settings: AdversarialSettings, question: str = "Why?") -> str:
+    with pytest.raises(BadInput) as caught:
+        await preflight(settings.seats(), settings, question)
+    return str(caught.value)
+
+
+async def test_preflight_passes_what_can_run(server: ModelServer) -> None:
+    settings = seats_on("ollama:m1", skeptic_fallbacks=("openai:m2",))
+    await preflight(settings.seats(), settings, "Why?")
+    assert server.calls == []
+
+
+async def test_preflight_looks_at_fallbacks_too(server: ModelServer) -> None:
+    assert "no model 'm9'" in await refused(seats_on("openai:m1", judge_fallbacks=("openai:m9",)))
+
+
+async def test_preflight_finds_what_would_fail(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "`ollama pull m9`" in await refused(seats_on("ollama:m9"))
+    assert "Did you mean 'openai:m1'" in await refused(seats_on("opnai:m1"))
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "OPENAI_API_KEY is not set" in await refused(seats_on("openai:m1"))
+    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:1")
+    assert "not running" in await refused(seats_on("ollama:m1"))
+    assert server.calls == []
+
+
+async def test_a_question_too_long_for_the_window_is_refused() -> None:
+    settings = scripted_settings(context_tokens=1000)
+    await preflight(settings.seats(), settings, "x" * 1500)
+    said = await refused(settings, "x" * 1600)
+    assert "too long for Proposer's model scripted:proposer" in said
+    assert "1,000 tokens" in said
+
+
+async def test_the_length_is_counted_in_bytes_not_letters() -> None:
+    settings = scripted_settings(context_tokens=1000)
+    assert "too long" in await refused(settings, "問" * 600)
+
+
+async def test_ollamas_window_counts(server: ModelServer) -> None:
+    assert "16,384 tokens" in await refused(seats_on("ollama:m1"), "x" * 50_000)
+
+
+def test_the_demonstration_model_is_known_as_such() -> None:
+    assert is_demonstration(seats_on(EMBEDDED).seats())
+    assert not is_demonstration(scripted_settings().seats())

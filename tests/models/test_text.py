@@ -1,0 +1,132 @@
+"""Text made safe to keep, and the filter that parts speech from thinking as it streams."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.control import without_block
+from models.text import SpeechFilter, clean, clean_reply, split_thinking
+
+TAG = "a1b2c3d4e5"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("Why\x00?", "Why?"),
+        ("lone \ud800 half", "lone  half"),
+        ("emoji 👩‍👩‍👧 stays", "emoji 👩‍👩‍👧 stays"),
+        ("\x1b[31m\t\r\n", "\x1b[31m\t\r\n"),
+    ],
+)
+def test_a_users_text_loses_only_what_no_database_takes(written: str, kept: str) -> None:
+    assert clean(written) == kept
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("  text \n", "text"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x1b[31mred\x1b[0m\x07\x7f\x9b", "[31mred[0m"),
+        ("tab\tstays", "tab\tstays"),
+        ("\x00\ud800", ""),
+    ],
+)
+def test_a_models_text_cannot_drive_a_terminal(written: str, kept: str) -> None:
+    assert clean_reply(written) == kept
+
+
+@given(st.text(st.characters(codec=None), max_size=200))
+def test_cleaned_text_can_always_be_stored(text: str) -> None:
+    assert "\x00" not in clean(text)
+    clean(text).encode()
+    assert clean(clean(text)) == clean(text)
+    assert clean_reply(clean_reply(text)) == clean_reply(text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "speech", "thinking"),
+    [
+        ("plain", "plain", ""),
+        ("<think>a</think>b", "b", "a"),
+        ("a<think>b</think>c<think>d</think>e", "ace", "b\nd"),
+        ("<think>never closed", "", "never closed"),
+        ("said<think>never closed", "said", "never closed"),
+        ("only closed</think>said", "said", "only closed"),
+        ("a</think>b<think>c</think>d", "bd", "a\nc"),
+        ("<think></think>said", "said", ""),
+        ("a < b and <thinking> aloud", "a < b and <thinking> aloud", ""),
+    ],
+)
+def test_speech_and_thinking_are_parted(reply: str, speech: str, thinking: str) -> None:
+    assert split_thinking(reply) == (speech, thinking)
+
+
+def visible(pieces: list[str]) -> str:
+    sieve = SpeechFilter(TAG)
+    return "".join([*(sieve.feed(piece) for piece in pieces), sieve.finish()])
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    edges = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters="`<>"), max_size=30)
+tricky = st.sampled_from(["<", "<thi", "<think", "`", "``", "a<b", "</", ">", "``x", "\n"])
+speech = st.one_of(plain, tricky)
+code = plain.filter(lambda text: TAG not in text).map(lambda text: f"\n```py\n{text}\n```\n")
+thought = st.one_of(plain, st.just("```"), st.just("```json\n{}\n```")).map(
+    lambda text: f"<think>{text}</think>"
+)
+control = plain.map(lambda text: f'\n```json\n{{"nonce": "{TAG}", "x": "{text}"}}\n```\n')
+kinds = st.one_of(
+    speech.map(lambda text: (text, text)),
+    code.map(lambda text: (text, text)),
+    thought.map(lambda text: (text, "")),
+    control.map(lambda text: (text, "\n\n")),
+)
+SEPARATOR = "."  # keeps two tricky neighbours from making a tag together
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(kinds, max_size=8), st.lists(st.integers(0, 10_000), max_size=30))
+def test_whatever_the_chunking_the_visible_text_is_the_speech(
+    parts: list[tuple[str, str]], places: list[int]
+) -> None:
+    reply = SEPARATOR.join(written for written, _ in parts)
+    shown = SEPARATOR.join(seen for _, seen in parts)
+    assert visible(cut(reply, places)) == shown
+    assert visible(list(reply)) == visible([reply]) == shown
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(kinds, max_size=8))
+def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None:
+    reply = SEPARATOR.join(written for written, _ in parts)
+    assert visible(list(reply)).strip() == without_block(split_thinking(reply)[0], TAG)
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("said<think>never closed", "said"),
+        (f'said\n```json\n{{"nonce": "{TAG}"', "said\n"),
+        ("said\n```py\nnever closed", "said\n```py\nnever closed"),
+        ("ends in <thi", "ends in <thi"),
+        ("ends in ``", "ends in ``"),
+        ("```\n<think>x</think>\n```", "```\n\n```"),
+    ],
+)
+def test_what_never_closes(reply: str, shown: str) -> None:
+    assert visible(list(reply)) == visible([reply]) == shown
+
+
+def test_text_is_passed_on_as_soon_as_it_may_be_seen() -> None:
+    sieve = SpeechFilter(TAG)
+    assert sieve.feed("The cost ") == "The cost "
+    assert sieve.feed("is <th") == "is "
+    assert sieve.feed("irty> dollars") == "<thirty> dollars"
