@@ -1,6 +1,7 @@
 # The one list of commands. `make ask Q="..."` and `make test` set up everything they need.
 PYTHON ?= python3
 BIN := .venv/bin
+PORT ?= 2024
 # As written on the command line: a question may hold dollars, quotes and backticks.
 override export Q := $(value Q)
 
@@ -23,7 +24,12 @@ check: .venv/.ready-dev ## Lint, formatting, types, and the one-way dependencies
 	@$(BIN)/lint-imports
 
 dev: .venv/.ready-dev ## Start langgraph dev for LangGraph Studio and Agent Protocol clients
+	@$(BIN)/python -c 'import socket, sys; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1])))' $(PORT) 2>/dev/null \
+		|| { echo "Port $(PORT) is taken: stop what listens there, or choose another: make dev PORT=2025"; exit 2; }
 	@$(BIN)/contend models pull
+	@LANGGRAPH_STRICT_MSGPACK=true LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
+		$(if $(wildcard .env),$(BIN)/dotenv -f .env run --no-override --) \
+		sh -c 'LANGSMITH_TRACING="$${LANGSMITH_TRACING:-false}" exec $(BIN)/langgraph dev --no-browser --no-reload --host 127.0.0.1 --port $(PORT) --n-jobs-per-worker 8'
 
 bench: .venv/.ready-dev ## Measure speed and growth against their limits
 	@$(BIN)/python -m benchmarks

@@ -288,4 +288,5 @@ def _state_adapter() -> TypeAdapter[DebateState]:
 
 def _configure_sqlite(connection: Any, _: object) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")

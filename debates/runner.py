@@ -94,6 +94,7 @@ class _Run:
     ) -> None:
         self.records, self.debate, self.graph = records, debate, graph
         self.announcer, self.control = announcer, control
+        self._saving: asyncio.Task[None] | None = None
         self.settings = SETTINGS[debate.protocol].model_validate(debate.settings)
         self.state: DebateState = debate.as_state()
         self.config: Any = {
@@ -190,10 +191,18 @@ class _Run:
     async def _close(self, status: Any, event: Any, content: str, **metadata: Any) -> None:
         self.announcer.say(event, self.state.get("round"), content, **metadata)
         await self._save(status, content if status == "failed" else None)
+        await self._saved()
 
     async def _save(self, status: Any, error: str | None = None) -> None:
-        seq = self.announcer.seq
-        await asyncio.to_thread(self.records.save, self.debate.id, status, self.state, seq, error)
+        """Write the record beside the next step: the checkpoint is what a crash resumes from."""
+        await self._saved()
+        seq, state = self.announcer.seq, self.state
+        writing = asyncio.to_thread(self.records.save, self.debate.id, status, state, seq, error)
+        self._saving = asyncio.create_task(writing)
+
+    async def _saved(self) -> None:
+        if self._saving:
+            await self._saving
 
 
 @asynccontextmanager

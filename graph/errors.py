@@ -1,11 +1,14 @@
 """The two ways a debate can be refused or fail; everything else is a bug."""
 
 
-class BadInput(Exception):
-    """The request cannot be run as given; said before any model is paid."""
+class BadInput(ValueError):
+    """The request cannot be run as given; said before any model is paid.
+
+    A built-in kind of error, for `langgraph dev` hides the message of any other from its clients.
+    """
 
 
-class ModelFailed(Exception):
+class ModelFailed(RuntimeError):
     """A seat got no usable answer from any of its models."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:

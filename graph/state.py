@@ -156,9 +156,9 @@ def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> li
     return result
 
 
-# DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic). It is beta in
-# langgraph 1.2, so this alias is its only mention.
-Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=50)]
+# DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic, and so are frequent
+# snapshots). It is beta in langgraph 1.2, so this alias is its only mention.
+Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
 
 
 class DebateInput(TypedDict, total=False):

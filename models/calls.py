@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from graph.errors import ModelFailed, Paused
@@ -201,7 +201,7 @@ async def _stream(
 
 async def _chunks(
     model: BaseChatModel, messages: list[BaseMessage], settings: DebateSettings
-) -> AsyncGenerator[AIMessageChunk, None]:
+) -> AsyncGenerator[AIMessage, None]:
     """The model's chunks under an idle timeout each and a total timeout together."""
     stream = model.astream(messages)
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
@@ -215,8 +215,7 @@ async def _chunks(
         except TimeoutError as error:
             await stream.aclose()  # type: ignore[attr-defined]
             raise _timed_out(settings, left) from error
-        if isinstance(chunk, AIMessageChunk):
-            yield chunk
+        yield chunk
 
 
 def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:

@@ -20,25 +20,23 @@ __all__ = [
 
 _SIGNAL_WORDS = "ready for synthesis"
 
-_Text = Annotated[str, StringConstraints(max_length=400)]
-
 
 class CritiquePoint(BaseModel):
     """One objection as the Skeptic reports it."""
 
-    id: Annotated[str, StringConstraints(max_length=8)] = Field(
+    id: Annotated[str, StringConstraints(max_length=8)] | None = Field(
         default="", description="The id of an earlier point, or empty for a new one."
     )
     severity: Literal["critical", "major", "minor"]
     status: Literal["open", "partial", "resolved"]
-    text: _Text = Field(description="The objection in one short sentence.")
+    text: str = Field(description="The objection in one short sentence.")
 
 
 class CritiqueBlock(BaseModel):
     """What the Skeptic's control block carries."""
 
     ready: bool = Field(description="True only if the answer is ready for synthesis.")
-    score: Annotated[int, Field(ge=1, le=10)] | None = Field(
+    score: Annotated[float, Field(ge=1, le=10)] | None = Field(
         default=None, description="Quality of the answer now, 1 to 10."
     )
     points: Annotated[list[CritiquePoint], Field(max_length=40)] = Field(default_factory=list)
@@ -55,12 +53,14 @@ class ReportedPoint(CritiquePoint):
 class CritiqueReport(CritiqueBlock):
     """What a schema-bound call reads from a critique that has no readable verdict."""
 
+    # Whole numbers: ranges of fractions are not enforced by llama.cpp's schemas.
+    score: Annotated[int, Field(ge=1, le=10)] | None = None
     points: Annotated[list[ReportedPoint], Field(max_length=3)] = Field(default_factory=list)  # type: ignore[assignment]
 
 
 def assessment_from_block(block: CritiqueBlock, known: list[Point]) -> Assessment:
     """Give new points the next free ids and keep the ids of known ones."""
-    found: list[Found] = [(p.id, p.severity, p.status, p.text) for p in block.points]
+    found: list[Found] = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     return Assessment(ready=block.ready, score=block.score, points=_numbered(found, known))
 
 
@@ -71,7 +71,7 @@ def assessment_from_report(report: CritiqueReport, speech: str, known: list[Poin
     """
     ids = {point.id for point in known}
     found: list[Found] = [
-        (p.id, p.severity, p.status if p.id in ids else "open", p.text) for p in report.points
+        (p.id or "", p.severity, p.status if p.id in ids else "open", p.text) for p in report.points
     ]
     signalled = _SIGNAL_WORDS in speech.casefold()
     stated = report.score is not None and re.search(rf"\b{report.score}\b", speech)

@@ -2,9 +2,19 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
+from ssl import SSLContext
 
+from httpx2 import create_ssl_context
 from langchain_openai import ChatOpenAI
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+    DefaultHttpxClient,
+    Timeout,
+)
 from pydantic import SecretStr
 
 from graph.errors import BadInput
@@ -41,7 +51,7 @@ def open_chat(
     """A ChatOpenAI that leaves retries to the call policy and reports usage while streaming."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     # Our own client: langchain's default one is shared between event loops.
-    client = DefaultAsyncHttpxClient(timeout=timeout)
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
     model = ChatOpenAI(
         model=name,
         temperature=options.temperature,
@@ -52,9 +62,22 @@ def open_chat(
         stream_usage=True,
         use_responses_api=False,
         http_async_client=client,
+        http_client=_unused_client(),
         extra_body=extra_body,
     )
     return Opened(model, client.aclose)
+
+
+@cache
+def _authorities() -> SSLContext:
+    """One for every client: reading the certificates takes longer than all else in opening one."""
+    return create_ssl_context()
+
+
+@cache
+def _unused_client() -> DefaultHttpxClient:
+    """Langchain would make one for each model, although nothing here calls without await."""
+    return DefaultHttpxClient(verify=_authorities())
 
 
 def _key(label: str, key_name: str) -> str:
@@ -68,7 +91,11 @@ async def _check(label: str, key_name: str, base_url: str | None, names: list[st
     key = _key(label, key_name)
     try:
         async with AsyncOpenAI(
-            api_key=key, base_url=base_url, max_retries=0, timeout=CHECK_TIMEOUT
+            api_key=key,
+            base_url=base_url,
+            max_retries=0,
+            timeout=CHECK_TIMEOUT,
+            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_authorities()),
         ) as client:
             available = [model.id async for model in client.models.list()]
     except APIConnectionError as error:

@@ -1,1 +1,0 @@
-import graph  # noqa: F401 - its switch must be set before langgraph is imported

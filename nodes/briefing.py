@@ -20,10 +20,11 @@ _LONGEST_REPLY = 4096
 
 @dataclass(frozen=True)
 class Brief:
-    """The messages for one call, and the turns that did not fit into them."""
+    """The messages for one call, the turns that did not fit, and whether it is still too long."""
 
     messages: list[BaseMessage]
     left_out: list[Turn]
+    too_long: bool = False
 
 
 def brief(
@@ -36,8 +37,9 @@ def brief(
     fixed = not placeholders(prompt) & {"history", "earlier"}
     while True:
         messages = _messages(state, settings, seat, part, debate_id, tag, turns)
-        if fixed or room is None or estimate_tokens(messages) <= room or len(turns) <= 2:
-            return Brief(messages, left_out)
+        fits = room is None or estimate_tokens(messages) <= room
+        if fits or fixed or len(turns) <= 2:
+            return Brief(messages, left_out, too_long=not fits)
         left_out.append(turns.pop(0))
 
 
@@ -155,6 +157,8 @@ def _history(turns: list[Turn], left_out: list[Turn], data: Callable[[str, str],
         parts.append(f"(Left out because the whole does not fit: {names}.)")
     number = 0
     for turn in turns:
+        if turn.phase == "remark":
+            continue  # they stand apart, as the user's, in every prompt
         if turn.round != number:
             number = turn.round
             parts.append(f"### Round {number}")

@@ -23,8 +23,9 @@ async def judge_continue(
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
     _tell(runtime, state, stop)
-    update: dict[str, Any] = {"turns": [human_turn(state, remark.say)] if remark.say else []}
-    return update | ({"stop": stop} if stop else {"round": number + 1})
+    update: dict[str, Any] = {"stop": stop} if stop else {"round": number + 1}
+    # An empty list would count as an update of the transcript, and cost every checkpoint.
+    return update | ({"turns": [human_turn(state, remark.say)]} if remark.say else {})
 
 
 def stop_rule(

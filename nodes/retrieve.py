@@ -16,6 +16,8 @@ from retrieval.library import find_templates
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Open the debate: question, seats, templates, round 1."""
+    if state.get("turns"):
+        raise BadInput("This thread holds a debate already; ask a new question in a new thread.")
     question = checked_question(state.get("question", ""))
     seats = state.get("seats") or await _seats(runtime.context, question)
     started = datetime.now(UTC)
@@ -35,6 +37,8 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def checked_question(question: str) -> str:
     """The question as it will be asked, or BadInput."""
+    if not isinstance(question, str):  # a server's client may send anything
+        raise BadInput("The question must be text.")
     cleaned = clean(question)
     if not cleaned.strip():
         raise BadInput("The question is empty.")

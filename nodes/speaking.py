@@ -60,6 +60,9 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
     voice = Voice(room, seat, state["round"], tag)
     if told.left_out:
         voice.degrade("history_shortened", f"{len(told.left_out)} oldest turns did not fit")
+    if told.too_long:
+        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
+        voice.degrade("prompt_too_long", why)
     started = datetime.now(UTC)
     answered = await ask(seat, told.messages, settings, voice.listener())
     voice.flush()

@@ -38,9 +38,10 @@ def contend(tmp_path: Path, models: ModelServer) -> Command:
     return command
 
 
-def _waiting_debate(contend: Command) -> str:
-    asked = contend("ask", QUESTION, "-m", "openai:gpt-5-mini", "--pause", "each_round", "--json")
-    assert asked.code == 3
+def _debate(contend: Command, *, waiting: bool) -> str:
+    pause = ["--pause", "each_round"] if waiting else []
+    asked = contend("ask", QUESTION, "-m", "openai:gpt-5-mini", "--json", *pause)
+    assert asked.code == (3 if waiting else 0)
     return str(asked.json["id"])
 
 
@@ -68,7 +69,7 @@ def test_command(line: str, contend: Command) -> None:
     if line in ONLY_SHOWN:
         line = line.replace("make", "make -n")
     if " ID" in line:
-        line = line.replace(" ID", f" {_waiting_debate(contend)}")
+        line = line.replace(" ID", f" {_debate(contend, waiting='resume' in line)}")
     # What make set up stays as it is, whatever the times of its files.
     ended = _run(contend, line.replace("make ask", "make -o .venv/.ready ask"))
     waits = "--pause each_round" in line or ("resume" in line and "--finish" not in line)

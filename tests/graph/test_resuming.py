@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde import _msgpack
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
@@ -19,6 +19,7 @@ from graph.state import (
     DebateState,
     Degradation,
     Point,
+    Remark,
     Retrieval,
     Seat,
     StopDecision,
@@ -56,8 +57,12 @@ def assert_types(state: DebateState) -> None:
             assert all(type(point) is Point for point in turn.assessment.points)
 
 
-def test_checkpoints_load_only_named_types() -> None:
-    assert _msgpack.STRICT_MSGPACK_ENABLED
+async def test_checkpoints_load_only_our_own_types() -> None:
+    crafted = JsonPlusSerializer(allowed_msgpack_modules=True).dumps_typed(Remark(say="foreign"))
+    async with checkpointer() as opened:
+        assert not isinstance(opened.serde.loads_typed(crafted), Remark)
+        ours = opened.serde.dumps_typed(Usage(input_tokens=1))
+        assert opened.serde.loads_typed(ours) == Usage(input_tokens=1)
 
 
 async def test_a_pause_each_round_gives_everything_back_on_a_new_saver() -> None:

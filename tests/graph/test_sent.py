@@ -174,4 +174,7 @@ async def test_a_short_window_drops_whole_old_turns_and_says_so() -> None:
 async def test_who_sees_no_history_loses_none() -> None:
     cast = full_cast(proposer="word " * 800, judge=ratings())
     played = await play(cast, "Why?", max_rounds=3, context_tokens=2000)
-    assert {entry.seat for entry in played.degraded} == {"skeptic", "synthesizer"}
+    shortened = {entry.seat for entry in played.degraded if entry.what == "history_shortened"}
+    assert shortened == {"skeptic", "synthesizer"}
+    too_long = {entry.seat for entry in played.degraded if entry.what == "prompt_too_long"}
+    assert "proposer" in too_long
