@@ -40,11 +40,11 @@ bench: .venv/.ready-dev ## Measure speed and growth against their limits
 	@$(PYTHON) -m venv .venv
 
 .venv/.ready: .venv/bin/python pyproject.toml constraints.txt
-	@echo "Setting up: installing packages into .venv (once)"
+	@echo "Setting up, once: installing packages into .venv (a minute or two) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready
-	@echo "Setting up: installing development packages into .venv (once)"
+	@echo "Setting up, once: installing development packages into .venv (a minute or two) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@

@@ -29,6 +29,12 @@ class RatingBlock(BaseModel):
         return float(round(sum(ratings[name] * share for name, share in WEIGHTS.items()), 2))
 
 
+class RatingReport(RatingBlock):
+    """What a schema-bound call reads; short, or a small model never ends."""
+
+    justification: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+
+
 def ratings_from_words(speech: str) -> RatingBlock | None:
     """Read `Correctness: 7` and its sisters; None unless every one stands there once."""
     ratings = {name: _rating(speech, name) for name in WEIGHTS}

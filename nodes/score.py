@@ -8,7 +8,7 @@ from graph.errors import ModelFailed
 from graph.events import node_event
 from graph.state import AutoScore, DebateState, Turn, seat_with_role
 from models.control import nonce, read_block
-from models.ratings import RatingBlock, ratings_from_words
+from models.ratings import RatingBlock, RatingReport, ratings_from_words
 from nodes.speaking import announce, debate_id, degrade, report_once, say_once, with_report
 
 
@@ -23,11 +23,11 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     ratings = read_block(spoken["raw"], nonce(debate_id(runtime), turn.id), RatingBlock)
     ratings = ratings or ratings_from_words(turn.text)
     if ratings is None:
-        reported = await report_once(state, runtime, seat, turn.text, RatingBlock, [])
+        reported = await report_once(state, runtime, seat, turn.text, RatingReport, [])
         degraded += reported["degraded"]
         turn = with_report(turn, reported)
         if reported["block"] is not None:
-            ratings = RatingBlock.model_validate(reported["block"])
+            ratings = RatingReport.model_validate(reported["block"])
     announce(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
     if ratings is None:
