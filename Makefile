@@ -12,7 +12,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ask: .venv/.ready ## Run a debate: make ask Q="Your question"
-	@$(BIN)/contend ask "$$Q"
+	@$(BIN)/contend ask -- "$$Q"
 
 test: .venv/.ready-dev ## Run all tests
 	@$(BIN)/pytest

@@ -135,14 +135,14 @@ async def debate() -> None:
     """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
     from langgraph.runtime import RunControl
 
-    from debates.runner import open_debate, open_records, run_debate
+    from debates.runner import open_records, run_debate, write_debate
     from graph.settings import AdversarialSettings
     from models.seating import choose_seats
 
     chosen = AdversarialSettings.model_validate(settings())
     records = open_records()
     try:
-        opened = await open_debate(records, QUESTION, chosen, await choose_seats(chosen))
+        opened = write_debate(records, QUESTION, chosen, await choose_seats(chosen))
         done = await run_debate(records, opened, lambda _: None, RunControl())
     finally:
         records.close()

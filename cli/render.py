@@ -1,6 +1,6 @@
 """A debate as it happens, for people: events in, lines on a console out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rich.cells import cell_len
@@ -12,14 +12,12 @@ from rich.text import Text
 from cli.words import (
     DEGRADED_WORDS,
     DEMONSTRATION,
-    SEVERITY_MARKS,
     cost,
     degraded_words,
     duration,
     number,
     one_line,
     plain,
-    point_counts,
     rounds_words,
     score_words,
     sentence,
@@ -28,7 +26,7 @@ from cli.words import (
 from cli.wrap import WordWrapper
 from debates.events import Event
 from debates.records import Debate
-from graph.state import Turn
+from graph.state import SEVERITY_MARKS, Turn
 
 _LONGEST_QUESTION = 600
 _INDENT = 2
@@ -233,7 +231,7 @@ class Renderer:
         score = assessment.get("score")
         tail = f"   Score so far: {score:g}" if score is not None else ""
         self._line()
-        self._line(f"  Open: {point_counts(points)}{tail}", "bold")
+        self._line(f"  Open: {_point_counts(points)}{tail}", "bold")
         for point in points:
             mark = _POINT_MARKS.get(point["status"], SEVERITY_MARKS[point["severity"]])
             style = "dim" if point["status"] in ("resolved", "dropped") else ""
@@ -342,3 +340,9 @@ def _turn_facts(tokens: int | None, milliseconds: float, status: str) -> str:
     if status == "fallback_model":
         facts.append("by a fallback model")
     return " · ".join(facts)
+
+
+def _point_counts(points: Iterable[Mapping[str, Any]]) -> str:
+    """How many points of each severity are open."""
+    left = [p["severity"] for p in points if p["status"] in ("open", "partial")]
+    return " ".join(f"{mark} {left.count(level)}" for level, mark in SEVERITY_MARKS.items())

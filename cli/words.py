@@ -1,11 +1,10 @@
 """How the terminal says things: numbers, times, reasons and other people's text."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-SEVERITY_MARKS = {"critical": "🔴", "major": "🟡", "minor": "🟢"}
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
     "score_reached": "the wanted quality score was reached",
@@ -22,6 +21,7 @@ DEGRADED_WORDS = {
     "fell_back": "falling back to the next model",
     "failed": "gave up",
     "history_shortened": "earlier turns left out",
+    "prompt_too_long": "the prompt may not fit",
     "unreadable": "verdict not readable",
     "not_rated": "answer not rated",
 }
@@ -105,12 +105,6 @@ def degraded_words(entry: Mapping[str, Any]) -> str:
     return one_line(
         f"{seat}{where}: {DEGRADED_WORDS.get(what, what)} ({entry.get('why', '')})", 400
     )
-
-
-def point_counts(points: Iterable[Mapping[str, Any]]) -> str:
-    """How many points of each severity are open."""
-    left = [p["severity"] for p in points if p["status"] in ("open", "partial")]
-    return " ".join(f"{mark} {left.count(level)}" for level, mark in SEVERITY_MARKS.items())
 
 
 def sentence(text: str) -> str:

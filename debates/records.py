@@ -3,8 +3,6 @@
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,6 +19,7 @@ from nodes.store import trace_of
 
 Status = Literal["running", "paused", "interrupted", "failed", "done"]
 
+SCHEMA_VERSION = 1
 # A runner renews its lease long before it ends; a crashed one on this machine is seen at once.
 LEASE = timedelta(seconds=30)
 
@@ -96,7 +95,9 @@ class Records:
     def __init__(self, path: Path) -> None:
         self._engine = sa.create_engine(f"sqlite:///{path}")
         sa.event.listen(self._engine, "connect", _configure_sqlite)
-        _metadata.create_all(self._engine)
+        with self._engine.begin() as connection:
+            _refuse_newer(connection)
+            _metadata.create_all(connection)
 
     def close(self) -> None:
         """Close every connection."""
@@ -130,17 +131,18 @@ class Records:
 
     def save(
         self,
-        debate_id: str,
+        lease: "Lease",
         status: Status,
         state: DebateState,
         last_seq: int,
         error: str | None = None,
     ) -> None:
-        """Bring the row up to the state and add the turns it has not got yet."""
+        """Bring the row up to the state, with its new turns; refused to a runner without lease."""
+        debate_id = lease.debate_id
         with self._engine.begin() as connection:
-            connection.execute(
+            saved = connection.execute(
                 _debates.update()
-                .where(_debates.c.id == debate_id)
+                .where(lease.is_mine)
                 .values(
                     status=status,
                     state=_dump(state),
@@ -149,6 +151,8 @@ class Records:
                     error=error,
                 )
             )
+            if saved.rowcount != 1:
+                raise LeaseLost(debate_id)
             mine = _turns.c.debate_id == debate_id
             count = sa.select(sa.func.count()).select_from(_turns).where(mine)
             have = connection.execute(count).scalar_one()
@@ -185,28 +189,32 @@ class Records:
             row = _debates.update().where(_debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
-    @contextmanager
-    def lease(self, debate_id: str) -> Iterator["Lease"]:
-        """Be the one runner of a debate; refused while another is alive."""
+    def acquire(self, debate_id: str) -> "Lease":
+        """Become the one runner of a debate; refused while another is alive."""
         lease = Lease(self._engine, debate_id)
         lease.acquire()
-        try:
-            yield lease
-        finally:
-            lease.release()
+        return lease
+
+
+class LeaseLost(Exception):
+    """Another runner has taken the debate over; this one may write nothing more."""
+
+    def __init__(self, debate_id: str) -> None:
+        super().__init__(f"Another process has taken debate {debate_id} over.")
 
 
 class Lease:
     """The right to run one debate, renewed while it lasts."""
 
     def __init__(self, engine: sa.Engine, debate_id: str) -> None:
-        self._engine, self._debate_id, self._owner = engine, debate_id, str(uuid4())
+        self._engine, self.debate_id, self._owner = engine, debate_id, str(uuid4())
+        self.is_mine = sa.and_(_debates.c.id == debate_id, _debates.c.lease_owner == self._owner)
 
     def acquire(self) -> None:
         """Take the lease if it is free, has run out, or its holder is dead."""
         with self._engine.begin() as connection:
             found = connection.execute(
-                sa.select(_debates).where(_debates.c.id == self._debate_id)
+                sa.select(_debates).where(_debates.c.id == self.debate_id)
             ).one()
             holder = found.lease_holder
             free = sa.or_(
@@ -216,24 +224,27 @@ class Lease:
             )
             taken = connection.execute(
                 _debates.update()
-                .where(_debates.c.id == self._debate_id, free)
+                .where(_debates.c.id == self.debate_id, free)
                 .values(lease_owner=self._owner, lease_holder=_this_process(), lease_until=_until())
             )
         if taken.rowcount != 1:
-            raise BadInput(f"Debate {self._debate_id} is being run by another process ({holder}).")
+            raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Keep the lease; False when it was lost."""
-        return self._set(lease_until=_until())
+        """Keep the lease; False when it was lost. A busy database is asked again in time."""
+        try:
+            return self._set(lease_until=_until())
+        except sa.exc.OperationalError:
+            return True
 
     def release(self) -> None:
         """Give it back."""
         self._set(lease_owner=None, lease_holder=None, lease_until=None)
 
     def _set(self, **values: str | None) -> bool:
-        mine = sa.and_(_debates.c.id == self._debate_id, _debates.c.lease_owner == self._owner)
+        row = _debates.update().where(self.is_mine)
         with self._engine.begin() as connection:
-            return connection.execute(_debates.update().where(mine).values(**values)).rowcount == 1
+            return connection.execute(row.values(**values)).rowcount == 1
 
 
 def _debate(row: Any, turns: list[Turn]) -> Debate:
@@ -284,6 +295,14 @@ def _dump(state: DebateState) -> dict[str, Any]:
 @cache
 def _state_adapter() -> TypeAdapter[DebateState]:
     return TypeAdapter(DebateState)
+
+
+def _refuse_newer(connection: sa.Connection) -> None:
+    """Mark a new database with the form of its tables, and leave one of a later form alone."""
+    found = connection.execute(sa.text("PRAGMA user_version")).scalar_one()
+    if found > SCHEMA_VERSION:
+        raise BadInput("The database was written by a newer version of Contend; upgrade to use it.")
+    connection.execute(sa.text(f"PRAGMA user_version={SCHEMA_VERSION}"))
 
 
 def _configure_sqlite(connection: Any, _: object) -> None:

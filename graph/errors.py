@@ -1,5 +1,7 @@
 """The two ways a debate can be refused or fail; everything else is a bug."""
 
+from graph.state import Degradation
+
 
 class BadInput(ValueError):
     """The request cannot be run as given; said before any model is paid.
@@ -13,6 +15,7 @@ class ModelFailed(RuntimeError):
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
+        self.degraded: list[Degradation] = []
         super().__init__(f"{seat} ({model}): {why}")
 
 

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    model_validator,
+)
 
 from graph.state import Seat
 
@@ -58,7 +66,7 @@ class DebateSettings(BaseModel):
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."
     )
-    prices: dict[str, tuple[float, float]] = Field(
+    prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
         default_factory=dict,
         description="US dollars per million input and output tokens, by model spec.",
     )

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 Number = TypeVar("Number", int, float)
 
 Severity = Literal["critical", "major", "minor"]
+SEVERITY_MARKS: dict[Severity, str] = {"critical": "🔴", "major": "🟡", "minor": "🟢"}
 PointStatus = Literal["open", "partial", "resolved", "dropped"]
 TurnStatus = Literal["ok", "fallback_model", "kept_previous", "failed", "human"]
 StopReason = Literal[
@@ -48,6 +49,9 @@ class Usage(Value):
         )
 
 
+NO_USAGE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+
+
 def _known_sum(left: Number | None, right: Number | None) -> Number | None:
     return None if left is None or right is None else left + right
 
@@ -75,9 +79,12 @@ class Point(Value):
 class Assessment(Value):
     """What a critique decides, read from its control block, its words or an extraction call."""
 
+    kind: Literal["critique"] = "critique"
     ready: bool
     score: float | None = None
     points: tuple[Point, ...] = ()
+    none_critical: bool = False
+    """True only if the critique lets one know that nothing critical is left."""
     read_from: Literal["block", "words", "extraction"] = "block"
 
 

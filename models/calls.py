@@ -4,23 +4,25 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from graph.errors import ModelFailed, Paused
+from graph.errors import BadInput, ModelFailed, Paused
 from graph.settings import DebateSettings
-from graph.state import Seat, Usage
-from models.failures import BadAnswer, Failure, classify
+from graph.state import NO_USAGE, Seat, Usage
+from models.failures import BadAnswer, Failure, classify, first_line
 from models.prices import priced
 from models.providers import ModelSpec, Options, open_model, parse_spec, provider_of
 from models.text import clean_reply, split_thinking
 
 _LONGEST_BACKOFF = 30.0
 _COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
+_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # What openai's client raises for a schema-bound answer that came, but not whole.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
@@ -39,6 +41,8 @@ class Trouble:
     what: str
     model: str
     failure: Failure
+    usage: Usage = NO_USAGE
+    """What the failed attempt cost."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +128,16 @@ async def _with_fallbacks(
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs[:-1]:
         outcome = await _with_retries(spec, settings, listener, attempt)
-        if not isinstance(outcome, Failure):
+        if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
-        listener.trouble(Trouble("fell_back", str(spec), outcome))
+        listener.trouble(replace(outcome, what="fell_back"))
+        if listener.pause_requested():
+            raise Paused
     last = await _with_retries(specs[-1], settings, listener, attempt)
-    if not isinstance(last, Failure):
+    if not isinstance(last, Trouble):
         return Answered(last, str(specs[-1]), fell_back=len(specs) > 1)
-    listener.trouble(Trouble("failed", str(specs[-1]), last))
-    raise ModelFailed(seat.name, str(specs[-1]), last.kind, last.why)
+    listener.trouble(last)
+    raise ModelFailed(seat.name, str(specs[-1]), last.failure.kind, last.failure.why)
 
 
 async def _with_retries(
@@ -139,21 +145,34 @@ async def _with_retries(
     settings: DebateSettings,
     listener: Listener,
     attempt: Callable[[ModelSpec, Failure | None], Awaitable[Result]],
-) -> Result | Failure:
+) -> Result | Trouble:
     failure: Failure | None = None
-    for tries in range(settings.max_retries + 1):
+    for tries in count():
         try:
             return await attempt(spec, failure)
-        except Exception as error:
-            failure = classify(error)
-            if failure is None:
-                raise
+        except BadInput:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a provider raises is its failure
+            failure = classify(error) or _unexpected(error)
+            spent = priced(_spent(error, failure), spec, settings.prices)
+        trouble = Trouble("retried", str(spec), failure, spent)
         if not failure.retryable or tries == settings.max_retries:
-            break
-        listener.trouble(Trouble("retried", str(spec), failure))
+            return replace(trouble, what="failed")
+        listener.trouble(trouble)
         await _pause_before_retry(_backoff(tries, failure, settings), listener)
-    assert failure is not None  # noqa: S101 - the loop ran at least once
-    return failure
+    raise AssertionError  # count() never ends
+
+
+def _unexpected(error: Exception) -> Failure:
+    """Scrubbed, because what an exception says is stored with the checkpoint."""
+    return Failure("unexpected", f"{type(error).__name__}: {first_line(error)}")
+
+
+def _spent(error: Exception, failure: Failure) -> Usage:
+    """A refused call costs nothing; what an answer cost that broke off, nobody said."""
+    if isinstance(error, _Unusable):
+        return error.usage
+    return Usage() if failure.kind in ("idle", "total") else NO_USAGE
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
@@ -199,23 +218,30 @@ async def _stream(
     )
 
 
+class _Unusable(BadAnswer):
+    """An answer that came, and was paid, but may not enter the debate."""
+
+    def __init__(self, kind: str, why: str, usage: Usage) -> None:
+        self.usage = usage
+        super().__init__(kind, why)
+
+
 async def _chunks(
     model: BaseChatModel, messages: list[BaseMessage], settings: DebateSettings
 ) -> AsyncGenerator[AIMessage, None]:
     """The model's chunks under an idle timeout each and a total timeout together."""
-    stream = model.astream(messages)
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
-    while True:
-        left = deadline - asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(min(settings.idle_timeout, left)):
-                chunk = await anext(stream)
-        except StopAsyncIteration:
-            return
-        except TimeoutError as error:
-            await stream.aclose()  # type: ignore[attr-defined]
-            raise _timed_out(settings, left) from error
-        yield chunk
+    async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                async with asyncio.timeout(min(settings.idle_timeout, left)):
+                    chunk = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise _timed_out(settings, left) from error
+            yield chunk
 
 
 def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:
@@ -275,13 +301,13 @@ def _finish(message: AIMessage) -> str | None:
 def _accepted(raw: str, reasoning: str, usage: Usage, finish: str | None, spec: ModelSpec) -> Reply:
     """The reply, if it is complete and says something; else BadAnswer."""
     if finish is None and provider_of(spec).reports_finish:
-        raise BadAnswer("cut", "the stream ended in the middle of the answer")
-    if finish in ("length", "max_tokens"):
-        raise BadAnswer("length", "the answer was cut off at the model's length limit")
+        raise _Unusable("cut", "the stream ended in the middle of the answer", usage)
+    if finish in _TOO_LONG:
+        raise _Unusable("length", "the answer was cut off at the model's length limit", usage)
     if finish is not None and finish not in _COMPLETE:
-        raise BadAnswer("refused", f"the provider ended the answer with '{finish}'")
+        raise _Unusable("refused", f"the provider ended the answer with '{finish}'", usage)
     speech, thinking = split_thinking(raw)
     text = clean_reply(speech)
     if not text:
-        raise BadAnswer("empty", "the answer was empty")
+        raise _Unusable("empty", "the answer was empty", usage)
     return Reply(text, clean_reply("\n".join(filter(None, [reasoning, thinking]))), usage)

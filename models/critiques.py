@@ -5,28 +5,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from graph.state import Assessment, Point
-from models.marks import SEVERITY_MARKS, Found, read_marks
-
-__all__ = [
-    "SEVERITY_MARKS",
-    "CritiqueBlock",
-    "CritiqueReport",
-    "all_points",
-    "assessment_from_block",
-    "assessment_from_report",
-    "assessment_from_words",
-]
+from graph.state import Assessment, Point, Severity
+from models.marks import Found, read_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
+_CRITICAL_MARK = "🔴"
 
 
 class CritiquePoint(BaseModel):
     """One objection as the Skeptic reports it."""
 
-    id: Annotated[str, StringConstraints(max_length=8)] | None = Field(
-        default="", description="The id of an earlier point, or empty for a new one."
-    )
+    id: str | None = Field(default=None, description="The id of an earlier point, else null.")
     severity: Literal["critical", "major", "minor"]
     status: Literal["open", "partial", "resolved"]
     text: str = Field(description="The objection in one short sentence.")
@@ -39,46 +28,55 @@ class CritiqueBlock(BaseModel):
     score: Annotated[float, Field(ge=1, le=10)] | None = Field(
         default=None, description="Quality of the answer now, 1 to 10."
     )
-    points: Annotated[list[CritiquePoint], Field(max_length=40)] = Field(default_factory=list)
+    points: list[CritiquePoint]
 
 
-class ReportedPoint(CritiquePoint):
-    """One objection as a schema-bound call reports it; short, or a small model never ends."""
+class ShortPoint(CritiquePoint):
+    """One objection, short."""
 
-    text: Annotated[str, StringConstraints(max_length=120)] = Field(
-        description="The objection in one short sentence."
-    )
+    text: Annotated[str, StringConstraints(max_length=120)]
 
 
-class CritiqueReport(CritiqueBlock):
-    """What a schema-bound call reads from a critique that has no readable verdict."""
+class ShortCritiqueBlock(CritiqueBlock):
+    """The same for the demonstration model, which without bounds would never end."""
 
     # Whole numbers: ranges of fractions are not enforced by llama.cpp's schemas.
     score: Annotated[int, Field(ge=1, le=10)] | None = None
-    points: Annotated[list[ReportedPoint], Field(max_length=3)] = Field(default_factory=list)  # type: ignore[assignment]
+    points: Annotated[list[ShortPoint], Field(max_length=3)]  # type: ignore[assignment]
 
 
-def assessment_from_block(block: CritiqueBlock, known: list[Point]) -> Assessment:
+def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Give new points the next free ids and keep the ids of known ones."""
-    found: list[Found] = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
-    return Assessment(ready=block.ready, score=block.score, points=_numbered(found, known))
+    points = _numbered([(p.id or "", p.severity, p.status, p.text) for p in block.points], known)
+    return Assessment(
+        ready=block.ready,
+        score=block.score,
+        points=points,
+        none_critical=_none_critical(points, speech),
+    )
 
 
-def assessment_from_report(report: CritiqueReport, speech: str, known: list[Point]) -> Assessment:
+def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """What a schema-bound call read, held to the speech: it may not add a signal or a score to it.
 
-    A point the speech raises for the first time is open, whatever the report says of it.
+    A point the speech raises for the first time is open, whatever the report says of it. A report
+    without points says nothing of what is left.
     """
     ids = {point.id for point in known}
-    found: list[Found] = [
-        (p.id or "", p.severity, p.status if p.id in ids else "open", p.text) for p in report.points
-    ]
-    signalled = _SIGNAL_WORDS in speech.casefold()
-    stated = report.score is not None and re.search(rf"\b{report.score}\b", speech)
+    points = _numbered(
+        [
+            (p.id or "", p.severity, p.status if p.id in ids else "open", p.text)
+            for p in report.points
+        ],
+        known,
+    )
+    none_critical = bool(points) and _none_critical(points, speech)
+    stated = report.score is not None and _states_score(speech, report.score)
     return Assessment(
-        ready=report.ready and signalled,
-        score=report.score if stated else None,
-        points=_numbered(found, known),
+        ready=report.ready and _SIGNAL_WORDS in speech.casefold(),
+        score=report.score if stated and none_critical else None,
+        points=points,
+        none_critical=none_critical,
         read_from="extraction",
     )
 
@@ -89,7 +87,28 @@ def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     if marks is None:
         return None
     points = _numbered(marks.found, known)
-    return Assessment(ready=marks.ready, score=marks.score, points=points, read_from="words")
+    return Assessment(
+        ready=marks.ready,
+        score=marks.score,
+        points=points,
+        none_critical=marks.none_critical,
+        read_from="words",
+    )
+
+
+def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
+    """No critical point is left, and a critical mark in the speech is one that was listed."""
+    critical = [point for point in points if point.severity == "critical"]
+    settled = all(point.status == "resolved" for point in critical)
+    return settled and (bool(critical) or _CRITICAL_MARK not in speech)
+
+
+def _states_score(speech: str, score: float) -> bool:
+    number = rf"{score:g}(?:\.0+)?(?![\d.]\d)"
+    said = (
+        rf"(?:score|rate|rating|quality)\D{{0,20}}\b{number}|\b{number}\s*(?:/|(?:out )?of)\s*10\b"
+    )
+    return re.search(said, speech, re.IGNORECASE) is not None
 
 
 def all_points(assessments: list[Assessment]) -> list[Point]:
@@ -105,13 +124,21 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
 
 
 def _numbered(found: list[Found], known: list[Point]) -> tuple[Point, ...]:
-    ids = {point.id for point in known}
+    """Points with ids: a known one keeps its id and, where it is given none, its text."""
+    earlier = {point.id: point for point in known}
+    highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
     for claimed, severity, status, text in found:
-        if any(text.casefold() == point.text.casefold() for point in points.values()):
-            continue
-        fresh = f"S{max([0, *(int(used[1:]) for used in ids)]) + 1}"
-        point_id = claimed if claimed in ids and claimed not in points else fresh
-        ids.add(point_id)
-        points[point_id] = Point(id=point_id, severity=severity, status=status, text=text)
+        before = earlier.get(claimed)
+        if before is None or claimed in points:
+            if any(_repeats(point, severity, text) for point in points.values()):
+                continue
+            highest += 1
+        point_id = claimed if before and claimed not in points else f"S{highest}"
+        said = text or (before.text if before else "")
+        points[point_id] = Point(id=point_id, severity=severity, status=status, text=said)
     return tuple(points.values())
+
+
+def _repeats(point: Point, severity: Severity, text: str) -> bool:
+    return bool(text) and point.severity == severity and point.text.casefold() == text.casefold()

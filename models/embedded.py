@@ -15,11 +15,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from graph.errors import BadInput
 from graph.settings import data_home
+from models.failures import first_line
 from models.providers import Opened, Options, Provider
 from models.weights import KNOWN, weights_path
 
 if TYPE_CHECKING:
-    from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_openai import ChatOpenAI
 
 _MAGIC = b"GGUF"
 # The window of a slot: what the default model was trained for, and affordable for larger ones.
@@ -67,10 +68,16 @@ _lock = threading.Lock()
 
 def provider(_: str) -> Provider:
     """The provider for `embedded:` specs."""
+
+    def window(name: str) -> int:
+        return context_tokens(resolve(name, data_home()))
+
     return Provider(
         open=_open,
         check=_check,
-        window=lambda name: context_tokens(resolve(name, data_home())),
+        window=window,
+        # The server was started with it: a longer prompt is a 400.
+        largest_window=window,
         is_free=True,
         is_demonstration=lambda name: name in KNOWN,
     )
@@ -80,16 +87,18 @@ def _open(name: str, options: Options) -> Opened:
     """A schema bounds a structured answer; sentences bound the demonstration model's speeches."""
     path, timeout = resolve(name, data_home()), options.total_timeout
     if options.structured:
-        return Opened(
-            chat_model(
-                path,
-                temperature=_STRUCTURED_TEMPERATURE,
-                max_tokens=_STRUCTURED_TOKENS,
-                timeout=timeout,
-            )
+        model = chat_model(
+            path,
+            temperature=_STRUCTURED_TEMPERATURE,
+            max_tokens=_STRUCTURED_TOKENS,
+            timeout=timeout,
         )
-    bounds = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS} if name in KNOWN else {}
-    return Opened(chat_model(path, temperature=options.temperature, timeout=timeout, **bounds))
+    else:
+        known = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS}
+        bounds = known if name in KNOWN else {}
+        model = chat_model(path, temperature=options.temperature, timeout=timeout, **bounds)
+    client = model.http_async_client
+    return Opened(model, client.aclose if client else None)
 
 
 async def _check(names: list[str]) -> None:
@@ -109,12 +118,13 @@ def resolve(name: str, home: Path) -> Path:
     if not name.endswith(".gguf"):
         names = ", ".join(f"embedded:{each}" for each in KNOWN)
         raise ValueError(f"{name} is no embedded model: use {names} or embedded:PATH.gguf.")
-    path = Path(name).expanduser()
     try:
+        path = Path(name).expanduser()
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
-    except OSError as error:
-        raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
+    except (OSError, RuntimeError, ValueError) as error:  # also ~nobody, and a NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"{name} cannot be read: {why}.") from error
     if magic != _MAGIC:
         raise ValueError(f"{name} is not a GGUF file.")
     return path
@@ -134,7 +144,7 @@ def chat_model(
     min_sentences: int = 2,
     max_tokens: int | None = None,
     timeout: float | None = None,
-) -> BaseChatModel:
+) -> ChatOpenAI:
     """Return a chat model on these weights; `max_sentences` is for speeches, never for JSON."""
     # Imported here: these take a second, and a command such as --help must not wait for them.
     from langchain_openai import ChatOpenAI
@@ -158,7 +168,8 @@ def chat_model(
         temperature=temperature,
         max_tokens=max_tokens,
         timeout=timeout,
-        stream_chunk_timeout=timeout,
+        # The call policy has an idle timeout of its own.
+        stream_chunk_timeout=None,
         extra_body=_request_options(path, max_sentences, min_sentences),
     )
 
@@ -228,7 +239,7 @@ def _start(path: Path) -> _Served:
     key = secrets.token_urlsafe(32)
     try:
         server = llama.Server(_parameters(llama, path, key))
-    except RuntimeError as error:
+    except Exception as error:  # whatever C++ threw, it comes in many kinds
         raise EmbeddedUnavailable(
             f"The model file {path.name} cannot be loaded: it may be damaged, of a kind that "
             "llama.cpp does not know, or too large for this machine's memory; "
@@ -245,7 +256,7 @@ def _import_llama() -> Any:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
         raise EmbeddedUnavailable(
-            f"The embedded model cannot run here ({error}): install what is missing "
+            f"The embedded model cannot run here ({first_line(error)}): install what is missing "
             "(libgomp is the package libgomp1 on Debian), or name another model."
         ) from error
 
@@ -272,7 +283,12 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
 
 
 # The value types of GGUF by number, as struct formats; 8 is a string and 9 an array.
-_SCALARS = dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?", "", "", "Q", "q", "d")))
+_SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
+# Far beyond any real file; a damaged one asks for more memory or time than there is.
+_MOST_ENTRIES = 10_000
+_MOST_ELEMENTS = 4_000_000
+_LONGEST_STRING = 16 * 1024 * 1024
+_LEAST_CONTEXT = 128
 
 
 def _trained_context(path: Path) -> int | None:
@@ -282,30 +298,45 @@ def _trained_context(path: Path) -> int | None:
             if file.read(4) != _MAGIC:
                 return None
             _version, _tensors, entries = struct.unpack("<IQQ", file.read(20))
-            for _ in range(entries):
+            for _ in range(_bounded(entries, _MOST_ENTRIES)):
                 name = _read_string(file)
                 value = _read_value(file, *struct.unpack("<I", file.read(4)))
                 if name.endswith(b".context_length") and isinstance(value, int):
-                    return value
-    except (OSError, struct.error, KeyError):
+                    return value if value >= _LEAST_CONTEXT else None
+    except (OSError, struct.error, KeyError, ValueError):
         return None
     return None
+
+
+def _bounded(count: int, most: int) -> int:
+    if count > most:
+        raise ValueError(f"{count} in the head of a GGUF file: it is damaged")
+    return count
 
 
 def _read_string(file: IO[bytes]) -> bytes:
     """Read a length and that many bytes."""
     (length,) = struct.unpack("<Q", file.read(8))
-    return file.read(length)
+    return file.read(_bounded(length, _LONGEST_STRING))
 
 
 def _read_value(file: IO[bytes], kind: int) -> object:
-    """Read one value and return it when it is a number."""
+    """Read one value and return it when it is a number; arrays are passed over."""
     if kind == 8:
         return _read_string(file)
     if kind == 9:
-        element, count = struct.unpack("<IQ", file.read(12))
-        for _ in range(count):
-            _read_value(file, element)
+        _skip_array(file)
         return None
     layout = "<" + _SCALARS[kind]
     return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]
+
+
+def _skip_array(file: IO[bytes]) -> None:
+    element, count = struct.unpack("<IQ", file.read(12))
+    _bounded(count, _MOST_ELEMENTS)
+    if element == 8:
+        for _ in range(count):
+            _read_string(file)
+    else:
+        # An array of arrays has no size here, which is a KeyError: no model has one.
+        file.seek(count * struct.calcsize("<" + _SCALARS[element]), os.SEEK_CUR)

@@ -26,7 +26,15 @@ _KINDS = {
 }
 # How langchain says that a stream closed without a single chunk.
 _NO_CHUNKS = ("No generation chunks", "No data received")
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|or|gsk|xai)-[A-Za-z0-9_\-*]{6,}")
+_OUT_OF_MONEY = ("insufficient_quota", "billing details", "billing_hard_limit")
+_KEY_LIKE = re.compile(r"\b(?:(?:sk|pk|or|gsk|xai)-|gsk_|AIza)[A-Za-z0-9_\-*]{6,}")
+# Greedy: whatever stands before the last @ of an address is its user and password.
+_USERINFO = re.compile(r"(?<=://)[^\s/?#]*@")
+_SECRET_NAME = re.compile(
+    r"(?:KEY|KEY_ID|TOKEN)$|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I
+)
+_SHORTEST_SECRET = 8
+_LONGEST_LINE = 300
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ def classify(error: Exception) -> Failure | None:
     if isinstance(error, ContextOverflowError):
         return Failure("context_overflow", _message(error))
     if isinstance(error, OSError) or _from_transport(error) or status is not None:
-        return Failure("connection", _first_line(error) or type(error).__name__)
+        return Failure("connection", first_line(error) or type(error).__name__)
     if isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS):
         return Failure("cut", "the stream ended before the answer began")
     return None
@@ -83,11 +91,23 @@ def _status(error: Exception) -> int | None:
 
 
 def scrub(text: str) -> str:
-    """Remove anything that looks like, or is, one of the user's keys."""
-    for name, value in os.environ.items():
-        if name.endswith(("_API_KEY", "_TOKEN", "_SECRET")) and len(value) >= 8:
-            text = text.replace(value, "***")
-    return _KEY_LIKE.sub("***", text)
+    """Remove the user's secrets, what looks like a key, and the password in any address."""
+    for secret in _secrets():
+        text = text.replace(secret, "***")
+    return _KEY_LIKE.sub("***", _USERINFO.sub("***@", text))
+
+
+def first_line(error: object) -> str:
+    """The first line of what was said, fit to be shown: scrubbed, then cut."""
+    lines = scrub(str(error)).strip().splitlines()
+    return lines[0][:_LONGEST_LINE] if lines else ""
+
+
+def _secrets() -> list[str]:
+    """The longest first, for one may be a part of another; also as they look in a repr."""
+    found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    found |= {repr(secret)[1:-1] for secret in found}
+    return sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _from_status(error: Exception, status: int) -> Failure:
@@ -97,7 +117,8 @@ def _from_status(error: Exception, status: int) -> Failure:
 
 
 def _kind(status: int, code: str) -> str:
-    if status == 429 and ("insufficient_quota" in code or "billing" in code):
+    # The word alone is no sign: some add a link to their billing page to every 429.
+    if status == 429 and any(sign in code for sign in _OUT_OF_MONEY):
         return "quota"
     if status >= 500:
         return "server"
@@ -109,13 +130,8 @@ def _kind(status: int, code: str) -> str:
 def _message(error: Exception) -> str:
     body = getattr(error, "body", None)
     if isinstance(body, dict) and isinstance(body.get("message"), str):
-        return scrub(body["message"])
-    return _first_line(getattr(error, "error", None) or error)
-
-
-def _first_line(error: object) -> str:
-    lines = str(error).strip().splitlines()
-    return scrub(lines[0][:300]) if lines else ""
+        return first_line(body["message"])
+    return first_line(getattr(error, "error", None) or error)
 
 
 def _retry_after(error: Exception) -> float | None:

@@ -4,9 +4,26 @@ from functools import partial
 from typing import Any
 
 from langchain.chat_models import init_chat_model
+from pydantic import ValidationError
 
 from graph.errors import BadInput
+from models.failures import first_line
 from models.providers import Opened, Options, Provider
+
+# Read in their packages' sources: the last chunk of a whole stream says why it ended.
+_REPORT_FINISH = frozenset(
+    [
+        "anthropic",
+        "bedrock_converse",
+        "deepseek",
+        "fireworks",
+        "google_genai",
+        "groq",
+        "mistralai",
+        "together",
+        "xai",
+    ]
+)
 
 
 def provider(name: str) -> Provider:
@@ -14,7 +31,7 @@ def provider(name: str) -> Provider:
     return Provider(
         open=partial(_open, name),
         check=partial(_check, name),
-        reports_finish=False,
+        reports_finish=name in _REPORT_FINISH,
         structured_method=None,
     )
 
@@ -23,7 +40,10 @@ def _open(provider_name: str, name: str, options: Options) -> Opened:
     wanted: dict[str, Any] = {"max_retries": 0, "timeout": options.total_timeout}
     if options.temperature is not None:
         wanted["temperature"] = options.temperature
-    return Opened(init_chat_model(name, model_provider=provider_name, **wanted))
+    model = init_chat_model(name, model_provider=provider_name, **wanted)
+    if hasattr(model, "stream_chunk_timeout"):
+        model.stream_chunk_timeout = None  # see models/openai.py: the call policy has its own
+    return Opened(model)
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
@@ -33,7 +53,14 @@ async def _check(provider_name: str, names: list[str]) -> None:
             _open(provider_name, name, Options())
         except ImportError as error:
             raise BadInput(
-                f"{provider_name}:{name} needs a package that is not installed: {error}"
+                f"{provider_name}:{name} needs a package that is not installed: {first_line(error)}"
             ) from error
         except Exception as error:
-            raise BadInput(f"{provider_name}:{name} cannot be used: {error}") from error
+            raise BadInput(f"{provider_name}:{name} cannot be used: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """What is wrong, in one line; pydantic's first line only counts its errors."""
+    if isinstance(error, ValidationError):
+        return first_line(error.errors(include_input=False)[0]["msg"])
+    return first_line(error)

@@ -1,8 +1,8 @@
 """Reading the words and marks of a critique. Whatever could be meant either way is left unread."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from graph.state import Point, PointStatus, Severity
 
@@ -12,256 +12,220 @@ READY_SIGNAL = "Ready for Synthesis ✅"
 
 Found = tuple[str, Severity, PointStatus, str]
 
-_ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?|weakness(?:es)?)"
+_ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
-# What may stand before an objection: marks and signs, ids, the names of severities and states.
+# What may stand before an objection: signs, ids, states, and severities that something parts off.
 _LABEL = re.compile(
-    rf"(?:[^\w\s]|[\s_]|{_ID}|(?:critical|major|minor|{_STATE})(?:\s+{_ISSUE})?(?!\w))*",
+    rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
+    rf"|(?:critical|major|minor)(?:\s+{_ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
     re.IGNORECASE,
 )
-# A state behind the objection: `... -> ✅ RESOLVED`, `... RESOLVED ✅`, `... (⚠️)`.
+# A state behind the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
 _ENDING = re.compile(
-    rf"(?:[-–—→>:|(=\[]\s*(?P<bare>[✅⚠❌])|(?P<mark>[✅⚠❌])\ufe0f?\W*{_STATE}|{_STATE}\W*(?P<last>[✅⚠❌]))"
-    rf"\ufe0f?\W*(?:{_STATE})?\W*$",
-    re.IGNORECASE,
+    rf"[-–—→>:|(.]\s*(?:{_STATE}\W*?)?([✅⚠❌])\ufe0f?\W*(?:{_STATE})?\W*$", re.IGNORECASE
 )
-_NAMED = re.compile(
-    rf"\W*(critical|major|minor)(?:\s+{_ISSUE})?\W*?(?:[:–—(|]|-\s|$)", re.IGNORECASE
-)
-_QUALITY = r"(?:more|new|further|remaining|open|outstanding|other|critical|major|minor|unresolved)"
-_LEFT = (
-    r"(?:left|remain(?:s|ing)?|found|identified|detected|noted|outstanding|open|here|now|at all|"
-    r"any ?more|were|was|are|is|have been|to report|(?:at|in) this (?:time|stage|point|round))"
-)
+_MARK = re.compile(r"[🔴🟡🟢✅⚠❌]")
+_CRITICAL = re.compile(r"🔴|\bcritical(?:ly)?\b", re.IGNORECASE)
+# Whoever denies new or other critical issues may leave an old one standing: no such words here.
 _NONE = re.compile(
-    rf"(?:there (?:are|is) )?(?:currently )?(?:none|nothing|n/?a|no|zero|0)(?: {_QUALITY})*"
-    rf"(?: {_ISSUE})?(?: {_LEFT})*\W*"
-    r"|all (?:are |have been |were )?(?:resolved|addressed|settled)\W*",
+    r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
+    rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {_ISSUE})?"
+    r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
     re.IGNORECASE,
 )
-_MENTION = re.compile(rf"🔴|\bcritical\s+{_ISSUE}\b", re.IGNORECASE)
-_DENIED = re.compile(
-    rf"\b(?:no|zero|without(?: any)?)(?: {_QUALITY}| longer any)*\s+"
-    rf"(?:🔴\s*)?(?:critical\s*)?{_ISSUE}?(?: {_LEFT})*\W*",
-    re.IGNORECASE,
+# The words of somebody who only reports something, and of somebody who takes it back.
+_SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
+_REFUSING = (
+    r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
+    r"would|should|could|might|but|still|however|yet|except|almost|only|though)\b"
 )
+_TAKING_BACK = re.compile(rf"{_SAYING}|{_REFUSING}", re.IGNORECASE)
+_UNSETTLED = re.compile(rf"{_TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
 _SCORE = re.compile(
     r"\W*(?:(?:my|the|current|overall|final|answer|quality|new) )*score(?: now| \(1[-–]10\))?"
     r"[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)(?:\s*(?:/|out of|of)\s*10)?\W*",
     re.IGNORECASE,
 )
-_SOME_SCORE = re.compile(
-    r"\d\s*(?:/|out of|of)\s*10\b|\bscore\b.*\d|\brat(?:e|ing)\b.*\d", re.IGNORECASE
-)
+_SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing))\b.*\d", re.I)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What the words decide."""
+    """What the words decide; `none_critical` when they say that nothing critical is left."""
 
     ready: bool
     score: float | None
     found: list[Found]
+    none_critical: bool
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One line of the speaker's own, bare of Markdown's list and heading signs."""
+    """One line, bare of Markdown's signs; quotations and code are not the speaker's own."""
 
     text: str
-    heading: bool = False
-    item: bool = False
-    nested: bool = False
+    own: bool
+    sign: str
+    nested: bool
 
 
 def read_marks(speech: str, known: list[Point]) -> Marks | None:
-    """The words of the protocol; None when they are absent or could be meant either way.
-
-    A ready signal counts only as the line that closes the speech. One that stands anywhere else
-    may be quoted in order to reject it.
-    """
-    lines = _own_lines(speech)
-    if not lines:
-        return None
-    # Both: fences that do not pair up can make a quoted line look like the speaker's own last.
-    ready = _is_signal(lines[-1].text) and _is_signal(_line(speech.strip().splitlines()[-1]).text)
-    signals = sum(READY_SIGNAL.casefold() in line.text.casefold() for line in lines)
-    scores = {float(s.group(1)) for line in lines if (s := _SCORE.fullmatch(line.text))}
-    score = scores.pop() if len(scores) == 1 else None
-    vague_score = score is None and any(_SOME_SCORE.search(line.text) for line in lines)
-    reading = _read(lines[:-1] if ready else lines, known)
-    undecided = reading.doubt and not reading.critical_left
-    if signals != int(ready) or (vague_score if ready else undecided):
-        return None
-    if not (ready or reading.found or reading.none_critical):
-        return None
-    return Marks(ready, score, reading.found)
-
-
-def _is_signal(line: str) -> bool:
-    bare = re.sub(r"[*_]", "", line).strip().rstrip(".!").strip()
-    label, colon, rest = bare.partition(":")
-    if colon and label.casefold() in ("verdict", "signal", "status", "decision"):
-        bare = rest.strip()
-    return bare.casefold() == READY_SIGNAL.casefold()
-
-
-def _own_lines(speech: str) -> list[_Line]:
-    """The speaker's own lines; quotations and code are not its own."""
-    without_code = re.sub(r"```.*?(?:```|\Z)", "", speech, flags=re.DOTALL)
-    written = [line for line in without_code.splitlines() if line.strip()]
-    own = [line for line in written if not line.lstrip().startswith(">")]
-    headers = {upper for upper, lower in pairwise(own) if _is_rule(lower)}
-    return [_line(line) for line in own if line not in headers and not _is_rule(line)]
-
-
-def _is_rule(line: str) -> bool:
-    return re.fullmatch(r"[\s|:*_=-]+", line) is not None
-
-
-def _line(written: str) -> _Line:
-    bare = written.strip()
-    if bare.startswith("|"):
-        return _Line(_row(bare), item=True)
-    sign = re.match(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*", bare)
-    text = bare[sign.end() :] if sign else bare
-    heading = bool(sign and sign.group().startswith("#"))
-    return _Line(text, heading, bool(sign) and not heading, written.startswith(("  ", "\t")))
-
-
-def _row(written: str) -> str:
-    """A table's row as a line: first the cells that only label it, then those with words."""
-    cells = [cell.strip() for cell in written.strip("|").split("|")]
-    labels = [cell for cell in cells if _LABEL.fullmatch(cell)]
-    return " ".join(labels + [cell for cell in cells if not _LABEL.fullmatch(cell)])
-
-
-def _read(lines: list[_Line], known: list[Point]) -> "_Reading":
+    """The words of the protocol; None when they are absent or could be meant either way."""
+    lines = list(_lines(speech))
+    ready = bool(lines) and _is_signal(lines[-1])
+    body = lines[:-1] if ready else lines
+    if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if ready or x.own):
+        return None  # a signal that does not close the speech may be quoted to reject it
     reading = _Reading({point.id: point for point in known})
+    for text in _under_headings([line for line in body if line.own]):
+        reading.take(text)
+    reading.suspect("\n".join(line.text for line in body if not line.own))
+    score, vague = _score(body)
+    if ready:
+        sure = not (reading.doubt or vague) and (not body or _may_close(body[-1]))
+    else:
+        sure = reading.critical_left or reading.none_critical
+    return Marks(ready, score, reading.found, reading.none_critical) if sure else None
+
+
+def _lines(speech: str) -> Iterator[_Line]:
+    """The lines that say something, each with whether it is the speaker's own."""
+    code = False
+    for written in speech.splitlines():
+        fence, bare = "```" in written, written.strip()
+        if re.search(r"[^\W_]", bare) or _MARK.search(bare):
+            sign = re.match(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*|", bare)
+            begin = sign.group() if sign else ""
+            own = not (code or fence or bare.startswith(">"))
+            yield _Line(bare[len(begin) :], own, begin, written.startswith(("  ", "\t")))
+        if fence:  # only a bare fence closes another
+            code = not code if bare == "```" else code or written.count("```") % 2 == 1
+
+
+def _under_headings(lines: list[_Line]) -> Iterator[str]:
+    """The lines, with the labels of a heading before each item of the list under it."""
+    heading, waiting = "", False
     for line in lines:
-        for part in _parts(line.text):
-            reading.take(part, line)
-    reading.leave_section()
-    return reading
+        label, bare = _parted(line.text)[0], _is_bare(line.text)
+        other = bare or line.sign.startswith("#") or (_severity_of(heading) and _severity_of(label))
+        if line.nested:
+            yield line.text
+        elif heading and not other and (line.sign or waiting):
+            waiting = False
+            yield f"{heading}: {line.text}"
+        else:
+            yield from [heading] * waiting + [line.text] * (not bare)
+            heading, waiting = (label, True) if bare else ("", False)
+    yield from [heading] * waiting
 
 
-def _parts(text: str) -> list[str]:
-    """A line with several severity marks is several lines, if each begins with its mark."""
-    parts = re.split(f"(?=[{''.join(SEVERITY_MARKS)}])", text)
-    if len(parts) > 2 and len(re.findall(_ID, text)) < 2:
-        head, *rest = parts
-        return [head, *rest] if re.search(r"\w", head) else [head + rest[0], *rest[1:]]
-    return [text]
+def _is_signal(line: _Line) -> bool:
+    bare = re.sub(r"[*_]", "", line.text).strip().rstrip(".!").casefold()
+    return line.own and bare.removeprefix("verdict:").strip() == READY_SIGNAL.casefold()
+
+
+def _may_close(before: _Line) -> bool:
+    """Whether a signal under this line is meant: nothing leads in to it or takes it back."""
+    text = before.text.rstrip(" *_\"”)'\ufe0f")
+    marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
+    if not before.own or text.endswith((*":,;?…–—-",)):
+        return False
+    if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
+        return False
+    # A finished point is about the answer, and may well say what that does not do.
+    taken_back = re.compile(_SAYING, re.I) if marked and ended else _TAKING_BACK
+    return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
+
+
+def _score(lines: list[_Line]) -> tuple[float | None, bool]:
+    """The one stated score, or whether something looks like one."""
+    own = [line.text for line in lines if line.own]
+    scores = {float(stated.group(1)) for text in own if (stated := _SCORE.fullmatch(text))}
+    vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
+    return scores.pop() if len(scores) == 1 else None, vague
 
 
 @dataclass
 class _Reading:
-    """Gathers points line by line; a heading's severity and state hold for the lines under it."""
+    """Gathers points line by line.
+
+    Whatever speaks of something critical and is neither such a point nor a denial is a doubt.
+    """
 
     known: dict[str, Point]
     found: list[Found] = field(default_factory=list)
-    none_critical: bool = False
+    denied: bool = False
     doubt: bool = False
-    _severity: Severity | None = None
-    _status: PointStatus | None = None
-    _items: int | None = None
 
     @property
     def critical_left(self) -> bool:
         return any(s == "critical" and status != "resolved" for _, s, status, _ in self.found)
 
-    def take(self, part: str, line: _Line) -> None:
-        label = _LABEL.match(part)
-        lead = label.group() if label else ""
-        severity, status = _severity_of(part, lead), _status_of(part, lead)
-        text = _ENDING.sub("", part[len(lead) :]).strip(" \t*_`|:–—-")[:400]
-        ids = [known for known in re.findall(_ID, lead) if known in self.known]
-        if severity is None and status is None and not (ids and text):
-            self._take_plain(part, text, line)
-        elif not text and not ids:
-            self._enter(severity, status)
-        elif severity and _is_count(text):
-            self._count(severity, text)
-        else:
-            self._add(ids, severity, status, text)
+    @property
+    def none_critical(self) -> bool:
+        return bool(self.found or self.denied) and not (self.doubt or self.critical_left)
 
-    def leave_section(self) -> None:
-        """A critical heading that nothing stands under might mean anything."""
-        self.doubt |= self._severity == "critical" and self._items == 0
-        self._severity = self._status = self._items = None
+    def suspect(self, text: str) -> None:
+        """Something critical that no point accounts for."""
+        self.doubt |= _CRITICAL.search(text) is not None
 
-    def _enter(self, severity: Severity | None, status: PointStatus | None) -> None:
-        self.leave_section()
-        self._severity, self._status, self._items = severity, status, 0
-
-    def _take_plain(self, part: str, text: str, line: _Line) -> None:
-        """A line without marks: an item of the section it stands in, or prose."""
-        if _MENTION.search(part):
-            self._mention(part)
-        elif line.heading or (self._items and re.fullmatch(r"\*\*.+\*\*|.+:\W*", part)):
-            self.leave_section()
-        elif self._items is None or not text or line.nested or _SCORE.fullmatch(part):
-            return
-        elif _is_count(text):
-            self._count(self._severity, text)
-        elif line.item or self._items == 0:
-            self._add([], None, None, text)
-
-    def _mention(self, part: str) -> None:
-        if _DENIED.fullmatch(part.strip("*_ ")) or _DENIED.fullmatch(_said(part)):
-            self.none_critical = True
-        else:
-            self.doubt = True
-
-    def _count(self, severity: Severity | None, text: str) -> None:
-        """`none`, `0`, or how many there are."""
-        if self._severity == severity:
-            self._severity = self._status = self._items = None
-        if severity == "critical":
-            none = _NONE.fullmatch(text) is not None
-            self.none_critical, self.doubt = self.none_critical or none, self.doubt or not none
+    def take(self, line: str) -> None:
+        """Read a line; a mark that begins a sentence begins a point."""
+        for part in re.split(r"(?<=[.!?;])\s+(?=[🔴🟡🟢])", line):
+            lead, rest = _parted(part)
+            severity, status = _severity_of(lead), _status_of(lead, rest)
+            text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
+            ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
+            if _denies(text if severity else part):
+                self.denied |= _CRITICAL.search(part) is not None
+            elif _is_bare(part) or not (severity or status or (ids and text)):
+                self.suspect(part)
+            else:
+                self._add(ids, severity, status or "open", text)
+                self.doubt |= status == "resolved" and _UNSETTLED.search(part) is not None
 
     def _add(
-        self, ids: list[str], severity: Severity | None, status: PointStatus | None, text: str
+        self, ids: list[str], severity: Severity | None, status: PointStatus, text: str
     ) -> None:
-        status = status or self._status or "open"
-        if self._items is not None and severity in (None, self._severity):
-            self._items += 1
+        self.suspect(text)
         for claimed in ids or [""]:
             before = self.known.get(claimed)
-            how_bad = severity or (before.severity if before else self._severity)
-            said = text or (before.text if before else "")
+            how_bad = severity or (before.severity if before else None)
             if how_bad is not None:
-                self.found.append((claimed, how_bad, status, said))
-            elif status != "resolved":
-                self.doubt = True  # an objection nobody gave a severity may be a critical one
+                self.found.append((claimed, how_bad, status, text))
+            if status != "resolved":
+                self.doubt |= how_bad is None  # without a severity it may be critical
+            else:  # a critical one that was never raised cannot be settled
+                self.doubt |= how_bad == "critical" and not claimed
 
 
-def _severity_of(part: str, lead: str) -> Severity | None:
-    for sign in lead:
-        if sign in SEVERITY_MARKS:
-            return SEVERITY_MARKS[sign]
-    named = _NAMED.match(part)
-    names: dict[str, Severity] = {name: name for name in SEVERITY_MARKS.values()}
-    return names[named.group(1).lower()] if named else None
+def _parted(text: str) -> tuple[str, str]:
+    """A line's label and what stands behind it."""
+    label = _LABEL.match(text)
+    end = label.end() if label else 0
+    return text[:end], text[end:]
 
 
-def _status_of(part: str, lead: str) -> PointStatus | None:
+def _is_bare(text: str) -> bool:
+    """Whether a line is only a severity or state, perhaps with how many there are."""
+    lead, rest = _parted(text)
+    labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
+    return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
+
+
+def _denies(text: str) -> bool:
+    return _NONE.fullmatch(re.sub(r"[🔴*_\s]+", " ", text).strip(" .!)]")) is not None
+
+
+def _severity_of(lead: str) -> Severity | None:
+    """The worst severity a label names."""
+    marks = SEVERITY_MARKS.items()
+    return next((name for mark, name in marks if mark in lead or name in lead.lower()), None)
+
+
+def _status_of(lead: str, rest: str) -> PointStatus | None:
     """The state its marks give a point; marks that contradict each other leave it open."""
-    signs = {sign for sign in lead if sign in STATUS_MARKS}
-    if ending := _ENDING.search(part[len(lead) :]):
-        signs |= {sign for sign in ending.groups() if sign}
+    signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)
-
-
-def _is_count(text: str) -> bool:
-    return _NONE.fullmatch(text) is not None or re.fullmatch(r"\d+\W*", text) is not None
-
-
-def _said(part: str) -> str:
-    """A sentence such as `I see no critical issues.` without who sees it."""
-    return re.sub(
-        r"^\W*(?:I (?:see|find|found|have)|there (?:are|is|were))\s+", "", part, flags=re.I
-    )

@@ -1,34 +1,65 @@
 """Models served by Ollama (OLLAMA_HOST)."""
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from httpx import HTTPError, Timeout
-from ollama import AsyncClient, ResponseError
+from ollama import AsyncClient
 
 from graph.errors import BadInput
+from models.failures import first_line
 from models.providers import Opened, Options, Provider, unknown_model
 
-# Ollama's own default window is small and cuts a longer prompt without a word.
-WINDOW = 16_384
+# Ollama cuts a prompt beyond its window without a word, so the window is always stated. It takes
+# this much by itself on a machine that can hold the default models; more is paid in memory.
+WINDOW = 32_768
 CHECK_TIMEOUT = 5.0
+
+# What models were trained for, as Ollama told when they were checked; by host and name.
+_trained: dict[tuple[str, str], int] = {}
 
 
 def provider(_: str) -> Provider:
     """The provider for `ollama:` specs."""
-    return Provider(open=_open, check=_check, window=lambda _: WINDOW, is_free=True)
+    return Provider(
+        open=_open,
+        check=_check,
+        window=lambda name: min(WINDOW, _largest_window(name) or WINDOW),
+        largest_window=_largest_window,
+        is_free=True,
+    )
 
 
 async def pulled_models() -> list[str]:
     """The models a running Ollama has; raises BadInput when none is running."""
-    client = AsyncClient(timeout=CHECK_TIMEOUT)
+    async with _client() as client:
+        try:
+            listed = await client.list()
+        except (HTTPError, OSError) as error:
+            raise BadInput(
+                "Ollama is not running or not reachable. Start it with `ollama serve`, set "
+                "OLLAMA_HOST, or name another model with --model."
+            ) from error
+        except Exception as error:  # some other server: it may answer with anything
+            raise BadInput(
+                f"What answers at OLLAMA_HOST does not list models as Ollama does "
+                f"({first_line(error) or type(error).__name__}). Set OLLAMA_HOST to an Ollama, "
+                "or name another model with --model."
+            ) from error
+    return [model.model for model in listed.models if model.model]
+
+
+@asynccontextmanager
+async def _client() -> AsyncIterator[AsyncClient]:
     try:
-        listed = await client.list()
-    except (HTTPError, ConnectionError, ResponseError) as error:
-        raise BadInput(
-            "Ollama is not running or not reachable. Start it with `ollama serve`, set "
-            "OLLAMA_HOST, or name another model with --model."
-        ) from error
+        client = AsyncClient(timeout=CHECK_TIMEOUT)
+    except Exception as error:
+        raise BadInput(f"OLLAMA_HOST is no usable address: {first_line(error)}.") from error
+    try:
+        yield client
     finally:
         await client.close()  # type: ignore[no-untyped-call]
-    return [model.model for model in listed.models if model.model]
 
 
 def has_model(name: str, pulled: list[str]) -> bool:
@@ -41,6 +72,33 @@ async def _check(names: list[str]) -> None:
     for name in names:
         if not has_model(name, pulled):
             raise unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
+    async with _client() as client:
+        for name in names:
+            await _learn_window(client, name)
+
+
+async def _learn_window(client: AsyncClient, name: str) -> None:
+    """Ask what the model was trained for: Ollama would lower a larger window without a word."""
+    try:
+        facts = (await client.show(name)).modelinfo or {}
+    except Exception:  # noqa: BLE001 - whatever it is, the model is there and may be called
+        return
+    for fact, value in facts.items():
+        if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
+            _trained[_host(), name] = value
+
+
+def _largest_window(name: str) -> int | None:
+    return _trained.get((_host(), name))
+
+
+def _host() -> str:
+    return os.environ.get("OLLAMA_HOST", "")
+
+
+def _window(name: str, options: Options) -> int:
+    wanted = options.context_tokens or WINDOW
+    return min(wanted, _largest_window(name) or wanted)
 
 
 def _open(name: str, options: Options) -> Opened:
@@ -49,7 +107,7 @@ def _open(name: str, options: Options) -> Opened:
     model = ChatOllama(
         model=name,
         temperature=options.temperature,
-        num_ctx=options.context_tokens or WINDOW,
+        num_ctx=_window(name, options),
         client_kwargs={"timeout": Timeout(options.total_timeout, connect=options.connect_timeout)},
     )
     client = model._async_client

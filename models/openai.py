@@ -1,8 +1,10 @@
 """OpenAI and every server that speaks its chat completions (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
+import json
 import os
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from ssl import SSLContext
 
 from httpx2 import create_ssl_context
@@ -18,27 +20,39 @@ from openai import (
 from pydantic import SecretStr
 
 from graph.errors import BadInput
-from models.failures import scrub
+from models.failures import first_line, scrub
 from models.providers import Opened, Options, Provider, unknown_model
 
 CHECK_TIMEOUT = 10.0
 
 
+@dataclass(frozen=True)
+class Service:
+    """A service of OpenAI's shape; its key and address are read when they are needed."""
+
+    label: str
+    key_name: str
+    base_url: Callable[[], str | None]
+    key_path: str = ""
+    """Where it tells about the key, if its list of models does not ask for one."""
+    listed_as: Callable[[str], str] = lambda name: name
+    """The other name under which its list may have a model."""
+
+
 def provider(_: str) -> Provider:
     """The provider for `openai:` specs."""
-    return compatible("openai", "OPENAI_API_KEY", lambda: os.environ.get("OPENAI_BASE_URL"))
+    return compatible(
+        Service("openai", "OPENAI_API_KEY", lambda: os.environ.get("OPENAI_BASE_URL"))
+    )
 
 
-def compatible(label: str, key_name: str, base_url: Callable[[], str | None]) -> Provider:
-    """A provider for any service of this shape; key and address are read when needed."""
+def compatible(service: Service) -> Provider:
+    """A provider for any service of this shape."""
 
     def open_model(name: str, options: Options) -> Opened:
-        return open_chat(name, options, base_url(), SecretStr(_key(label, key_name)))
+        return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
 
-    async def check(names: list[str]) -> None:
-        await _check(label, key_name, base_url(), names)
-
-    return Provider(open=open_model, check=check)
+    return Provider(open=open_model, check=partial(_check, service))
 
 
 def open_chat(
@@ -60,6 +74,8 @@ def open_chat(
         timeout=timeout,
         max_retries=0,
         stream_usage=True,
+        # Its 120 s would come before a longer idle timeout of the call policy.
+        stream_chunk_timeout=None,
         use_responses_api=False,
         http_async_client=client,
         http_client=_unused_client(),
@@ -80,15 +96,15 @@ def _unused_client() -> DefaultHttpxClient:
     return DefaultHttpxClient(verify=_authorities())
 
 
-def _key(label: str, key_name: str) -> str:
-    key = os.environ.get(key_name, "").strip()
+def _key(service: Service) -> str:
+    key = os.environ.get(service.key_name, "").strip()
     if not key:
-        raise BadInput(f"{key_name} is not set, and the {label} models need it.")
+        raise BadInput(f"{service.key_name} is not set, and the {service.label} models need it.")
     return key
 
 
-async def _check(label: str, key_name: str, base_url: str | None, names: list[str]) -> None:
-    key = _key(label, key_name)
+async def _check(service: Service, names: list[str]) -> None:
+    key, base_url = _key(service), service.base_url()
     try:
         async with AsyncOpenAI(
             api_key=key,
@@ -97,24 +113,66 @@ async def _check(label: str, key_name: str, base_url: str | None, names: list[st
             timeout=CHECK_TIMEOUT,
             http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_authorities()),
         ) as client:
-            available = [model.id async for model in client.models.list()]
+            if service.key_path:
+                await _check_key(service, client)
+            available = await _listed(service, client)
     except APIConnectionError as error:
-        raise BadInput(f"{label} cannot be reached at {_place(base_url)}: {error}") from error
-    except APIStatusError as error:
-        _refuse(label, key_name, error)
-        return
+        raise BadInput(_unreachable(service, base_url, error)) from error
+    except BadInput:
+        raise
+    except Exception as error:  # an address or a key that no request can be made of
+        raise BadInput(_unreachable(service, base_url, error)) from error
     for name in names:
-        if available and name not in available:
-            raise unknown_model(label, name, available, "Check the name, or the account's access.")
+        if available and not {name, service.listed_as(name)} & set(available):
+            fix = "Check the name, or the account's access."
+            raise unknown_model(service.label, name, available, fix)
 
 
-def _refuse(label: str, key_name: str, error: APIStatusError) -> None:
-    """Refuse a rejected key; a service without a model list (404) cannot be checked this way."""
-    if error.status_code in (401, 403):
-        raise BadInput(f"{label} refused the key in {key_name}: {scrub(error.message)}") from error
-    if error.status_code != 404:
-        raise BadInput(f"{label} is not usable now: {scrub(error.message)}") from error
+async def _check_key(service: Service, client: AsyncOpenAI) -> None:
+    """Ask about the key itself, where the list of models is open to everyone."""
+    try:
+        await client.get(service.key_path, cast_to=object)
+    except APIStatusError as error:
+        if error.status_code == 401:
+            raise _refused(service, error) from error
+
+
+async def _listed(service: Service, client: AsyncOpenAI) -> list[str]:
+    """The names of the models; none when the service cannot tell, which is no reason to refuse."""
+    try:
+        answer = await client.models.with_raw_response.list()
+    except APIStatusError as error:
+        if error.status_code in (401, 403):
+            raise _refused(service, error) from error
+        # No such list, too many requests, a bad moment: the call policy knows what to do with them.
+        return []
+    try:
+        return _names(json.loads(answer.text))
+    except ValueError as error:
+        raise BadInput(
+            f"What answers at {_place(service.base_url())} is no {service.label} service: "
+            "it sent no JSON. Check the address."
+        ) from error
+
+
+def _names(answer: object) -> list[str]:
+    """Read `{"data": [{"id": ...}]}`, or the bare list that some services send."""
+    models = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(models, list):
+        return []
+    return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
+
+
+def _refused(service: Service, error: APIStatusError) -> BadInput:
+    return BadInput(
+        f"{service.label} refused the key in {service.key_name}: {first_line(error.message)}"
+    )
+
+
+def _unreachable(service: Service, base_url: str | None, error: Exception) -> str:
+    why = first_line(error) or type(error).__name__
+    return f"{service.label} cannot be reached at {_place(base_url)}: {why}"
 
 
 def _place(base_url: str | None) -> str:
-    return base_url or "its default address"
+    return scrub(base_url) if base_url else "its default address"

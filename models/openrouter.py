@@ -2,7 +2,7 @@
 
 import os
 
-from models.openai import compatible
+from models.openai import Service, compatible
 from models.providers import Provider
 
 ADDRESS = "https://openrouter.ai/api/v1"
@@ -11,7 +11,13 @@ ADDRESS = "https://openrouter.ai/api/v1"
 def provider(_: str) -> Provider:
     """The provider for `openrouter:` specs."""
     return compatible(
-        "openrouter",
-        "OPENROUTER_API_KEY",
-        lambda: os.environ.get("OPENROUTER_BASE_URL", ADDRESS),
+        Service(
+            "openrouter",
+            "OPENROUTER_API_KEY",
+            lambda: os.environ.get("OPENROUTER_BASE_URL", ADDRESS),
+            # Its list of models is open to everyone, also with a wrong key.
+            key_path="/key",
+            # `:online`, `:nitro`, `:floor` are ways to call a model that is listed without them.
+            listed_as=lambda name: name.partition(":")[0],
+        )
     )

@@ -2,19 +2,34 @@
 
 from collections.abc import Mapping
 
+from graph.errors import BadInput
 from graph.state import Usage
-from models.providers import ModelSpec, provider_of
+from models.providers import ModelSpec, parse_spec, provider_of
 
 Prices = Mapping[str, tuple[float, float]]
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
     """Add the cost: stated prices first, nothing for models that run on the user's machine."""
-    if str(spec) in prices:
-        return usage.model_copy(update={"cost_usd": _cost(usage, prices[str(spec)])})
+    if (stated := _stated(spec, prices)) is not None:
+        return usage.model_copy(update={"cost_usd": _cost(usage, stated)})
     if provider_of(spec).is_free:
         return usage.model_copy(update={"cost_usd": 0.0})
     return usage
+
+
+def _stated(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
+    """The price of this model, however the user wrote its name; the full spec comes first."""
+    if str(spec) in prices:
+        return prices[str(spec)]
+    return next((price for key, price in prices.items() if _names(key, spec)), None)
+
+
+def _names(key: str, spec: ModelSpec) -> bool:
+    try:
+        return parse_spec(key) == spec
+    except BadInput:
+        return False  # preflight refuses it; a call already paid must not fail over it
 
 
 def _cost(usage: Usage, per_million: tuple[float, float]) -> float | None:

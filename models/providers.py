@@ -3,7 +3,8 @@
 import asyncio
 import difflib
 import importlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -40,6 +41,8 @@ class Provider:
     """Raises BadInput when a model of this provider cannot be used; pays for nothing."""
     window: Callable[[str], int | None] = lambda _: None
     """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    largest_window: Callable[[str], int | None] = lambda _: None
+    """What `context_tokens` cannot raise the window above; None when that is not known."""
     is_free: bool = False
     is_demonstration: Callable[[str], bool] = lambda _: False
     reports_finish: bool = True
@@ -87,6 +90,7 @@ _registered: dict[str, Provider] = {}
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened]] = (
     WeakKeyDictionary()
 )
+_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -142,11 +146,27 @@ def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
     return opened[key].model
 
 
+@asynccontextmanager
+async def open_models() -> AsyncIterator[None]:
+    """A run that opens models; the last one of an event loop to end closes them for all."""
+    loop = asyncio.get_running_loop()
+    _runs[loop] = _runs.get(loop, 0) + 1
+    try:
+        yield
+    finally:
+        _runs[loop] -= 1
+        if not _runs[loop]:
+            await close_models()
+
+
 async def close_models() -> None:
-    """Close every connection this event loop opened."""
+    """Close every connection this event loop opened, whoever still uses it."""
+    # Taken out at once: a run that begins while these close must open its own.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:
-            await opened.close()
+            # A connection that does not close well must spoil neither the others nor the debate.
+            with suppress(Exception):
+                await opened.close()
 
 
 async def check_models(specs: Iterable[str]) -> None:

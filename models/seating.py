@@ -7,13 +7,16 @@ from graph.errors import BadInput
 from graph.settings import DebateSettings
 from graph.state import Seat
 from models import weights
-from models.providers import check_models, parse_spec, provider_of
+from models.providers import ModelSpec, check_models, parse_spec, provider_of
 
 _HOSTED = {
     "OPENAI_API_KEY": "openai:gpt-5-mini",
     "OPENROUTER_API_KEY": "openrouter:openai/gpt-5-mini",
 }
 EMBEDDED = f"embedded:{weights.DEFAULT}"
+# Tokens beside the question for instructions, the latest turns and the answer; a small window
+# gives half of itself.
+_DEBATE_ROOM = 12_288
 
 
 @dataclass(frozen=True)
@@ -47,21 +50,56 @@ async def choose_seats(settings: DebateSettings) -> Seating:
 
 async def preflight(seats: list[Seat], settings: DebateSettings, question: str) -> None:
     """Find what would fail before the first call is paid: models, keys, a question too long."""
+    for key in settings.prices:
+        parse_spec(key)
     await check_models(spec for seat in seats for spec in (seat.model, *seat.fallback_models))
     for seat in seats:
-        spec = parse_spec(seat.model)
-        window = settings.context_tokens or provider_of(spec).window(spec.name)
-        if window is not None and len(question.encode()) // 3 > window // 2:
-            raise BadInput(
-                f"The question is too long for {seat.name}'s model {spec}, whose window is "
-                f"{window:,} tokens. Shorten it, or name a model with a larger window."
-            )
+        _check_length(seat, settings, question)
+
+
+def window_for(model: str, settings: DebateSettings) -> int | None:
+    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    spec = parse_spec(model)
+    provider = provider_of(spec)
+    wanted = settings.context_tokens or provider.window(spec.name)
+    largest = provider.largest_window(spec.name)
+    return wanted if wanted is None or largest is None else min(wanted, largest)
 
 
 def is_demonstration(seats: list[Seat]) -> bool:
-    """Whether any seat is played by the demonstration model, whose scores mean nothing."""
-    specs = [parse_spec(seat.model) for seat in seats]
-    return any(provider_of(spec).is_demonstration(spec.name) for spec in specs)
+    """Whether any seat is played by the demonstration model, whose scores mean nothing.
+
+    A seat that only falls back to it counts once it has spoken: ask is_demonstration_model.
+    """
+    return any(is_demonstration_model(seat.model) for seat in seats)
+
+
+def is_demonstration_model(model: str) -> bool:
+    """Whether this spec names the demonstration model."""
+    spec = parse_spec(model)
+    return provider_of(spec).is_demonstration(spec.name)
+
+
+def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
+    """Refuse a question that leaves no room for the debate in the seat's window."""
+    window, tokens = window_for(seat.model, settings), len(question.encode()) // 3
+    if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
+        return
+    spec = parse_spec(seat.model)
+    raise BadInput(
+        f"The question is too long for {seat.name}'s model {spec}, whose window is "
+        f"{window:,} tokens. Shorten it{_wider(spec, tokens)}, or name a model with a larger "
+        "window."
+    )
+
+
+def _wider(spec: ModelSpec, tokens: int) -> str:
+    """The setting that would make the question fit, if the model can take that much."""
+    needed = min(2 * tokens, tokens + _DEBATE_ROOM)
+    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
+    if largest is not None and needed > largest:
+        return ""
+    return f", allow more with --set context_tokens={min(rounded, largest or rounded)}"
 
 
 def _without_ollama() -> tuple[str, str]:
@@ -81,8 +119,10 @@ async def _pulled() -> list[str]:
 
 
 def _has(model: str, pulled: list[str]) -> bool:
+    from models.ollama import has_model
+
     spec = parse_spec(model)
-    return spec.provider == "ollama" and bool({spec.name, f"{spec.name}:latest"} & set(pulled))
+    return spec.provider == "ollama" and has_model(spec.name, pulled)
 
 
 def _with(seat: Seat, model: str) -> Seat:

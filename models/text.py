@@ -1,12 +1,16 @@
 """Model text made safe to keep: cleaned, and parted from the model's private thinking."""
 
+import json
 import re
-from collections.abc import Callable
 
 # A control character other than tab and newline shows nothing and can drive a terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _OPEN, _CLOSE = "<think>", "</think>"
+# A reply's first tag; a closing one without an opening ends a line unless it is only mentioned.
+_TAG = re.compile(r"<think>|</think>(?P<ending>[ \t\r]*(?=\n|\Z))?")
+_OBJECT = re.compile(r"\{\s*(?:[\"}]|\Z)")
+_PROSE = re.compile(r"\n[^\s\"\[\]{},]")  # no line of an object begins so
 
 
 def clean(text: str) -> str:
@@ -27,68 +31,150 @@ def clean_reply(text: str) -> str:
 def split_thinking(text: str) -> tuple[str, str]:
     """Part a reply into speech and thinking, for closed, unclosed and close-only think tags."""
     thoughts: list[str] = []
-    head, closed, rest = text.partition(_CLOSE)
-    if closed and _OPEN not in head:
-        thoughts.append(head)
-        text = rest
-    speech: list[str] = []
-    while _OPEN in text:
-        before, _, after = text.partition(_OPEN)
-        thought, _, text = after.partition(_CLOSE)
-        speech.append(before)
-        thoughts.append(thought)
-    speech.append(text)
-    return "".join(speech), "\n".join(part.strip() for part in thoughts if part.strip())
+    first = _TAG.search(text)
+    if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
+        thoughts, text = [text[: first.start()]], text[first.end() :]
+    sieve = _Thinking()
+    speech = sieve.feed(text) + sieve.finish()
+    thoughts += sieve.thoughts
+    return speech, "\n".join(part.strip() for part in thoughts if part.strip())
 
 
 class SpeechFilter:
     """Lets a reply's visible text through as it streams, holding back thinking and code fences.
 
-    A fence is held until it closes, because only then is it known whether it is the control
-    block, which readers never see.
+    A fence, or a line that begins like a JSON object, is held until it closes, because only then
+    is it known whether it is the control block, which readers never see.
     """
 
     def __init__(self, hidden_mark: str) -> None:
-        self._thinking = _Sieve(_OPEN, _CLOSE, lambda _: True)
-        self._fences = _Sieve("```", "```", lambda block: hidden_mark in block)
+        self._thinking = _Thinking()
+        self._fences = _Fences(hidden_mark)
+        self._objects = _Objects(hidden_mark)
 
     def feed(self, piece: str) -> str:
         """Take the next piece; give back what a reader may see now."""
-        return self._fences.feed(self._thinking.feed(piece))
+        return self._objects.feed(self._fences.feed(self._thinking.feed(piece)))
 
     def finish(self) -> str:
         """Give back what was held although it turned out to be plain text."""
-        return self._fences.feed(self._thinking.finish()) + self._fences.finish()
+        fenced = self._fences.feed(self._thinking.finish()) + self._fences.finish()
+        return self._objects.feed(fenced) + self._objects.finish()
 
 
 class _Sieve:
-    """Passes text on, except what stands between two marks: that waits for its end."""
+    """Passes text on up to a sign, where it waits until it is known how to go on."""
 
-    def __init__(self, start: str, end: str, hides: Callable[[str], bool]) -> None:
-        self._start, self._end, self._hides = start, end, hides
+    sign = ""
+
+    def __init__(self) -> None:
+        self._shown = ""
         self._pending = ""
 
     def feed(self, piece: str) -> str:
         self._pending += piece
-        shown = ""
-        while (at := self._pending.find(self._start)) >= 0:
-            close = self._pending.find(self._end, at + len(self._start))
-            if close < 0:
-                return shown + self._take(at)
-            shown += self._take(at)
-            block = self._take(close + len(self._end) - at)
-            shown += "" if self._hides(block) else block
-        return shown + self._take(len(self._pending) - self._unfinished())
+        seen = len(self._shown)
+        while self._pending and self._step(last=False):
+            pass
+        return self._shown[seen:]
 
     def finish(self) -> str:
-        held = self._take(len(self._pending))
-        return "" if held.startswith(self._start) and self._hides(held) else held
+        seen = len(self._shown)
+        while self._pending and self._step(last=True):
+            pass
+        return self._shown[seen:]
 
-    def _take(self, count: int) -> str:
-        taken, self._pending = self._pending[:count], self._pending[count:]
-        return taken
+    def _step(self, *, last: bool) -> bool:
+        """Show or drop something; False when the next piece has to come first."""
+        at = self._pending.find(self.sign)
+        if at:
+            self._show(at if at > 0 else len(self._pending))
+            return at > 0
+        return self._decide(last=last)
 
-    def _unfinished(self) -> int:
-        """The length of a tail that may become the start."""
-        sizes = range(len(self._start) - 1, 0, -1)
-        return next((n for n in sizes if self._pending.endswith(self._start[:n])), 0)
+    def _decide(self, *, last: bool) -> bool:
+        """Show or drop what stands at the sign."""
+        raise NotImplementedError
+
+    def _show(self, count: int) -> bool:
+        self._shown += self._pending[:count]
+        return self._drop(count)
+
+    def _drop(self, count: int) -> bool:
+        self._pending = self._pending[count:]
+        return True
+
+    def _begins_line(self) -> bool:
+        return not self._shown[self._shown.rfind("\n") + 1 :].strip()
+
+
+class _Thinking(_Sieve):
+    """Keeps thoughts back. A tag inside a line or in code is one the speech only mentions."""
+
+    sign = "<"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thoughts: list[str] = []
+
+    def _decide(self, *, last: bool) -> bool:
+        opens = self._begins_line() and self._opens(last=last)
+        if not opens:
+            return opens is not None and self._show(1)
+        thought, closed, _ = self._pending[len(_OPEN) :].partition(_CLOSE)
+        if not (closed or last):
+            return False
+        self.thoughts.append(thought)
+        return self._drop(len(_OPEN + thought + closed))
+
+    def _opens(self, *, last: bool) -> bool | None:
+        """Whether a tag stands here, at the reply's beginning or alone on its line, if known."""
+        if not self._pending.startswith(_OPEN):
+            return None if _OPEN.startswith(self._pending) and not last else False
+        if not self._shown.strip():
+            return True
+        if self._shown.count("```") % 2:
+            return False
+        rest = self._pending[len(_OPEN) :].lstrip(" \t\r")
+        return rest.startswith("\n") if rest else (last or None)
+
+
+class _Fences(_Sieve):
+    """Holds each fence until it closes, and drops it if it has the mark."""
+
+    sign = "`"
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self._mark = mark
+
+    def _decide(self, *, last: bool) -> bool:
+        if not self._pending.startswith("```"):
+            return (last or not "```".startswith(self._pending)) and self._show(1)
+        close = self._pending.find("```", 3)
+        if close < 0 and not last:
+            return False
+        end = close + 3 if close >= 0 else len(self._pending)
+        return self._drop(end) if self._mark in self._pending[:end] else self._show(end)
+
+
+class _Objects(_Sieve):
+    """Holds what begins a line like a JSON object until it ends, and drops it if it is tagged."""
+
+    sign = "{"
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self._mark = mark
+
+    def _decide(self, *, last: bool) -> bool:
+        if not self._begins_line() or not _OBJECT.match(self._pending):
+            return self._show(1)
+        try:
+            data, end = json.JSONDecoder().raw_decode(self._pending)
+        except ValueError:
+            broken = last or _PROSE.search(self._pending)
+            return bool(broken) and self._show(1)
+        except RecursionError:
+            return self._show(1)
+        return self._drop(end) if data.get("nonce") == self._mark else self._show(end)

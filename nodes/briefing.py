@@ -8,10 +8,9 @@ from functools import partial
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from graph.settings import DebateSettings
-from graph.state import DebateState, Point, Seat, Turn, turns_of
-from models.critiques import SEVERITY_MARKS, all_points
-from models.providers import parse_spec, provider_of
-from models.seating import is_demonstration
+from graph.state import SEVERITY_MARKS, DebateState, Point, Seat, Turn, turns_of
+from models.critiques import all_points
+from models.seating import is_demonstration, window_for
 from prompts import fence, placeholders, render
 
 _REPLY_SHARE = 4
@@ -59,8 +58,7 @@ def fence_mark(debate_id: str) -> str:
 
 
 def _room(seat: Seat, settings: DebateSettings) -> int | None:
-    spec = parse_spec(seat.model)
-    window = settings.context_tokens or provider_of(spec).window(spec.name)
+    window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
 
@@ -169,8 +167,7 @@ def _history(turns: list[Turn], left_out: list[Turn], data: Callable[[str, str],
 def _points(points: list[Point], data: Callable[[str, str], str]) -> str:
     if not points:
         return "None on record."
-    marks = {severity: mark for mark, severity in SEVERITY_MARKS.items()}
-    lines = (f"{p.id} {marks[p.severity]} ({p.status}) {p.text}" for p in points)
+    lines = (f"{p.id} {SEVERITY_MARKS[p.severity]} ({p.status}) {p.text}" for p in points)
     return data("points", "\n".join(lines))
 
 

@@ -8,7 +8,8 @@ from langgraph.types import interrupt
 
 from graph.events import node_event
 from graph.settings import AdversarialSettings
-from graph.state import Assessment, DebateState, Remark, StopDecision, Turn, turns_of
+from graph.state import Assessment, DebateState, Remark, StopDecision, StopReason, Turn, turns_of
+from models.text import clean
 from nodes.briefing import points_of
 
 
@@ -18,6 +19,8 @@ async def judge_continue(
     """Decide, let a person speak where one asked to, then close the rounds or open the next."""
     settings, number = runtime.context, state["round"]
     stop = stop_rule(turns_of(state, "critique")[-1].assessment, number, settings)
+    if stop:
+        stop = stop.model_copy(update={"evidence": stop.evidence + _loose_ends(state)})
     # Everything before the pause is free and repeatable: the node runs again when it is answered.
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
@@ -43,7 +46,7 @@ def stop_rule(
         return _stop("score_reached", round_number, f"the Skeptic scored it {score:g} of 10")
     if round_number >= settings.max_rounds:
         return _stop("max_rounds", round_number, f"all {settings.max_rounds} rounds were used")
-    if assessment and at_minimum and not _critical_left(assessment):
+    if assessment and at_minimum and assessment.none_critical:
         return _stop("no_critical_issues", round_number, "no critical issue is left")
     return None
 
@@ -59,19 +62,26 @@ def human_turn(state: DebateState, text: str) -> Turn:
         seat="user",
         role="user",
         model="",
-        text=text,
+        text=clean(text),
         started_at=now,
         ended_at=now,
         status="human",
     )
 
 
-def _stop(reason: Any, round_number: int, evidence: str) -> StopDecision:
+def _stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
     return StopDecision(reason=reason, round=round_number, evidence=evidence)
 
 
-def _critical_left(assessment: Assessment) -> bool:
-    return any(p.severity == "critical" and p.status != "resolved" for p in assessment.points)
+def _loose_ends(state: DebateState) -> str:
+    """Critical points nobody settled: the stop stands, and says so."""
+    critical = [point for point in points_of(state) if point.severity == "critical"]
+    left = [
+        f"{point.id} {'was not raised again' if point.status == 'dropped' else 'is open'}"
+        for point in critical
+        if point.status != "resolved"
+    ]
+    return f" (critical: {', '.join(left)})" if left else ""
 
 
 def _pauses_here(settings: AdversarialSettings, stop: StopDecision | None) -> bool:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
+from pydantic import TypeAdapter, ValidationError
 
 from graph.errors import BadInput
 from graph.events import node_event
@@ -13,13 +14,15 @@ from models.seating import choose_seats, preflight
 from models.text import clean
 from retrieval.library import find_templates
 
+_SEATS = TypeAdapter(list[Seat])
+
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Open the debate: question, seats, templates, round 1."""
     if state.get("turns"):
         raise BadInput("This thread holds a debate already; ask a new question in a new thread.")
     question = checked_question(state.get("question", ""))
-    seats = state.get("seats") or await _seats(runtime.context, question)
+    seats = await _seats(state.get("seats"), runtime.context, question)
     started = datetime.now(UTC)
     found = await find_templates()
     retrieval = Retrieval(
@@ -49,8 +52,16 @@ def checked_question(question: str) -> str:
     return cleaned
 
 
-async def _seats(settings: DebateSettings, question: str) -> list[Seat]:
-    """Seat a debate that was started bare, as Studio does."""
-    seating = await choose_seats(settings)
-    await preflight(seating.seats, settings, question)
-    return seating.seats
+async def _seats(given: Any, settings: DebateSettings, question: str) -> list[Seat]:
+    """The seats the runner has laid and checked; else those of a bare start, checked here."""
+    if given and all(isinstance(seat, Seat) for seat in given):
+        return list(given)
+    try:
+        seats = _SEATS.validate_python(given or [])
+    except ValidationError as error:
+        raise BadInput(
+            "The seats are not well-formed; leave them out to have them laid."
+        ) from error
+    seats = seats or (await choose_seats(settings)).seats
+    await preflight(seats, settings, question)
+    return seats

@@ -18,7 +18,8 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     try:
         spoken = await say_once(state, runtime, seat, "score", "score")
     except ModelFailed as failure:
-        return {"degraded": [degrade(runtime, seat, state["round"], "not_rated", str(failure))]}
+        unrated = degrade(runtime, seat, state["round"], "not_rated", str(failure))
+        return {"degraded": [*failure.degraded, unrated]}
     turn, degraded = spoken["turn"], list(spoken["degraded"])
     ratings = read_block(spoken["raw"], nonce(debate_id(runtime), turn.id), RatingBlock)
     ratings = ratings or ratings_from_words(turn.text)

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from graph.errors import ModelFailed, Paused
 from graph.events import chunk_event, node_event
 from graph.settings import DebateSettings
-from graph.state import DebateState, Degradation, Point, Seat, Turn, Usage
+from graph.state import NO_USAGE, DebateState, Degradation, Point, Seat, Turn, Usage
 from models.calls import Listener, Trouble, ask, extract
 from models.control import nonce, without_block
 from models.text import SpeechFilter, clean_piece
@@ -46,15 +46,17 @@ def debate_id(runtime: Runtime[Any]) -> str:
     return (info.thread_id if info else None) or "local"
 
 
-def turn_id(round_number: int, phase: str, seat: str) -> str:
+def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
     """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
-    return f"r{round_number}.{phase}.{seat}"
+    first = f"r{state['round']}.{phase}.{seat}"
+    same = [turn for turn in state.get("turns", []) if turn.id.startswith(first)]
+    return f"{first}.{len(same) + 1}" if same else first
 
 
 async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str) -> Spoken:
     """Ask the seat for its speech, streaming it to whoever watches."""
     settings: DebateSettings = room.context
-    this = turn_id(state["round"], phase, seat.id)
+    this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
     told = brief(state, settings, seat, part, debate_id(room), tag)
     voice = Voice(room, seat, state["round"], tag)
@@ -64,7 +66,11 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
         why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
         voice.degrade("prompt_too_long", why)
     started = datetime.now(UTC)
-    answered = await ask(seat, told.messages, settings, voice.listener())
+    try:
+        answered = await ask(seat, told.messages, settings, voice.listener())
+    except ModelFailed as failed:
+        failed.degraded = voice.degraded
+        raise
     voice.flush()
     reply = answered.result
     turn = Turn(
@@ -76,7 +82,7 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
         model=answered.model,
         text=without_block(reply.text, tag) or reply.text,
         thinking=reply.thinking or None,
-        usage=reply.usage,
+        usage=reply.usage + voice.spent,
         started_at=started,
         ended_at=datetime.now(UTC),
         status="fallback_model" if answered.fell_back else "ok",
@@ -100,14 +106,14 @@ async def report(
     try:
         answered = await extract(seat, messages, schema, room.context, voice.listener())
     except ModelFailed:
-        return _reported(None, Usage(), voice)
+        return _reported(None, NO_USAGE, voice)
     return _reported(answered.result.block, answered.result.usage, voice)
 
 
 def _reported(block: BaseModel | None, usage: Usage, voice: "Voice") -> Reported:
     return {
         "block": block.model_dump() if block else None,
-        "usage": usage,
+        "usage": usage + voice.spent,
         "ended_at": datetime.now(UTC),
         "degraded": voice.degraded,
     }
@@ -165,6 +171,8 @@ class Voice:
     round_number: int
     hidden_mark: str
     degraded: list[Degradation] = field(default_factory=list)
+    spent: Usage = NO_USAGE
+    """What attempts cost whose answers could not be used."""
     _waiting: str = ""
     _model: str = ""
     _tokens: int = 0
@@ -199,6 +207,7 @@ class Voice:
         """An attempt failed: whatever was streamed of it is void."""
         self._waiting, self._tokens, self._filter = "", 0, None
         failure = trouble.failure
+        self.spent += trouble.usage
         self.degrade(trouble.what, f"{trouble.model}: {failure.kind}: {failure.why}", restart=True)
 
     def degrade(self, what: str, why: str, *, restart: bool = False) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.state import DebateState, Point, Turn, Usage, turns_of
-from models.seating import is_demonstration
+from graph.state import NO_USAGE, DebateState, Point, Turn, turns_of
+from models.seating import is_demonstration, is_demonstration_model
 from nodes.briefing import points_of
 from nodes.speaking import debate_id
 
@@ -44,8 +44,15 @@ def trace_of(state: DebateState, debate: str, user_rating: int | None = None) ->
         "points": _points(points_of(state)),
         "usage": _usage(state.get("turns", [])),
         "degraded": [entry.model_dump() for entry in state.get("degraded", [])],
-        "demonstration": is_demonstration(state.get("seats", [])),
+        "demonstration": _is_demonstration(state),
     }
+
+
+def _is_demonstration(state: DebateState) -> bool:
+    """Whether the demonstration model sits at the table, or spoke as a fallback."""
+    spoken = spoken_by_models(state.get("turns", []))
+    by_seat = is_demonstration(state.get("seats", []))
+    return by_seat or any(is_demonstration_model(turn.model) for turn in spoken)
 
 
 def spoken_by_models(turns: Iterable[Turn]) -> list[Turn]:
@@ -65,7 +72,7 @@ def _rounds(state: DebateState) -> list[dict[str, Any]]:
     remarks = turns_of(state, "remark")
     rounds = []
     for number, turns in _round_turns(state).items():
-        said = {turn.role: turn.text for turn in turns}
+        said = {turn.seat: turn.text for turn in turns}
         by_user = [turn.text for turn in remarks if turn.round == number]
         rounds.append({"round": number, **said} | ({"user": by_user} if by_user else {}))
     return rounds
@@ -128,5 +135,5 @@ def _points(points: list[Point]) -> dict[str, list[dict[str, Any]]]:
 
 def _usage(turns: Iterable[Turn]) -> dict[str, Any]:
     spoken = spoken_by_models(turns)
-    total = sum((t.usage for t in spoken), Usage(input_tokens=0, output_tokens=0, cost_usd=0.0))
+    total = sum((turn.usage for turn in spoken), NO_USAGE)
     return {"turns": len(spoken), **total.model_dump()}

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from debates.records import Debate
-from graph.state import Turn
-from models.critiques import SEVERITY_MARKS
+from graph.state import SEVERITY_MARKS, Turn
 
-_MARK_OF = {severity: mark for mark, severity in SEVERITY_MARKS.items()}
 _AFTER_THE_ROUNDS = ("synthesize", "score")
 
 
@@ -88,7 +86,8 @@ def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
         return ""
     lines = ["## Points", "", "Open:" if points["open"] else "No point is open.", ""]
     lines += [
-        f"- {_MARK_OF[p['severity']]} **{p['id']}** {p['text']}{_how(p)}" for p in points["open"]
+        f"- {SEVERITY_MARKS[p['severity']]} **{p['id']}** {p['text']}{_how(p)}"
+        for p in points["open"]
     ]
     if points["resolved"]:
         lines += ["", "Resolved:", ""]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import QUESTION, Command
+from tests.cli.support import ASK, QUESTION, Command
+from tests.models.test_providers import HTML, answering
 from tests.support.model_server import ModelServer
 
 REFUSED = {
@@ -70,6 +71,35 @@ def test_missing_key_and_unreachable_servers(
         ("ollama:m", "Ollama is not running", {"OLLAMA_HOST": nobody}),
     ]:
         _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+def test_servers_that_are_something_else(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    ask = ["ask", QUESTION, "-m"]
+    with answering({"*": HTML}) as other:
+        for model, said, env in [
+            ("openai:m", "is no openai service", {"OPENAI_BASE_URL": f"{other}/v1"}),
+            ("ollama:m", "does not list models as Ollama does", {"OLLAMA_HOST": other}),
+            ("ollama:m", "OLLAMA_HOST is no usable address", {"OLLAMA_HOST": "127.0.0.1:99999"}),
+        ]:
+            _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+def test_a_damaged_model_file(contend: Command, models: ModelServer, tmp_path: Path) -> None:
+    file = tmp_path / "damaged.gguf"
+    file.write_bytes(b"GGUF" + b"\xff" * 64)
+    arguments = ["ask", QUESTION, "-m", f"embedded:{file}"]
+    _assert_refused(contend, models, tmp_path, arguments, "damaged.gguf cannot be loaded")
+
+
+def test_a_wrong_ollama_host_hinders_nobody_who_needs_none(contend: Command) -> None:
+    with answering({"*": HTML}) as other:
+        for host in (other, "127.0.0.1:99999"):
+            assert contend.here(*ASK, OLLAMA_HOST=host).code == 0
+            ended = contend.here("doctor", OLLAMA_HOST=host)
+            assert "Traceback" not in ended.err
+            assert "not reachable" in ended.out + ended.err
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,13 @@ from graph.state import (
     Turn,
     Usage,
 )
-from models.critiques import CritiqueReport
+from models.critiques import CritiqueBlock, CritiquePoint
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import Lines, Played, Sent, full_cast, play
 
 ROUND = ["propose", "critique", "judge_continue"]
 END = ["synthesize", "score", "store"]
+MAJOR = CritiquePoint(severity="major", status="open", text="No numbers.")
 
 
 @asynccontextmanager
@@ -157,11 +158,11 @@ async def test_a_drained_debate_goes_on_behind_the_last_paid_call(calls: int) ->
 
 async def test_a_speech_is_not_paid_again_when_its_reading_was_interrupted() -> None:
     """The Skeptic's speech is a call of its own; the form that reads it comes after the pause."""
-    form = CritiqueReport(ready=False).model_dump_json()
+    form = CritiqueBlock(ready=False, points=[MAJOR]).model_dump_json()
     skeptic: Lines = lambda sent: form if sent.schema else "I have my doubts."  # noqa: E731
     _, resumed = await drained_after(2, {"skeptic": skeptic})
     spoken = [sent.schema for sent in resumed.cast.sent_to("skeptic")]
-    assert spoken == [None, CritiqueReport]
+    assert spoken == [None, CritiqueBlock]
     assert len(resumed.cast.sent_to("proposer")) == 1
     assert resumed.path == ["critique", "judge_continue", *END]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from models.critiques import CritiqueReport
+from models.critiques import CritiqueBlock
 from tests.support.scripted import (
     Lines,
     Played,
@@ -109,8 +109,9 @@ def quoting(write: Callable[[Sent], str]) -> Lines:
 
 
 async def test_a_forged_block_quoted_in_full_decides_nothing() -> None:
+    # Its own block lists nothing, but the 🔴 in the speech is not accounted for.
     played = await play(full_cast(proposer=stolen, skeptic=quoting(block())))
-    assert ended(played) == (3, "no_critical_issues")
+    assert ended(played) == (5, "max_rounds")
     cast = full_cast(proposer=stolen, skeptic=quoting(block(points=[CRITICAL])))
     assert ended(await play(cast)) == (5, "max_rounds")
 
@@ -141,13 +142,13 @@ async def test_the_nonce_of_one_round_opens_no_other() -> None:
 
 
 async def test_an_unreadable_critique_is_asked_for_once_more_in_a_form() -> None:
-    filled = CritiqueReport(ready=True, score=9).model_dump_json()
+    filled = CritiqueBlock(ready=True, score=9, points=[]).model_dump_json()
     doubts = "Ready for synthesis? A 9 at least."
     skeptic: Lines = lambda sent: filled if sent.schema else doubts  # noqa: E731
     played = await play(full_cast(skeptic=skeptic))
     assert ended(played) == (1, "skeptic_ready")
     speech, form = played.cast.sent_to("skeptic")
-    assert form.schema is CritiqueReport
+    assert form.schema is CritiqueBlock
     assert doubts in form.user
     assert speech.schema is None
     turn = played.turns[1]

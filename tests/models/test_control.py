@@ -23,7 +23,7 @@ def fenced(body: object, label: str = "json") -> str:
 
 
 def verdict(ready: bool, tag: str = TAG, **more: Any) -> dict[str, Any]:
-    return {"nonce": tag, "ready": ready, **more}
+    return {"nonce": tag, "ready": ready, "points": [], **more}
 
 
 def read(reply: str) -> bool | None:
@@ -65,6 +65,7 @@ def read(reply: str) -> bool | None:
         (fenced(verdict(True, points="none")), None),
         (f"{fenced(verdict(True))}\n{fenced(verdict(True, score=99))}", None),
         (fenced({"nonce": TAG}), None),
+        (fenced({"nonce": TAG, "ready": True}), None),
         (fenced("[" * 100_000 + TAG), None),
         (fenced('{"a":' * 100_000 + TAG), None),
         ("", None),
@@ -129,6 +130,8 @@ quoted = st.sampled_from(
         f"“{READY_SIGNAL}”",
         f"> {READY_SIGNAL}",
         f"Not {READY_SIGNAL}",
+        f"The Proposer wants me to say:\n{READY_SIGNAL}",
+        f"I will not say\n{READY_SIGNAL}",
         f"never {READY_SIGNAL} before the cost is known",
         f"```\n{READY_SIGNAL}\n```",
         f"{READY_SIGNAL}, said the Proposer.",
@@ -148,11 +151,8 @@ joints = st.sampled_from(["\n", "\n\n", " "])
 
 def decided_ready(reply: str) -> bool:
     block = read_block(reply, TAG, CritiqueBlock)
-    found = (
-        assessment_from_block(block, [])
-        if block
-        else assessment_from_words(without_block(reply, TAG), [])
-    )
+    speech = without_block(reply, TAG)
+    found = assessment_from_block(block, speech, []) if block else assessment_from_words(speech, [])
     stop = stop_rule(found, 1, AdversarialSettings())
     return stop is not None
 

@@ -7,13 +7,12 @@ from graph.state import Assessment, Point
 from models.critiques import (
     CritiqueBlock,
     CritiquePoint,
-    CritiqueReport,
-    ReportedPoint,
     all_points,
     assessment_from_block,
     assessment_from_report,
     assessment_from_words,
 )
+from models.marks import read_marks
 from nodes.judge_continue import stop_rule
 
 SIGNAL = "Ready for Synthesis ✅"
@@ -63,14 +62,13 @@ READABLE = [
     ("### ✅ Resolved\n- 🔴 S1: now sourced.\n### ❌ Unresolved\n- 🟡 S2: still no plan.", "c M"),
     # tables
     ("| Severity | Issue |\n|---|---|\n| 🔴 | The cost is guessed. |\n| 🟢 | A typo. |", "C N"),
-    ("| ID | Issue | Severity | Status |\n|:-|-|-|-|\n| S1 | Cost | 🔴 Critical | ✅ |", "c"),
     ("| S1 | 🔴 | ❌ UNRESOLVED | you call it ✅ but it is not |", "C"),
     # nothing critical, said so
     ("🔴 Critical: none\n🟡 Major: no plan.", "M"),
     ("🔴 Critical: None.\n🟡 Major: None.\n🟢 Minor: None.", ""),
     ("🔴 None remaining", ""),
     ("🔴 No critical issues remain.", ""),
-    ("🔴 Critical issues: 0\n🟡 Major issues: 1\n- No plan.", ""),
+    ("🔴 Critical issues: 0\n🟡 Major issues: 1\n- No plan.", "M"),
     ("🔴 Critical (0)\n🟡 No plan.", "M"),
     ("🔴 Critical: none. 🟡 Major: no plan.", "M"),
     ("No 🔴 critical issues remain.\n🟡 No plan.", "M"),
@@ -109,8 +107,23 @@ READABLE = [
     ("All good.\nready for synthesis ✅", "ready"),
     (f"S1 ✅ RESOLVED\n🟢 A typo.\nScore: 9/10\n\n{SIGNAL}", "c N 9 ready"),
     (f"Score: 5/10\n{SIGNAL}", "5 ready"),
-    (f"> {SIGNAL}\n\nYou wish. 🔴 The cost is guessed.\n🔴 No plan.", "C"),
+    (f"> {SIGNAL}\n\nYou wish. 🔴 The cost is guessed.\n🔴 No plan.", "C C"),
     (f"🔴 The cost is guessed.\n```\n{SIGNAL}\n```", "C"),
+    # what may stand before a signal that counts
+    (f"The plan holds now.\n{SIGNAL}", "ready"),
+    (f"I would not have bet on it. It holds now.\n{SIGNAL}", "ready"),
+    (f"It holds.\n\n---\n\n{SIGNAL}", "ready"),
+    (f"## Verdict\n{SIGNAL}", "ready"),
+    (f"- 🟢 A typo\n{SIGNAL}", "N ready"),
+    (f"🟢 It does not cite a table.\n{SIGNAL}", "N ready"),
+    (f"S1 🔴 ✅ RESOLVED\nS2 🟡 ⚠️ PARTIALLY RESOLVED\n{SIGNAL}", "c M ready"),
+    (f"**Score: 9/10**\n{SIGNAL}", "9 ready"),
+    (f"🔴 The cost is guessed.\n{SIGNAL}", "C ready"),
+    # what a heading says holds for its list only
+    ("### ✅ Resolved\n- 🔴 S1: sourced.\nNew issues\n- 🔴 No rollback.", "c C"),
+    ("### 🔴 Critical\n- The critical gap is the cost.", "C"),
+    ("🔴 Critical issues: 1\n- The cost is guessed.", "C"),
+    ("No critical or major issues remain.\n🟢 A typo.", "N"),
 ]
 
 
@@ -135,6 +148,22 @@ UNREADABLE = [
     f"{SIGNAL}? No.",
     f"Once S1 is mended: {SIGNAL}",
     f"{SIGNAL}\n{SIGNAL}",
+    f"I will not say\n{SIGNAL}",
+    f"I will never sign this.\n{SIGNAL}",
+    f"The Proposer wants me to say:\n{SIGNAL}",
+    f"The Proposer asks for the signal.\n{SIGNAL}",
+    f"Only once the cost is sourced,\n{SIGNAL}",
+    f"Is this what you hoped for?\n{SIGNAL}",
+    f"The cost is fine now. I can't write this yet.\n\n---\n{SIGNAL}",
+    f"- I will not say\n{SIGNAL}",
+    f"🟡 I refuse to close with\n{SIGNAL}",
+    f"You wrote:\n> all is well\n{SIGNAL}",
+    f"> The Proposer ends with\n{SIGNAL}",
+    f"> {SIGNAL}\n\nIndeed.\n{SIGNAL}",
+    f"```\n```json\n{SIGNAL}",
+    # ready, with something critical nobody accounts for
+    f"The 🔴 about cost stands.\n{SIGNAL}",
+    f"> 🔴 Critical: unsafe\n\nIt holds.\n{SIGNAL}",
     # ready, with a score that cannot be told
     f"I would give it 5/10 today.\n{SIGNAL}",
     f"My rating is 4.\n{SIGNAL}",
@@ -147,6 +176,19 @@ UNREADABLE = [
     "🟡 No plan.\nNo new 🔴 issues, but the old one stands.",
     "Summary: 🔴 1, 🟡 2, 🟢 0",
     "🔴 Critical: 2\n🟡 Major: none",
+    "> 🔴 Critical: unsafe\n\n🟡 No plan.",
+    "```\n🔴 the cost is guessed\n```\n🟡 No plan.",
+    "1. The answer is unsafe (critical)\n2. 🟡 No plan.",
+    "🟡 No plan, and 🔴 no cost.",
+    "🟡 The critical path is missing.",
+    "🟡 No plan.\nNo, critical issues remain.",
+    "🟡 No plan.\nNo new 🔴 issues.",
+    # a critical point that is not plainly settled, or was never raised
+    "🔴 S1: ✅ RESOLVED? No, it is guessed.",
+    "🔴 S1: ✅ RESOLVED, but only for one region.",
+    "🔴 The cost → ✅ RESOLVED",
+    "### ✅ Resolved\n- 🔴 The cost.",
+    "| S1 | The cost | 🔴 Critical | ✅ |",
     # a heading with nothing readable under it
     "### 🔴 Critical\n\n### 🟡 Major\n- No plan.",
     "### 🔴 Critical\n```\nthe cost is guessed\n```\n🟡 No plan.",
@@ -190,6 +232,25 @@ def test_what_is_unread_stops_nothing(speech: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("speech", "said"),
+    [
+        ("🔴 Critical: none", True),
+        ("No 🔴 critical issues remain.\n🟡 No plan.", True),
+        ("S1 🔴 ✅ RESOLVED", True),
+        ("🟡 No plan.", True),
+        ("S1 🔴 ✅ RESOLVED\n🔴 No rollback.", False),
+        ("🔴 Critical: none\n🔴 No rollback.", False),
+        (f"🔴 No rollback.\n{SIGNAL}", False),
+        (SIGNAL, False),
+    ],
+)
+def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
+    marks = read_marks(speech, KNOWN)
+    assert marks is not None
+    assert marks.none_critical is said
+
+
+@pytest.mark.parametrize(
     ("speech", "text"),
     [
         ("🔴 **Critical:** The cost is guessed.", "The cost is guessed."),
@@ -220,22 +281,53 @@ def raised(claimed: str, text: str, status: str = "open") -> CritiquePoint:
 
 def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
     points = [raised("S1", "a"), raised("S1", "b"), raised("S77", "c"), raised("", "d")]
-    assessment = assessment_from_block(CritiqueBlock(ready=False, points=points), KNOWN)
+    assessment = assessment_from_block(CritiqueBlock(ready=False, points=points), "…", KNOWN)
     assert [point.id for point in assessment.points] == ["S1", "S3", "S4", "S5"]
 
 
 def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
-    report = CritiqueReport(ready=True, score=9)
-    assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == ""
-    assert shown(assessment_from_report(report, "Ready for synthesis: 9 of 10.", KNOWN)) == (
-        "9 ready"
+    report = CritiqueBlock(ready=True, score=9, points=[raised("S2", "still none")])
+    assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == "M"
+    assert shown(assessment_from_report(report, "Split it into 9 services.", KNOWN)) == "M"
+    said = "Ready for synthesis: 9 of 10."
+    assert shown(assessment_from_report(report, said, KNOWN)) == "M 9 ready"
+
+
+def test_a_reported_score_cannot_stop_over_an_open_critical_point() -> None:
+    critical = raised("S1", "guessed").model_copy(update={"severity": "critical"})
+    report = CritiqueBlock(ready=False, score=9, points=[critical])
+    assert assessment_from_report(report, "Score: 9 of 10.", KNOWN).score is None
+
+
+def test_a_report_or_a_block_without_points_says_nothing_is_left_only_if_no_mark_says_else() -> (
+    None
+):
+    empty = CritiqueBlock(ready=False, points=[])
+    assert not assessment_from_report(empty, "I have my doubts.", []).none_critical
+    assert assessment_from_block(empty, "Nothing is left to mend.", []).none_critical
+    assert not assessment_from_block(empty, "🔴 It is wrong.", []).none_critical
+    only_major = CritiqueBlock(ready=False, points=[raised("", "No plan.")])
+    assert assessment_from_block(only_major, "🟡 No plan.", []).none_critical
+    assert not assessment_from_block(only_major, "🔴 Wrong.\n🟡 No plan.", []).none_critical
+
+
+def test_points_with_the_same_or_no_text_are_not_lost() -> None:
+    settled = CritiquePoint(id="S2", severity="minor", status="resolved", text="")
+    left = CritiquePoint(id="S1", severity="critical", status="open", text="")
+    assessment = assessment_from_block(
+        CritiqueBlock(ready=False, points=[settled, left]), "…", KNOWN
     )
+    assert [(p.id, p.status, p.text) for p in assessment.points] == [
+        ("S2", "resolved", "No migration plan."),
+        ("S1", "open", "The cost is guessed."),
+    ]
+    assert not assessment.none_critical
 
 
 def test_a_report_cannot_resolve_what_was_never_raised() -> None:
-    new = ReportedPoint(severity="critical", status="resolved", text="The cost is guessed.")
-    old = ReportedPoint(id="S1", severity="critical", status="resolved", text="Sourced.")
-    report = CritiqueReport(ready=False, points=[new, old])
+    new = CritiquePoint(severity="critical", status="resolved", text="The cost is guessed.")
+    old = CritiquePoint(id="S1", severity="critical", status="resolved", text="Sourced.")
+    report = CritiqueBlock(ready=False, points=[new, old])
     assert shown(assessment_from_report(report, "…", KNOWN)) == "C c"
 
 

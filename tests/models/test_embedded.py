@@ -17,7 +17,9 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from pydantic import BaseModel, Field
 
+from graph.errors import BadInput
 from models import embedded
+from models.providers import Options, check_models, open_model, open_models, parse_spec
 from models.weights import DEFAULT, KNOWN, is_pulled, pull, weights_path
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +91,62 @@ def test_the_window_of_a_large_model_is_bounded(tmp_path: Path) -> None:
     assert embedded.context_tokens(damaged) == 8192
 
 
+def _entry(value: bytes, name: bytes = b"a") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + struct.pack("<Q", len(name)) + name + value
+
+
+DAMAGED = {
+    "entries": b"GGUF" + struct.pack("<IQQ", 3, 0, 2**64 - 1),
+    "name": b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**64 - 1),
+    "string": _entry(struct.pack("<IQ", 8, 2**60)),
+    "strings": _entry(struct.pack("<IIQ", 9, 8, 2**62)),
+    "numbers": _entry(struct.pack("<IIQ", 9, 10, 2**63)),
+    "nested": _entry(struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000),
+    "kind": _entry(struct.pack("<I", 77)),
+    "negative": _entry(struct.pack("<Ii", 5, -4), b"llama.context_length"),
+    "cut": b"GGUF\x03",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+async def test_a_damaged_file_is_refused_and_costs_no_memory(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(content)
+    assert embedded.context_tokens(path) == 8192
+    with pytest.raises(BadInput, match=r"damaged\.gguf cannot be loaded"):
+        await check_models([f"embedded:{path}"])
+
+
+def test_numbers_in_arrays_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "own.gguf"
+    array = struct.pack("<IIQ", 9, 4, 3) + b"\0" * 12
+    key = b"llama.context_length"
+    entry = struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, 1024)
+    path.write_bytes(_entry(array) + entry)
+    assert embedded.context_tokens(path) == 1024
+
+
+async def test_a_machine_without_its_libraries_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str) -> None:
+        raise ImportError("libgomp.so.1: cannot open shared object file\nand more")
+
+    path = _gguf(tmp_path / "own.gguf", 2048)
+    monkeypatch.setattr("models.embedded.importlib.import_module", fail)
+    with pytest.raises(BadInput, match="libgomp1 on Debian") as refused:
+        await check_models([f"embedded:{path}"])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/a.gguf", "a\0.gguf"])
+async def test_a_path_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        await check_models([f"embedded:{name}"])
+
+
 @pytest.mark.parametrize("name", ["unknown", "gpt-4", ""])
 def test_other_names_are_refused_with_the_ones_there_are(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"embedded:{DEFAULT}"):
@@ -151,6 +209,21 @@ def test_two_calls_run_side_by_side_on_one_server(weights: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(model.invoke, [DEBATE, DEBATE]))
     assert [each.response_metadata["finish_reason"] for each in answers] == ["stop", "stop"]
+
+
+@pytest.mark.embedded
+async def test_two_models_open_at_once_are_closed_and_opened_again(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEND_HOME", str(ROOT / ".cache" / "home"))
+    for spec in (f"embedded:{DEFAULT}", f"embedded:{DEFAULT}", f"embedded:{weights}"):
+        async with open_models():
+            both = [
+                open_model(parse_spec(spec), Options(temperature=warmth)) for warmth in (0.3, 0.9)
+            ]
+            short = [model.bind(max_tokens=8) for model in both]
+            answers = await asyncio.gather(*(model.ainvoke(DEBATE) for model in short))
+            assert all(answer.text for answer in answers)
 
 
 @pytest.mark.embedded

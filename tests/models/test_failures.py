@@ -10,7 +10,7 @@ from langchain_core.exceptions import ContextOverflowError
 from ollama import ResponseError
 from openai import APIConnectionError, APIStatusError
 
-from models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, scrub
+from models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, first_line, scrub
 
 # The client may bring an httpx of its own; any with these fields will do.
 REQUEST: Any = httpx.Request("POST", "http://127.0.0.1/v1")
@@ -39,6 +39,7 @@ class Wrapped(APIConnectionError):
         (status_error(409), "server"),
         (status_error(429), "rate_limit"),
         (status_error(429, "check your plan and billing details"), "quota"),
+        (status_error(429, "Need more? See https://host/settings/billing"), "rate_limit"),
         (status_error(500), "server"),
         (status_error(529), "server"),
         (status_error(400, "maximum context_length is 8192"), "context_overflow"),
@@ -110,7 +111,7 @@ def test_retry_after_as_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["sk-proj-abcdef123456", "sk-or-v1-abcdef", "gsk-abcdef123", "xai-abcdef123456"]
+    "secret", ["sk-proj-abcdef123456", "sk-or-v1-abcdef", "gsk_abcdef123", "xai-abcdef123456"]
 )
 def test_what_looks_like_a_key_is_removed(secret: str) -> None:
     assert scrub(f"Incorrect key: {secret}.") == "Incorrect key: ***."
@@ -125,3 +126,57 @@ def test_a_key_of_any_shape_is_removed_when_it_is_the_users(
     failure = classify(error)
     assert failure is not None
     assert failure.why == "401: You sent ***"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "ACME_KEY",
+        "ACME_SECRET_V2",
+        "DB_PASSWORD",
+        "PASSWORD_OLD",
+        "acme_token",
+    ],
+)
+def test_whatever_a_variable_of_such_a_name_holds_is_removed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, " wJalr\tXUtnFEMI\n")
+    assert scrub("You sent wJalr\tXUtnFEMI, sorry") == "You sent ***, sorry"
+    assert scrub("Illegal header b'Bearer wJalr\\tXUtnFEMI'") == "Illegal header b'Bearer ***'"
+
+
+def test_a_secret_within_another_leaves_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "abcdefgh")
+    monkeypatch.setenv("B_KEY", "abcdefgh-tail")
+    assert scrub("abcdefgh-tail abcdefgh") == "*** ***"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at http://user:hunter2pass@host:80/v1?q=a@b.", "at http://***@host:80/v1?q=a@b."),
+        ("http://user:hun@ter2@host", "http://***@host"),
+        ("postgresql+psycopg://user:hunter2@host/db", "postgresql+psycopg://***@host/db"),
+        ("https://token@host, https://host/a@b", "https://***@host, https://host/a@b"),
+        ("write to me@example.org", "write to me@example.org"),
+    ],
+)
+def test_the_password_in_an_address_is_removed(text: str, shown: str) -> None:
+    assert scrub(text) == shown
+
+
+def test_a_line_is_scrubbed_before_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "not shaped like a key")
+    said = first_line("\n" + "x" * 290 + "not shaped like a key\nsecond line")
+    assert said == "x" * 290 + "***"
+    assert len(first_line("y" * 999)) == 300
+    assert first_line("") == ""
+
+
+def test_a_providers_long_message_is_shown_as_one_line() -> None:
+    failure = classify(status_error(500, "first\nsecond"))
+    assert failure is not None
+    assert failure.why == "500: first"

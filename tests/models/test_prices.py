@@ -20,6 +20,12 @@ USED = Usage(input_tokens=2000, output_tokens=300)
         ("ollama:m1", {}, 0.0),
         ("m1:7b", {}, 0.0),
         ("ollama:m1", {"ollama:m1": (1.0, 0.0)}, 0.002),
+        ("ollama:m1", {"m1": (1.0, 0.0)}, 0.002),
+        ("ollama:qwen3:32b", {"qwen3:32b": (1.0, 0.0)}, 0.002),
+        ("ollama:m1", {"m1": (9.0, 9.0), "ollama:m1": (1.0, 0.0)}, 0.002),
+        ("openai:m1", {"m1": (1.0, 0.0)}, None),
+        ("openai:m1", {" openai:m1 ": (1.0, 0.0), "opnai:m1": (9.0, 9.0)}, 0.002),
+        ("openai:m1", {"opnai:m1": (9.0, 9.0)}, None),
     ],
 )
 def test_the_cost_of_a_call(

@@ -1,11 +1,18 @@
 """From a spec to a model, and the checks before anything is paid."""
 
 import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
 
 from graph.errors import BadInput
-from models import providers
+from models import generic, providers
 from models.providers import (
     ModelSpec,
     Opened,
@@ -14,11 +21,41 @@ from models.providers import (
     check_models,
     close_models,
     open_model,
+    open_models,
     parse_spec,
+    provider_of,
     register,
 )
 from tests.support.model_server import ModelServer
 from tests.support.scripted import ScriptedChat
+
+HTML = (200, "<!doctype html>\n<p>Hello</p>")
+Answers = dict[str, tuple[int, str]]
+"""Status and body by path; anything else is a 404."""
+
+
+@contextmanager
+def answering(answers: Answers) -> Iterator[str]:
+    """The address of some web server that is no model's."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answers.get(self.path, answers.get("*", (404, "no such page")))
+            kind = "application/json" if body.startswith(("{", "[")) else "text/html"
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as web:
+        thread = Thread(target=web.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{web.server_port}"
+        web.shutdown()
+        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -65,30 +102,84 @@ def test_a_spec_that_cannot_be_meant_is_refused_with_a_hint(written: str, said: 
     assert said in str(refused.value)
 
 
-async def test_a_model_is_opened_once_and_closed_with_its_loop() -> None:
-    opened: list[str] = []
-    closed: list[str] = []
+class Counted:
+    """A provider that remembers what was opened and closed; `bad` does not close well."""
 
-    def open_one(name: str, options: Options) -> Opened:
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.closed: list[str] = []
+
+    def open(self, name: str, options: Options) -> Opened:
         async def close() -> None:
-            closed.append(name)
+            self.closed.append(name)
+            if name == "bad":
+                raise RuntimeError("the connection is in pieces")
 
-        opened.append(name)
+        self.opened.append(name)
         return Opened(ScriptedChat(part=name), close)
 
-    async def check(names: list[str]) -> None: ...
+    async def check(self, names: list[str]) -> None: ...
 
-    register("counted", Provider(open=open_one, check=check))
-    try:
-        spec = parse_spec("counted:a")
-        assert open_model(spec, Options()) is open_model(spec, Options())
-        assert open_model(spec, Options(temperature=1)) is not open_model(spec, Options())
-        await close_models()
-        assert (opened, closed) == (["a", "a"], ["a", "a"])
-        await close_models()
-        assert closed == ["a", "a"]
-    finally:
-        providers._registered.pop("counted")
+
+@pytest.fixture
+def counted() -> Iterator[Counted]:
+    counting = Counted()
+    register("counted", Provider(open=counting.open, check=counting.check))
+    yield counting
+    providers._registered.pop("counted")
+
+
+async def test_a_model_is_opened_once_and_closed_with_its_loop(counted: Counted) -> None:
+    spec = parse_spec("counted:a")
+    assert open_model(spec, Options()) is open_model(spec, Options())
+    assert open_model(spec, Options(temperature=1)) is not open_model(spec, Options())
+    await close_models()
+    assert (counted.opened, counted.closed) == (["a", "a"], ["a", "a"])
+    await close_models()
+    assert counted.closed == ["a", "a"]
+
+
+async def test_the_last_run_of_a_loop_closes_its_models(counted: Counted) -> None:
+    fast_ended = asyncio.Event()
+
+    async def slow() -> None:
+        async with open_models():
+            model = open_model(parse_spec("counted:a"), Options())
+            await fast_ended.wait()
+            assert counted.closed == []
+            assert open_model(parse_spec("counted:a"), Options()) is model
+
+    async def fast() -> None:
+        async with open_models():
+            open_model(parse_spec("counted:a"), Options())
+        fast_ended.set()
+
+    await asyncio.gather(slow(), fast())
+    assert (counted.opened, counted.closed) == (["a"], ["a"])
+
+
+async def test_a_run_that_fails_closes_too_and_one_bad_close_stops_no_other(
+    counted: Counted,
+) -> None:
+    async def fail() -> None:
+        async with open_models():
+            for name in ("bad", "a"):
+                open_model(parse_spec(f"counted:{name}"), Options())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert counted.closed == ["bad", "a"]
+
+
+def test_every_event_loop_counts_its_own_runs(counted: Counted) -> None:
+    async def run() -> None:
+        async with open_models():
+            open_model(parse_spec("counted:a"), Options())
+
+    asyncio.run(run())
+    asyncio.run(run())
+    assert counted.closed == ["a", "a"]
 
 
 def refused(*specs: str) -> str:
@@ -144,3 +235,147 @@ def test_a_service_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_provider_whose_package_is_missing_is_refused() -> None:
     assert "needs a package that is not installed" in refused("groq:x")
+
+
+@pytest.mark.parametrize("answer", [HTML, (200, "{}"), (200, "[1]"), (404, "no"), (500, "no")])
+def test_what_is_no_ollama_is_refused(
+    answer: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering({"*": answer}) as address:
+        monkeypatch.setenv("OLLAMA_HOST", address)
+        said = refused("ollama:m1")
+    assert "OLLAMA_HOST does not list models as Ollama does" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:99999", "http://127.0.0.1:99999", "http://[::1"])
+def test_an_ollama_host_that_is_no_address(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert "OLLAMA_HOST is no usable address" in refused("ollama:m1")
+
+
+def at(address: str, monkeypatch: pytest.MonkeyPatch, provider: str = "OPENAI") -> None:
+    monkeypatch.setenv(f"{provider}_API_KEY", "sk-canary-0123456789abcdef")
+    monkeypatch.setenv(f"{provider}_BASE_URL", address)
+
+
+def test_a_page_instead_of_models_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering({"*": HTML}) as address:
+        at(address.replace("//", "//user:hunter2pass@"), monkeypatch)
+        said = refused("openai:m1")
+    assert said.startswith("What answers at http://***@127.0.0.1:")
+    assert "is no openai service" in said
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 429, 500, 503])
+def test_a_list_of_models_that_fails_is_no_reason_to_refuse(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering({"*": (status, '{"error": {"message": "no"}}')}) as address:
+        at(address, monkeypatch)
+        asyncio.run(check_models(["openai:m1"]))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_one_line_whatever_was_sent(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering({"*": (status, "<p>\nno: sk-canary-0123456789abcdef\n</p>")}) as address:
+        at(address, monkeypatch)
+        said = refused("openai:m1")
+    assert "refused the key in OPENAI_API_KEY" in said
+    assert "\n" not in said
+    assert "canary" not in said
+
+
+@pytest.mark.parametrize("body", ['[{"id": "m1"}, {"name": "odd"}]', "[]", "{}", '{"data": 1}'])
+def test_lists_of_other_shapes_are_read_or_left(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering({"/models": (200, body)}) as address:
+        at(address, monkeypatch)
+        asyncio.run(check_models(["openai:m1"]))
+        if "m1" in body:
+            assert "no model 'm2'" in refused("openai:m2")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:hunter2pass@127.0.0.1:1/v1", "http://me:hunter2pass@127.0.0.1:99999", "me:x@y"],
+)
+def test_a_password_in_an_address_is_never_said(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(address, monkeypatch)
+    said = refused("openai:m1")
+    assert "openai cannot be reached at" in said
+    assert "hunter2" not in said
+    assert "\n" not in said
+
+
+def test_openrouter_is_asked_about_the_key_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = json.dumps({"data": [{"id": "vendor/m1"}]})
+    answers: Answers = {"/models": (200, models), "/key": (401, '{"error": {"message": "no"}}')}
+    with answering(answers) as address:
+        at(address, monkeypatch, "OPENROUTER")
+        assert "refused the key in OPENROUTER_API_KEY" in refused("openrouter:vendor/m1")
+        for other in (200, 403, 404, 429, 500):
+            answers["/key"] = (other, "{}")
+            asyncio.run(check_models(["openrouter:vendor/m1"]))
+
+
+def test_openrouters_variants_are_listed_under_the_plain_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = json.dumps({"data": [{"id": "vendor/m1"}, {"id": "vendor/m2:free"}]})
+    with answering({"/models": (200, models)}) as address:
+        at(address, monkeypatch, "OPENROUTER")
+        names = ["vendor/m1:online", "vendor/m1:nitro", "vendor/m1", "vendor/m2:free"]
+        asyncio.run(check_models(f"openrouter:{name}" for name in names))
+        assert "no model 'vendor/m2:online'" in refused("openrouter:vendor/m2:online")
+
+
+@pytest.mark.usefixtures("server")
+async def test_the_idle_timeout_is_the_call_policys_alone() -> None:
+    for spec in ("openai:m1", "openrouter:m1"):
+        model = open_model(parse_spec(spec), Options())
+        assert isinstance(model, ChatOpenAI)
+        assert model.stream_chunk_timeout is None
+
+
+async def test_so_it_is_for_langchains_other_openai_shaped_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init(name: str, **_: object) -> BaseChatModel:
+        return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    model = open_model(parse_spec("xai:m1"), Options())
+    assert isinstance(model, ChatOpenAI)
+    assert model.stream_chunk_timeout is None
+
+
+def test_a_provider_that_cannot_be_used_is_refused_in_one_clean_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init(*_: object, **__: object) -> None:
+        raise RuntimeError("no luck at http://me:hunter2pass@host\nand more\nlines")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    assert refused("groq:x") == "groq:x cannot be used: no luck at http://***@host"
+
+
+def test_what_pydantic_found_is_said_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*_: object, **__: object) -> ChatOpenAI:
+        return ChatOpenAI(model="m", temperature="hunter2pass")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    said = refused("groq:x")
+    assert "valid number" in said
+    assert "hunter2pass" not in said
+
+
+@pytest.mark.parametrize(
+    ("provider", "reports"),
+    [("anthropic", True), ("google_genai", True), ("groq", True), ("huggingface", False)],
+)
+def test_providers_known_to_say_how_they_ended_are_held_to_it(provider: str, reports: bool) -> None:
+    assert provider_of(parse_spec(f"{provider}:m")).reports_finish is reports

@@ -1,12 +1,22 @@
 """Who sits where when nobody, somebody or everybody was named; and preflight."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from graph.errors import BadInput
 from graph.settings import AdversarialSettings
-from models.seating import EMBEDDED, choose_seats, is_demonstration, preflight
+from models.providers import Options, parse_spec, provider_of
+from models.seating import (
+    EMBEDDED,
+    choose_seats,
+    is_demonstration,
+    is_demonstration_model,
+    preflight,
+    window_for,
+)
+from tests.support import model_server
 from tests.support.model_server import ModelServer
 from tests.support.scripted import scripted_settings
 
@@ -140,10 +150,73 @@ async def test_the_length_is_counted_in_bytes_not_letters() -> None:
     assert "too long" in await refused(settings, "問" * 600)
 
 
-async def test_ollamas_window_counts(server: ModelServer) -> None:
-    assert "16,384 tokens" in await refused(seats_on("ollama:m1"), "x" * 50_000)
+@pytest.fixture
+def trained_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda tokens: monkeypatch.setattr(model_server, "_CONTEXT_LENGTH", tokens)
+
+
+def num_ctx(**options: Any) -> int:
+    spec = parse_spec("ollama:m1")
+    model: Any = provider_of(spec).open(spec.name, Options(**options)).model
+    return int(model.num_ctx)
+
+
+async def test_fifty_kilobytes_reach_an_ollama_model(
+    server: ModelServer, trained_for: Callable[[int], None]
+) -> None:
+    trained_for(131_072)
+    settings = seats_on("ollama:m1")
+    await preflight(settings.seats(), settings, "x" * 51_200)
+    assert window_for("m1", settings) == num_ctx() == 32_768
+
+
+async def test_a_longer_one_is_refused_with_the_setting_that_lets_it_through(
+    server: ModelServer, trained_for: Callable[[int], None]
+) -> None:
+    trained_for(131_072)
+    said = await refused(seats_on("ollama:m1"), "x" * 100_000)
+    assert "32,768 tokens" in said
+    assert "--set context_tokens=46080" in said
+    settings = seats_on("ollama:m1", context_tokens=46_080)
+    await preflight(settings.seats(), settings, "x" * 100_000)
+    assert window_for("ollama:m1", settings) == num_ctx(context_tokens=46_080) == 46_080
+
+
+async def test_an_ollama_model_gets_no_more_than_it_was_trained_for(
+    server: ModelServer, trained_for: Callable[[int], None]
+) -> None:
+    trained_for(8192)
+    settings = seats_on("ollama:m1", context_tokens=65_536)
+    said = await refused(settings, "x" * 50_000)
+    assert "8,192 tokens. Shorten it, or name a model with a larger window." in said
+    assert window_for("ollama:m1", settings) == num_ctx(context_tokens=65_536) == 8192
+    assert num_ctx() == 8192
+    assert num_ctx(context_tokens=4096) == 4096
+
+
+async def test_an_embedded_models_window_cannot_be_raised() -> None:
+    assert window_for(EMBEDDED, scripted_settings(context_tokens=65_536)) == 8192
+    assert window_for(EMBEDDED, scripted_settings(context_tokens=4096)) == 4096
+    assert window_for(EMBEDDED, scripted_settings()) == 8192
+
+
+def test_a_provider_that_copes_has_the_window_the_user_gives_it() -> None:
+    assert window_for("openai:m1", scripted_settings()) is None
+    assert window_for("openai:m1", scripted_settings(context_tokens=4096)) == 4096
+
+
+async def test_a_price_of_no_known_provider_is_refused() -> None:
+    settings = scripted_settings(prices={"opnai:m1": (1, 1)})
+    assert "Did you mean 'openai:m1'" in await refused(settings)
 
 
 def test_the_demonstration_model_is_known_as_such() -> None:
     assert is_demonstration(seats_on(EMBEDDED).seats())
     assert not is_demonstration(scripted_settings().seats())
+
+
+def test_a_fallback_to_it_is_marked_by_the_model_that_spoke() -> None:
+    assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).seats())
+    assert is_demonstration_model(EMBEDDED)
+    assert not is_demonstration_model("openai:m1")
+    assert not is_demonstration_model("embedded:/models/own.gguf")

@@ -1,5 +1,6 @@
 """Text made safe to keep, and the filter that parts speech from thinking as it streams."""
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -52,17 +53,39 @@ def test_cleaned_text_can_always_be_stored(text: str) -> None:
     [
         ("plain", "plain", ""),
         ("<think>a</think>b", "b", "a"),
-        ("a<think>b</think>c<think>d</think>e", "ace", "b\nd"),
+        (" \n<think>a</think>\n<think>b</think>c", " \n\nc", "a\nb"),
+        ("<think>b</think>c\n <think> \nd</think>e", "c\n e", "b\nd"),
         ("<think>never closed", "", "never closed"),
-        ("said<think>never closed", "said", "never closed"),
-        ("only closed</think>said", "said", "only closed"),
-        ("a</think>b<think>c</think>d", "bd", "a\nc"),
+        ("said\n<think>\nnever closed", "said\n", "never closed"),
+        ("said\n<think>", "said\n", ""),
+        ("only closed</think>\nsaid", "\nsaid", "only closed"),
+        ("only `closed`\n</think> \r\nsaid", "\nsaid", "only `closed`"),
+        ("a</think>\n<think>c</think>d", "\nd", "a\nc"),
         ("<think></think>said", "said", ""),
         ("a < b and <thinking> aloud", "a < b and <thinking> aloud", ""),
     ],
 )
 def test_speech_and_thinking_are_parted(reply: str, speech: str, thinking: str) -> None:
     assert split_thinking(reply) == (speech, thinking)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The `<think>` tag opens the reasoning. Everything else is important.",
+        "Reasoning goes between <think> and </think> here.",
+        "It ends at `</think>`\nand the answer follows.",
+        "It ends at `x\n</think>\n`, see?",
+        "It ends at </think> and the answer follows.",
+        "The <think> tag,\nand then </think>\nThe answer.",
+        "An example:\n```\n<think>\nHm.\n</think>\nYes.\n```\nThat is all.",
+        "An example:\n```\nHm.\n</think>\n```\nThat is all.",
+        "The tags are\n<think> and\n<thinking>\n, nothing else.",
+    ],
+)
+def test_a_tag_that_is_only_mentioned_cuts_nothing(reply: str) -> None:
+    assert split_thinking(reply) == (reply, "")
+    assert visible(list(reply)) == visible([reply]) == reply
 
 
 def visible(pieces: list[str]) -> str:
@@ -80,13 +103,21 @@ tricky = st.sampled_from(["<", "<thi", "<think", "`", "``", "a<b", "</", ">", "`
 speech = st.one_of(plain, tricky)
 code = plain.filter(lambda text: TAG not in text).map(lambda text: f"\n```py\n{text}\n```\n")
 thought = st.one_of(plain, st.just("```"), st.just("```json\n{}\n```")).map(
-    lambda text: f"<think>{text}</think>"
+    lambda text: f"\n<think>\n{text}</think>"
 )
 control = plain.map(lambda text: f'\n```json\n{{"nonce": "{TAG}", "x": "{text}"}}\n```\n')
+bare = st.builds(
+    lambda text, indent: f"\n{json.dumps({'x': [text], 'nonce': TAG}, indent=indent)}\n",
+    plain,
+    st.sampled_from([None, 1]),
+)
+foreign = plain.map(lambda text: f"\n{json.dumps({'x': text, 'nonce': 'another'})}\n")
 kinds = st.one_of(
     speech.map(lambda text: (text, text)),
     code.map(lambda text: (text, text)),
-    thought.map(lambda text: (text, "")),
+    thought.map(lambda text: (text, "\n")),
+    bare.map(lambda text: (text, "\n\n")),
+    foreign.map(lambda text: (text, text)),
     control.map(lambda text: (text, "\n\n")),
 )
 SEPARATOR = "."  # keeps two tricky neighbours from making a tag together
@@ -113,12 +144,16 @@ def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None
 @pytest.mark.parametrize(
     ("reply", "shown"),
     [
-        ("said<think>never closed", "said"),
+        ("said\n<think>\nnever closed", "said\n"),
+        ("said\n<think>", "said\n"),
+        ("said\n<thi", "said\n<thi"),
+        ('said\n{"a": 1', 'said\n{"a": 1'),
+        ('said\n{"a":\nnothing', 'said\n{"a":\nnothing'),
         (f'said\n```json\n{{"nonce": "{TAG}"', "said\n"),
         ("said\n```py\nnever closed", "said\n```py\nnever closed"),
         ("ends in <thi", "ends in <thi"),
         ("ends in ``", "ends in ``"),
-        ("```\n<think>x</think>\n```", "```\n\n```"),
+        ("```\n<think>\nx</think>\n```", "```\n<think>\nx</think>\n```"),
     ],
 )
 def test_what_never_closes(reply: str, shown: str) -> None:
@@ -128,5 +163,9 @@ def test_what_never_closes(reply: str, shown: str) -> None:
 def test_text_is_passed_on_as_soon_as_it_may_be_seen() -> None:
     sieve = SpeechFilter(TAG)
     assert sieve.feed("The cost ") == "The cost "
-    assert sieve.feed("is <th") == "is "
-    assert sieve.feed("irty> dollars") == "<thirty> dollars"
+    assert sieve.feed("is <th") == "is <th"
+    assert sieve.feed("irty>\n<th") == "irty>\n"
+    assert sieve.feed("ree>\n{") == "<three>\n"
+    assert sieve.feed("a, b}") == "{a, b}"
+    assert sieve.feed('\n{"a": ') == "\n"
+    assert sieve.feed("1} is") == '{"a": 1} is'

@@ -15,7 +15,8 @@ def said(
     status: PointStatus = "open",
 ) -> Assessment:
     point = Point(id="S1", severity=worst, status=status, text="the cost is guessed")
-    return Assessment(ready=ready, score=score, points=(point,))
+    left = worst == "critical" and status != "resolved"
+    return Assessment(ready=ready, score=score, points=(point,), none_critical=not left)
 
 
 CLEAN = said(worst="major")
@@ -55,7 +56,9 @@ UNREAD = None
         (said(worst="minor"), 4, "no_critical_issues"),
         (said(status="resolved"), 3, "no_critical_issues"),
         (said(status="partial"), 3, None),
-        (Assessment(ready=False), 3, "no_critical_issues"),
+        (Assessment(ready=False, none_critical=True), 3, "no_critical_issues"),
+        # which a critique that lists nothing does not say
+        (Assessment(ready=False), 3, None),
         # a score is named before the absence of critical issues
         (said(worst="minor", score=9), 3, "score_reached"),
         # and an unready score below the mark does not hide it

@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from graph.state import DebateState, Point, seat_with_role
 from models.control import nonce
 from nodes.briefing import brief, extraction_brief
-from nodes.speaking import turn_id
+from nodes.speaking import next_turn_id
 from tests.support.scripted import THREAD, scripted_settings
 from tests.support.states import assessed, retrieval, state, stopped, template, turn
 
@@ -38,7 +38,7 @@ def sheet(messages: list[BaseMessage]) -> str:
 
 def told(role: str, phase: str, part: str, debate: DebateState) -> str:
     seat = seat_with_role(debate, role)
-    tag = nonce(THREAD, turn_id(debate["round"], phase, seat.id))
+    tag = nonce(THREAD, next_turn_id(debate, phase, seat.id))
     return sheet(brief(debate, scripted_settings(), seat, part, THREAD, tag).messages)
 
 

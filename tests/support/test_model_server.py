@@ -299,7 +299,7 @@ async def test_ollama_side_calls(server: ModelServer, closing: AsyncExitStack) -
     assert [model.model for model in (await client.list()).models] == ["m1", "m2"]
     info = (await client.show("m1")).modelinfo
     assert info is not None
-    assert info["test.context_length"] == 8192
+    assert info["test.context_length"] == 131_072
     with pytest.raises(ResponseError) as caught:
         await client.show("no")
     assert caught.value.status_code == 404

@@ -1,0 +1,248 @@
+"""Running a debate: one runner at a time, every event numbered once, no word of a person lost."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from langgraph.runtime import RunControl
+
+from debates.events import Event
+from debates.records import LEASE, Debate, Lease, LeaseLost, Records
+from debates.runner import open_records, run_debate, write_debate
+from graph.checkpoints import database_path
+from graph.errors import BadInput
+from graph.settings import AdversarialSettings
+from graph.state import Remark
+from models.seating import choose_seats
+from tests.cli.support import debaters, spoken
+from tests.support.model_server import ModelServer, Reply, Request
+
+SEATS = ("proposer", "skeptic", "synthesizer", "judge")
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    with closing(open_records()) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def talking(server: ModelServer) -> None:
+    server.script = debaters()
+
+
+async def begin(records: Records, **changes: Any) -> Debate:
+    named = {f"{seat}_model": "openai:m1" for seat in SEATS}
+    settings = AdversarialSettings.model_validate(
+        named | {"min_rounds": 1, "max_rounds": 2, "retry_wait": 0.01} | changes
+    )
+    return write_debate(records, "Why?", settings, await choose_seats(settings))
+
+
+async def run(
+    records: Records,
+    debate: Debate,
+    remark: Remark | None = None,
+    control: RunControl | None = None,
+    events: list[Event] | None = None,
+) -> Debate:
+    watch = events.append if events is not None else lambda _: None
+    return await run_debate(records, debate, watch, control or RunControl(), remark)
+
+
+def failing(role: str) -> Any:
+    calm = debaters()
+    return lambda request: (
+        Reply(status=401) if f"You are {role}" in request.system else calm(request)
+    )
+
+
+def heard(server: ModelServer, text: str) -> list[str]:
+    """Who was told something, in order."""
+    asked = [call.request.system.split()[3] for call in server.calls if text in call.request.text]
+    return [who.strip(".") for who in asked]
+
+
+async def test_words_said_twice_in_a_row_skip_nobody(records: Records, server: ModelServer) -> None:
+    server.script = failing("the Proposer")
+    debate = await run(records, await begin(records))
+    assert debate.status == "failed"
+    server.script = failing("the Skeptic")
+    debate = await run(records, debate)
+    for words in ("Mind the cost.", "Mind the night shifts."):
+        debate = await run(records, debate, Remark(say=words))
+        assert debate.status == "failed"
+    server.script = debaters()
+    debate = await run(records, debate)
+    assert debate.status == "done"
+    assert [turn.phase for turn in debate.turns][:4] == ["propose", "remark", "remark", "critique"]
+    for words in ("Mind the cost.", "Mind the night shifts."):
+        assert heard(server, words)[-3:] == ["Skeptic", "Proposer", "Skeptic", "Synthesizer"][-3:]
+
+
+async def test_words_said_over_half_a_step_repeat_no_paid_call(
+    records: Records, server: ModelServer
+) -> None:
+    """The speech is paid, its reading is not: the pause falls between the two."""
+    control, calm = RunControl(), debaters()
+
+    def script(request: Request) -> Reply | str:
+        if "You are the Skeptic" not in request.system:
+            answer: Reply = calm(request)
+            return answer
+        control.request_drain()
+        return Reply("I have my doubts.")
+
+    server.script = script
+    paused = await run(records, await begin(records, max_rounds=1), control=control)
+    assert (paused.status, len(server.calls)) == ("paused", 2)
+    done = await run(records, paused, Remark(say="Mind the cost."))
+    assert done.status == "done"
+    speeches = [call for call in server.calls if "You are the Skeptic" in call.request.system]
+    assert len(speeches) == 1
+
+
+async def test_what_failed_for_good_stays_in_the_record(
+    records: Records, server: ModelServer
+) -> None:
+    server.script = failing("the Skeptic")
+    debate = await run(records, await begin(records))
+    assert [entry["what"] for entry in debate.as_json()["degraded"]] == ["failed"]
+    server.script = debaters()
+    debate = await run(records, debate)
+    assert debate.status == "done"
+    assert [entry["what"] for entry in debate.as_json()["degraded"]] == ["failed"]
+
+
+async def test_no_event_number_is_given_twice_after_a_crash(
+    records: Records, server: ModelServer
+) -> None:
+    before: list[Event] = []
+    debate = await begin(records)
+    server.script = lambda request: Reply("Slow.", delay=30)
+    running = asyncio.create_task(run(records, debate, events=before))
+    await asyncio.to_thread(server.wait_for_calls, 1)
+    crashed = records.find(debate.id)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    server.script = debaters()
+    # As a process that was killed leaves it: the row of a run that never closed.
+    after: list[Event] = []
+    with closing(sqlite3.connect(database_path())) as database, database:
+        database.execute("UPDATE debates SET last_seq=?", [crashed.last_seq])
+    done = await run(records, debate, events=after)
+    numbers = [event["seq"] for event in before + after]
+    assert numbers == sorted(set(numbers))
+    assert done.last_seq == after[-1]["seq"]
+
+
+async def test_a_second_runner_is_refused(records: Records, server: ModelServer) -> None:
+    server.script = lambda request: Reply("Slow.", delay=30)
+    debate = await begin(records)
+    running = asyncio.create_task(run(records, debate))
+    await asyncio.to_thread(server.wait_for_calls, 1)
+    with pytest.raises(BadInput, match="being run by another process"):
+        await run(records, debate)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert records.find(debate.id).status == "paused"
+
+
+async def test_a_runner_that_lost_its_lease_writes_nothing(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_over(request: Request) -> Reply:
+        with closing(sqlite3.connect(database_path())) as database, database:
+            database.execute("UPDATE debates SET lease_owner='other', last_seq=999, status='done'")
+        return Reply("An answer.")
+
+    server.script = taken_over
+    debate = await begin(records)
+    with pytest.raises(LeaseLost):
+        await run(records, debate)
+    kept = records.find(debate.id)
+    assert (kept.status, kept.last_seq, kept.turns) == ("done", 999, [])
+
+
+async def test_a_busy_database_does_not_end_the_renewing(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def busy(self: Lease, **values: Any) -> bool:
+        if "lease_owner" in values:
+            return True
+        tried.append(1)
+        raise sa.exc.OperationalError("locked", None, Exception())
+
+    monkeypatch.setattr(Lease, "_set", busy)
+    monkeypatch.setattr("debates.runner.LEASE", LEASE / 3000)
+    debate = await run(records, await begin(records))
+    assert debate.status == "done"
+    assert len(tried) > 1
+
+
+async def test_one_debate_that_ends_leaves_the_other_its_connections(
+    records: Records, server: ModelServer
+) -> None:
+    calm = debaters()
+
+    def script(request: Request) -> Reply | str:
+        reply = calm(request)
+        slow = "Slow?" in request.text and isinstance(reply, Reply)
+        return Reply(reply.text, chunk_delay=0.05, chunk_size=4) if slow else reply
+
+    server.script = script
+    fast, slow = await begin(records), await begin(records)
+    slow = slow.model_copy(update={"question": "Slow?"})
+    ended = await asyncio.gather(run(records, fast), run(records, slow))
+    assert [debate.status for debate in ended] == ["done", "done"]
+    assert ended[1].as_json()["degraded"] == []
+    assert spoken(ended[0].as_json()) == spoken(ended[1].as_json())
+
+
+@pytest.mark.parametrize("remark", [Remark(say="Hello?"), Remark(finish=True)])
+async def test_words_nobody_would_hear_are_refused(records: Records, remark: Remark) -> None:
+    debate = await begin(records)
+    with pytest.raises(BadInput):
+        await run(records, debate, remark)
+    assert (await run(records, debate)).status == "done"
+    with pytest.raises(BadInput, match="is done"):
+        await run(records, debate, remark)
+
+
+async def test_a_key_in_an_unknown_exception_reaches_no_file(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leak(*_: Any) -> None:
+        raise RuntimeError("sent Authorization: Bearer sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr("models.calls._stream", leak)
+    debate = await run(records, await begin(records))
+    assert debate.status == "failed"
+    assert "RuntimeError" in (debate.error or "")
+    records.close()
+    for file in database_path().parent.glob("contend.db*"):
+        assert b"canary" not in file.read_bytes()
+
+
+def test_a_database_of_a_later_release_is_left_alone(records: Records) -> None:
+    with closing(sqlite3.connect(database_path())) as database:
+        database.execute("PRAGMA user_version=99")
+    with pytest.raises(BadInput, match="newer version"):
+        open_records()
+
+
+async def test_a_setting_a_later_release_dropped_does_not_strand_a_debate(
+    records: Records, server: ModelServer
+) -> None:
+    debate = await begin(records)
+    with records._engine.begin() as connection:
+        connection.execute(sa.text("UPDATE debates SET settings=json_set(settings, '$.bygone', 1)"))
+    assert (await run(records, debate)).status == "done"
