@@ -15,7 +15,7 @@ ask: .venv/.ready ## Run a debate: make ask Q="Your question"
 	@$(BIN)/contend ask -- "$$Q"
 
 test: .venv/.ready-dev ## Run all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/.ready-dev ## Lint, formatting, types, and the one-way dependencies
 	@$(BIN)/ruff check .
@@ -46,5 +46,5 @@ bench: .venv/.ready-dev ## Measure speed and growth against their limits
 
 .venv/.ready-dev: .venv/.ready
 	@echo "Setting up, once: installing development packages into .venv (a minute or two) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group dev
 	@touch $@

@@ -113,6 +113,8 @@ def _secrets() -> list[str]:
 def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
+    if status == 404:
+        why += " (no such model there, or a wrong address: does it lack its /v1?)"
     return Failure(_kind(status, code), why, _retry_after(error))
 
 

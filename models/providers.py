@@ -86,6 +86,8 @@ _GENERIC = frozenset(
         "xai",
     ]
 )
+# Names people write without their provider; a tag behind them (`gpt-oss:20b`) means Ollama.
+_HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
 _registered: dict[str, Provider] = {}
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened]] = (
     WeakKeyDictionary()
@@ -117,6 +119,11 @@ def parse_spec(text: str) -> ModelSpec:
     if not head or (colon and nearest):
         hint = f" Did you mean '{nearest[0]}:{tail}'?" if nearest else ""
         raise BadInput(f"No provider is called '{head}' (model '{text}').{hint}")
+    hosted = next((p for sign, p in _HOSTED_NAMES.items() if head.startswith(sign)), None)
+    if hosted and not colon:
+        raise BadInput(
+            f"A model is PROVIDER:NAME. Did you mean '{hosted}:{head}' (or 'ollama:{head}')?"
+        )
     return ModelSpec("ollama", text.strip())
 
 

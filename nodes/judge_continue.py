@@ -45,7 +45,12 @@ def stop_rule(
     if enough and at_minimum:
         return _stop("score_reached", round_number, f"the Skeptic scored it {score:g} of 10")
     if round_number >= settings.max_rounds:
-        return _stop("max_rounds", round_number, f"all {settings.max_rounds} rounds were used")
+        used = (
+            f"all {settings.max_rounds} rounds were"
+            if settings.max_rounds > 1
+            else "the one round was"
+        )
+        return _stop("max_rounds", round_number, f"{used} used")
     if assessment and at_minimum and assessment.none_critical:
         return _stop("no_critical_issues", round_number, "no critical issue is left")
     return None

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from langgraph.func import task
@@ -36,7 +36,7 @@ class Reported(TypedDict):
 
     block: dict[str, Any] | None
     usage: Usage
-    ended_at: datetime
+    seconds: float
     degraded: list[Degradation]
 
 
@@ -114,15 +114,16 @@ def _reported(block: BaseModel | None, usage: Usage, voice: "Voice") -> Reported
     return {
         "block": block.model_dump() if block else None,
         "usage": usage + voice.spent,
-        "ended_at": datetime.now(UTC),
+        "seconds": time.monotonic() - voice.began,
         "degraded": voice.degraded,
     }
 
 
 def with_report(turn: Turn, reported: Reported) -> Turn:
     """The turn with the time and tokens that reading it took."""
-    spent = {"usage": turn.usage + reported["usage"], "ended_at": reported["ended_at"]}
-    return turn.model_copy(update=spent)
+    # Added, not read off the clock: there may lie a pause between the speech and its reading.
+    ended = turn.ended_at + timedelta(seconds=reported["seconds"])
+    return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
 
 
 # As tasks, a node with two calls keeps the first one's result when the second is interrupted.
@@ -173,6 +174,7 @@ class Voice:
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE
     """What attempts cost whose answers could not be used."""
+    began: float = field(default_factory=time.monotonic)
     _waiting: str = ""
     _model: str = ""
     _tokens: int = 0
