@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from graph.errors import BadInput
-
 Pause = Literal["never", "each_round", "before_synthesis"]
 
 Protocol = Annotated[str, typer.Option("--protocol", "-p", help="How the models debate.")]
@@ -79,4 +77,6 @@ def resume(
 
 def _refuse_both(json: bool, events: bool) -> None:
     if json and events:
+        from graph.errors import BadInput  # --help must not wait for it
+
         raise BadInput("--json and --events both write to stdout; choose one of them.")

@@ -5,6 +5,8 @@ import os
 import platform
 import sqlite3
 import sys
+import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -15,7 +17,7 @@ from typing import Any, Literal
 from rich.text import Text
 
 from cli.consoles import stdout
-from cli.words import plain
+from cli.words import counted, plain
 from graph.errors import BadInput
 from graph.settings import SETTINGS, data_home
 from models.failures import scrub
@@ -47,6 +49,7 @@ _TRACING = (
     "LANGCHAIN_TRACING_V2",
     "LANGCHAIN_TRACING",
 )
+_MARGIN, _ROOMY = 8, 80
 _STYLES = {"ok": "green", "warn": "yellow", "problem": "red"}
 
 
@@ -81,13 +84,28 @@ def checks() -> list[Finding]:
 def print_checks(findings: list[Finding]) -> None:
     """One line each, and one more for a fix."""
     screen = stdout()
-    widest = max(len(finding.what) for finding in findings)
+    roomy = not screen.is_terminal or screen.width >= _ROOMY
+    widest = max(len(finding.what) for finding in findings) if roomy else 0
+    width = screen.width if screen.is_terminal else sys.maxsize  # whole lines for a pipe
     for finding in findings:
-        line = Text(finding.level.ljust(8), style=_STYLES[finding.level])
-        line.append(f"{finding.what.ljust(widest)}  {plain(finding.detail)}", style="default")
+        head = f"{finding.level.ljust(_MARGIN)}{finding.what.ljust(widest)}  "
+        line = Text(_wrapped(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
+        line.stylize(_STYLES[finding.level], 0, len(finding.level))
         screen.print(line, soft_wrap=True)
         if finding.fix:
-            screen.print(Text(f"        fix: {plain(finding.fix)}"), soft_wrap=True)
+            fix = _wrapped(f"{' ' * _MARGIN}fix: {plain(finding.fix)}", width, _MARGIN + 5)
+            screen.print(Text(fix), soft_wrap=True)
+
+
+def _wrapped(text: str, width: int, hang: int) -> str:
+    """Lines that end at words, the later ones indented."""
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _python() -> Finding:
@@ -105,14 +123,18 @@ def _packages() -> Iterator[Finding]:
 
 
 def _home() -> Finding:
-    """Whether the data folder can be written to, or made: the nearest folder above it decides."""
+    """Whether the data folder can be written to, or made: the nearest folder above it is tried."""
     home = data_home()
-    nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK):
+    try:
+        nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
+        # Permissions alone do not tell: /proc looks writable to root.
+        with tempfile.TemporaryDirectory(dir=nearest):
+            pass
         note = "" if home.exists() else " (made on first use)"
-        return Finding("ok", "data folder", f"{home}{note}")
-    fix = "set CONTEND_HOME to a folder you can write to"
-    return Finding("problem", "data folder", f"{home} cannot be written to", fix)
+    except OSError:
+        fix = "set CONTEND_HOME to a folder you can write to"
+        return Finding("problem", "data folder", f"{home} cannot be written to", fix)
+    return Finding("ok", "data folder", f"{home}{note}")
 
 
 def _database() -> Finding:
@@ -125,7 +147,7 @@ def _database() -> Finding:
     except sqlite3.Error as error:
         fix = f"move {path} away, or restore it from a copy"
         return Finding("problem", "database", f"cannot be opened: {error}", fix)
-    return Finding("ok", "database", f"{count} debates")
+    return Finding("ok", "database", counted(count, "debate"))
 
 
 def _weights() -> Iterator[Finding]:
@@ -146,7 +168,7 @@ def _ollama() -> Finding:
     wanted = {seat.model for schema in SETTINGS.values() for seat in schema().seats()}
     names = sorted(parse_spec(model).name for model in wanted)
     missing = [name for name in names if not has_model(name, pulled)]
-    detail = f"reachable, {len(pulled)} models"
+    detail = f"reachable, {counted(len(pulled), 'model')}"
     if not missing:
         return Finding("ok", "ollama", f"{detail}, all default models among them")
     fix = f"ollama pull {missing[0]}, or name a model you have with --model"
@@ -156,7 +178,7 @@ def _ollama() -> Finding:
 def _keys() -> Iterator[Finding]:
     for key in _KEYS:
         is_set = bool(os.environ.get(key, "").strip())
-        yield Finding("ok", key, "set" if is_set else "not set")
+        yield Finding("ok", key, "set" if is_set else "not set (optional)")
     if address := os.environ.get("OPENAI_BASE_URL"):
         yield Finding("ok", "OPENAI_BASE_URL", scrub(address))
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
@@ -34,7 +35,7 @@ class PipeConsole(Console):
 
 def console(file: TextIO, widest: int = _WIDEST) -> Console:
     """A console on stdout or stderr as wide as the terminal, but never too wide to read."""
-    size = shutil.get_terminal_size((80, 24))
+    size = _size(file)
     return PipeConsole(
         file=file,
         highlight=False,
@@ -43,6 +44,16 @@ def console(file: TextIO, widest: int = _WIDEST) -> Console:
         width=min(size.columns, widest),
         height=size.lines,
     )
+
+
+def _size(file: TextIO) -> os.terminal_size:
+    """The size of the terminal behind the stream itself, unless the environment says another."""
+    if not os.environ.get("COLUMNS"):
+        with suppress(OSError, ValueError):
+            size = os.get_terminal_size(file.fileno())
+            if size.columns and size.lines:
+                return size
+    return shutil.get_terminal_size((80, 24))
 
 
 def stdout(widest: int = _WIDEST) -> Console:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from cli.consoles import Output, silence, stderr, stdout, tell, write_json
 from cli.exits import MODEL_FAILED, OK, PAUSED
 from cli.pulling import pull_missing
 from cli.render import Renderer
-from cli.words import resume_command, sentence
+from cli.words import counted, resume_command
 from debates.configuration import configure, parse_assignments
 from debates.events import Event, Watch
+from debates.exports.words import sentence
 from debates.records import Debate, Records
 from debates.runner import run_debate, write_debate
 from graph.errors import BadInput
@@ -46,7 +48,10 @@ class Request:
 
 def ask_question(request: Request, output: Output) -> int:
     """Check, seat and run a new debate; nothing is kept of one that is refused."""
-    question = checked_question(_read_question(request.question))
+    question = _read_question(request.question)
+    if not question.strip():
+        raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
+    question = checked_question(question)
     flags = parse_assignments(request.assignments)
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
     for notice in [] if output.quiet else configured.notices:
@@ -64,7 +69,7 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
         if debate.status != "done":
             settings = SETTINGS[debate.protocol].model_validate(debate.settings)
             _make_ready(debate.as_state()["seats"], settings, debate.question, output)
-        notice = f"Resumed with {len(debate.turns)} turns so far."
+        notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
 
@@ -79,7 +84,24 @@ def _read_question(given: str) -> str:
 def _make_ready(seats: list[Seat], settings: DebateSettings, question: str, output: Output) -> None:
     """Fetch embedded weights that are missing, then find whatever would fail later."""
     pull_missing(seats, quiet=output.quiet)
-    asyncio.run(preflight(seats, settings, question))
+    try:
+        asyncio.run(preflight(seats, settings, question))
+    except BadInput as refused:
+        raise BadInput(f"{refused}{_askers(str(refused), seats)}") from refused
+
+
+def _askers(refusal: str, seats: list[Seat]) -> str:
+    """Which seats want the key that is missing, unless all of them do."""
+    key, missing, _ = refusal.partition("_API_KEY is not set")
+    if not missing:
+        return ""
+    wanted = f"{key.lower()}:"
+    asking = [s.name for s in seats if any(m.startswith(wanted) for m in _models_of(s))]
+    return f" Asked for by: {', '.join(asking)}." if 0 < len(asking) < len(seats) else ""
+
+
+def _models_of(seat: Seat) -> list[str]:
+    return [seat.model, *seat.fallback_models]
 
 
 class _Session:
@@ -89,12 +111,11 @@ class _Session:
         self._records, self._debate, self._output = records, debate, output
         self._control = RunControl()
         self._renderer = _renderer(output)
-        self._notice = notice
+        self._notice, self._said = notice, ""
 
     def run(self, remark: Remark) -> int:
         """Run it and say how it ended; the exit code says the same."""
-        if self._renderer:
-            self._guarded(self._renderer.header)(self._debate, self._notice)
+        self._said = remark.say
         try:
             ended = asyncio.run(self._run(remark))
         except BadInput:
@@ -124,8 +145,16 @@ class _Session:
         if self._output.events:
             return self._guarded(_print_event)
         if self._renderer:
-            return self._guarded(self._renderer.show)
+            return self._guarded(partial(self._show, self._renderer))
         return lambda _: None
+
+    def _show(self, renderer: Renderer, event: Event) -> None:
+        """Render an event; the header waits for the first, since a run may yet be refused."""
+        if event["event"] in ("debate_start", "resumed"):
+            renderer.header(self._debate, self._notice)
+            if self._said.strip():
+                renderer.remark(self._said)
+        renderer.show(event)
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
         """A reader that has gone must not fail the debate: without one on stdout it is paused."""

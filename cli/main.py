@@ -10,7 +10,6 @@ import typer
 
 from cli import ask, doctor, models, settings, stored
 from cli.exits import BAD_INPUT, FAILED, OK
-from graph.errors import BadInput
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 a model failed."
 
@@ -76,12 +75,10 @@ def run(arguments: list[str]) -> int:
         warnings.simplefilter("ignore")
     try:
         code = app(arguments, prog_name="contend", standalone_mode=False)
-    except BadInput as refused:
-        return _refuse(str(refused), BAD_INPUT, debug=debug)
     except BrokenPipeError:
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last handler; a person must never see a traceback
-        return _explain(error, debug=debug)
+        return _explain(error, arguments, debug=debug)
     if code == _INTERRUPTED:
         return _refuse("Interrupted before anything was started.", FAILED, debug=False)
     return code if isinstance(code, int) else OK
@@ -91,15 +88,40 @@ def run(arguments: list[str]) -> int:
 _INTERRUPTED = 130
 
 
-def _explain(error: Exception, *, debug: bool) -> int:
-    from models.failures import scrub
-
+def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return _refuse(f"{usage()} See `contend --help`.", BAD_INPUT, debug=debug)
+        command = _command(error, arguments)
+        return _refuse(_usage_error(usage(), command), BAD_INPUT, debug=debug)
+    from graph.errors import BadInput  # --help must not wait for it
+    from models.failures import scrub
+
+    if isinstance(error, BadInput):
+        return _refuse(str(error), BAD_INPUT, debug=debug)
     said = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if debug else " Run it again with --debug for the traceback."
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
+
+
+def _command(error: Exception, arguments: list[str]) -> str:
+    """The command a mistake was made with; not every error knows it."""
+    known = {command.name for command in app.registered_commands}
+    first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
+    return getattr(getattr(error, "ctx", None), "command_path", f"contend{first}")
+
+
+_NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+_QUOTES = ' Put the question in quotes: contend ask "...".'
+
+
+def _usage_error(said: str, command: str) -> str:
+    """A mistake on the command line, and the help of the command it was made with."""
+    from debates.exports.words import sentence
+
+    said = said.replace("Value error, ", "").replace(_NO_INTEGER, "a whole number is needed")
+    said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
+    unquoted = command == "contend ask" and ("extra argument" in said or "'QUESTION'" in said)
+    return f"{sentence(said)}{_QUOTES * unquoted} See `{command} --help`."
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:

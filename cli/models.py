@@ -7,7 +7,14 @@ import typer
 from cli.ask import Json
 from cli.exits import OK
 
-app = typer.Typer(help="Fetch and list the embedded models.", no_args_is_help=True)
+app = typer.Typer(help="Fetch and list the embedded models.")
+
+
+@app.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """Show the help when no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command("pull")

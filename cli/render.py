@@ -10,21 +10,27 @@ from rich.rule import Rule
 from rich.text import Text
 
 from cli.words import (
-    DEGRADED_WORDS,
     DEMONSTRATION,
     cost,
-    degraded_words,
+    counted,
     duration,
     number,
     one_line,
     plain,
+    round_title,
     rounds_words,
     score_words,
-    sentence,
-    stop_words,
 )
 from cli.wrap import WordWrapper
 from debates.events import Event
+from debates.exports.words import (
+    DEGRADED_WORDS,
+    POINT_WORDS,
+    degraded_words,
+    point_groups,
+    sentence,
+    stop_words,
+)
 from debates.records import Debate
 from graph.state import SEVERITY_MARKS, Turn
 
@@ -42,7 +48,7 @@ class Renderer:
         self._console = console
         self._names: dict[str, str] = {}
         self._models: dict[str, str] = {}
-        self._rounds = ""
+        self._settings: dict[str, Any] = {}
         self._round_shown = 0
         self._speaker: tuple[str, str] | None = None
         self._wrapper: WordWrapper | None = None
@@ -53,18 +59,23 @@ class Renderer:
         seats = debate.as_state().get("seats", [])
         self._names = {seat.id: seat.name for seat in seats}
         self._models = {seat.id: seat.model for seat in seats}
-        self._rounds = rounds_words(debate.settings)
+        self._settings = debate.settings
         self._paragraph(one_line(debate.question, _LONGEST_QUESTION), "bold", indent=0)
         self._line()
-        unit = "round" if self._rounds == "1" else "rounds"
-        rounds = f" · {self._rounds} {unit}" if self._rounds else ""
-        self._line(f"{debate.protocol}{rounds} · debate {debate.id[:8]}")
+        about = [debate.protocol, rounds_words(debate.settings), f"debate {debate.id[:8]}"]
+        self._line(" · ".join(part for part in about if part))
         widest = max((cell_len(seat.name) for seat in seats), default=0)
         for seat in seats:
             self._line(f"  {seat.name.ljust(widest)}  {seat.model}")
         self._paragraph(notice, "dim", indent=0)
         if debate.demonstration:
             self._paragraph(DEMONSTRATION, "yellow", indent=0)
+
+    def remark(self, text: str) -> None:
+        """What the user puts in on resuming."""
+        self._line()
+        self._title("You", "")
+        self._paragraph(text)
 
     def show(self, event: Event) -> None:
         """Render one event; those with nothing to show for themselves are passed over."""
@@ -80,7 +91,7 @@ class Renderer:
         """Leave the line a speech is being written on, so that a message can follow."""
         self.stop_waiting()
         if self._wrapper:
-            self._wrapper.finish()
+            self._wrapper.cut()
 
     def stop_waiting(self) -> None:
         """Take the waiting line away."""
@@ -90,7 +101,7 @@ class Renderer:
 
     def footer(self, debate: Debate) -> None:
         """How it ended, what it took, and what can be done next."""
-        self.break_line()
+        self._end_speech()
         record = debate.as_json()
         if debate.status != "done":
             return
@@ -101,9 +112,9 @@ class Renderer:
         for command, why in (
             (f"contend show {short}", "the whole debate"),
             (f"contend export {short} --format md", "as a document"),
-            (f"contend rate {short} 1..10", "your own rating"),
+            (f"contend rate {short} 8", "your own rating, 1 to 10"),
         ):
-            self._line(f"  {command.ljust(38)}{why}" if self._width >= 60 else f"  {command}")
+            self._line(f"  {command.ljust(38)}{why}" if self._width >= 66 else f"  {command}")
 
     def turn(self, turn: Turn, *, thinking: bool) -> None:
         """One finished turn of a kept debate."""
@@ -122,6 +133,22 @@ class Renderer:
             self._line(f"  {_turn_facts(turn.usage.output_tokens, elapsed, turn.status)}", "dim")
         if turn.assessment:
             self._assessment(turn.assessment.model_dump())
+
+    def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
+        """Every objection and what became of it."""
+        if not points["open"] and not points["resolved"]:
+            return
+        self._rule("Objections")
+        for group in point_groups(points).values():
+            for point in group:
+                became = POINT_WORDS.get(point["status"], point["status"])
+                mark = SEVERITY_MARKS[point["severity"]]
+                self._paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
+
+    def notices(self, entries: list[Mapping[str, Any]]) -> None:
+        """What did not go as planned in a debate that has no end yet."""
+        for entry in entries:
+            self._paragraph(f"! {_notice(entry)}", "yellow", indent=0, hang=2)
 
     def note(self, text: str) -> None:
         """A sentence on its own."""
@@ -174,7 +201,8 @@ class Renderer:
         name = self._names.get(str(meta.get("seat")), str(meta.get("seat")))
         what = DEGRADED_WORDS.get(str(meta.get("what")), str(meta.get("what")))
         tail = " The text starts again." if again and streaming else ""
-        self._paragraph(f"! {name}: {what}. {sentence(event['content'])}{tail}", "yellow", hang=2)
+        why = event["content"].rstrip(".")
+        self._paragraph(f"! {name}: {what} ({why}).{tail}", "yellow", hang=2)
         if again:
             self._wait_for(str(meta.get("seat")))
 
@@ -223,7 +251,9 @@ class Renderer:
         self._wrapper = WordWrapper(self._width, self._write, _INDENT)
 
     def _end_speech(self) -> None:
-        self.break_line()
+        self.stop_waiting()
+        if self._wrapper:
+            self._wrapper.finish()
         self._speaker = self._wrapper = None
 
     def _assessment(self, assessment: Mapping[str, Any]) -> None:
@@ -248,8 +278,7 @@ class Renderer:
             return
         self._end_speech()
         self._round_shown = round_number
-        of = f" of {self._rounds}" if self._rounds else ""
-        self._rule(f"Round {round_number}{of}")
+        self._rule(round_title(round_number, self._settings))
 
     def _rule(self, title: str) -> None:
         self._line()
@@ -304,12 +333,11 @@ class Renderer:
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What there is to know about a debate in a few lines."""
     usage, rated = record["usage"], record["auto_score"]
-    rounds = record["total_rounds"]
-    after = f"after {rounds} round{'' if rounds == 1 else 's'}: "
+    after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
     facts = [
         ("Stopped", after + stop_words(record["stop_reason"])),
-        ("Points", _points_fact(record["points"])),
+        ("Points", _points_fact(record)),
         (
             "Score",
             "demonstration: it means nothing; " * record["demonstration"] + _score_fact(rated),
@@ -318,13 +346,22 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Cost", cost(usage["cost_usd"])),
         ("Time", duration(record["timing"]["total_ms"])),
     ]
-    return facts + [("Notice", degraded_words(entry)) for entry in record["degraded"]]
+    return facts + [("Notice", _notice(entry)) for entry in record["degraded"]]
 
 
-def _points_fact(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
-    dropped = sum(point["status"] == "dropped" for point in points["open"])
-    tail = f", {dropped} not raised again" if dropped else ""
-    return f"{len(points['open']) - dropped} open, {len(points['resolved'])} resolved{tail}"
+def _notice(entry: Mapping[str, Any]) -> str:
+    return one_line(degraded_words(entry), 400)
+
+
+def _points_fact(record: Mapping[str, Any]) -> str:
+    critiques = [turn for turn in record["turns"] if turn["phase"] == "critique"]
+    if critiques and not any(turn["assessment"] for turn in critiques):
+        return "none could be read"
+    groups = point_groups(record["points"])
+    counts = {name: len(group) for name, group in groups.items()}
+    return ", ".join(
+        f"{count} {name}" for name, count in counts.items() if count or name != "not raised again"
+    )
 
 
 def _score_fact(rated: Mapping[str, Any] | None) -> str:

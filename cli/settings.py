@@ -1,12 +1,18 @@
 """`contend config` and `contend graph`: what would run, and what it looks like."""
 
 import os
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.ask import Assignments, Config, Json, Model, Protocol
 from cli.exits import OK
+
+if TYPE_CHECKING:
+    from graph.settings import DebateSettings
+
+_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
 
 def config(
@@ -29,9 +35,33 @@ def config(
         write_json({"protocol": protocol, "settings": described})
         return OK
     for name, each in described.items():
-        where = "" if each["source"] == "default" else f"  ({each['source']})"
-        stdout().print(f"{name} = {each['value']}{where}", soft_wrap=True)
+        line = f"{name} = {_as_yaml(each['value'])}  ({each['source']})"
+        stdout().print(line, soft_wrap=True)
+    stdout().print(f"\n{_models_line(configured.settings)}", soft_wrap=True)
     return OK
+
+
+def _as_yaml(value: Any) -> str:
+    """A value as it would stand in a config file, on one line."""
+    import yaml  # --help must not wait for it
+
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
+    return text.removesuffix("...\n").strip()
+
+
+def _models_line(settings: "DebateSettings") -> str:
+    """Which models a debate would use where none is named; nothing is asked to find out."""
+    from models.seating import EMBEDDED
+
+    seats = settings.seats()
+    named = [s.model for s in seats if f"{s.id}_model" in settings.model_fields_set]
+    if len(named) == len(seats):
+        return "Models: as named above."
+    if named:
+        return f"Models: as named; the other seats' if Ollama has them, else {named[0]}."
+    key = next((key for key in _KEYS if os.environ.get(key, "").strip()), None)
+    other = f"a hosted model ({key} is set)" if key else f"{EMBEDDED} (no key is set)"
+    return f"No model is named: those above if Ollama has them, else {other}."
 
 
 def graph(

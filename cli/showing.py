@@ -11,8 +11,9 @@ from rich.text import Text
 from cli import data
 from cli.consoles import stdout, tell
 from cli.render import Renderer
-from cli.words import local_time, one_line, resume_command, sentence
+from cli.words import one_line, resume_command
 from debates.exports.markdown import to_markdown
+from debates.exports.words import local_time, sentence
 from debates.records import Debate
 from graph.errors import BadInput
 
@@ -108,14 +109,18 @@ def print_debate(debate: Debate, *, thinking: bool) -> None:
     for turn in debate.turns:
         if turn.phase != "score":
             screen.turn(turn, thinking=thinking)
-    stop = debate.as_state().get("stop")
-    if stop and debate.status != "done":
-        screen.note(f"The rounds ended: {sentence(stop.evidence)}")
+    record = debate.as_json()
+    screen.points(record["points"])
+    if record["stop"] and debate.status != "done":
+        screen.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
     if debate.user_rating is not None:
         screen.note(f"Your rating: {debate.user_rating} of 10.")
     if debate.error:
         screen.note(f"Failed: {debate.error}")
-    screen.footer(debate)
+    if debate.status == "done":
+        screen.footer(debate)
+    else:
+        screen.notices(record["degraded"])
     if debate.status in ("paused", "interrupted", "failed"):
         screen.note(f"Go on with: {resume_command(debate.id)}")
 

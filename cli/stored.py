@@ -7,7 +7,6 @@ import typer
 
 from cli.ask import Json
 from cli.exits import OK
-from graph.errors import BadInput
 
 _Reference = Annotated[str, typer.Argument(metavar="ID", help="The debate's id or its beginning.")]
 
@@ -52,11 +51,12 @@ def show(
 
 def rate(
     debate: _Reference,
-    rating: Annotated[int, typer.Argument(metavar="1..10", help="Your rating of the answer.")],
+    rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
 ) -> int:
     """Rate the answer of a debate, from 1 to 10."""
     from cli import data  # --help must not wait for it
     from cli.consoles import tell
+    from graph.errors import BadInput
 
     if not 1 <= rating <= 10:
         raise BadInput(f"The rating must be between 1 and 10, not {rating}.")

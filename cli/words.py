@@ -2,29 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
-STOP_WORDS = {
-    "skeptic_ready": "the Skeptic found the answer ready",
-    "score_reached": "the wanted quality score was reached",
-    "no_critical_issues": "no critical issue was left",
-    "max_rounds": "the most rounds allowed were used",
-    "judge_stop": "the judge ended it",
-    "one_left": "one position was left",
-    "converged": "the positions converged",
-    "budget": "the budget was used up",
-    "user": "you asked for the answer",
-}
-DEGRADED_WORDS = {
-    "retried": "trying again",
-    "fell_back": "falling back to the next model",
-    "failed": "gave up",
-    "history_shortened": "earlier turns left out",
-    "prompt_too_long": "the prompt may not fit",
-    "unreadable": "verdict not readable",
-    "not_rated": "answer not rated",
-}
 DEMONSTRATION = (
     "This is the demonstration model: it is far too small to argue well, and its scores mean "
     "nothing. For a real debate name a better one, for example --model ollama:qwen3:32b or "
@@ -54,6 +33,11 @@ def number(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
+def counted(count: int, unit: str) -> str:
+    """A count with its unit in the right number."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
 def cost(dollars: float | None) -> str:
     """A price; null is unknown, zero is a local model's."""
     if dollars is None:
@@ -72,22 +56,20 @@ def duration(milliseconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def local_time(stamp: str) -> str:
-    """A stored time in the reader's own zone."""
-    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def stop_words(reason: str | None) -> str:
-    """A stop reason in words; a later release's reason is shown as it is."""
-    return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
-
-
 def rounds_words(settings: Mapping[str, Any]) -> str:
-    """How many rounds the settings allow, such as 3-5; empty without such limits."""
+    """How many rounds the settings allow, such as 3 to 5 rounds; empty without such limits."""
     least, most = settings.get("min_rounds"), settings.get("max_rounds")
     if most is None:
         return ""
-    return str(most) if least in (None, most) else f"{least}-{most}"
+    return counted(most, "round") if least in (None, most) else f"{least} to {most} rounds"
+
+
+def round_title(number: int, settings: Mapping[str, Any]) -> str:
+    """A round and how many there may be."""
+    least, most = settings.get("min_rounds"), settings.get("max_rounds")
+    if most is None:
+        return f"Round {number}"
+    return f"Round {number} of {'' if least in (None, most) else 'at most '}{most}"
 
 
 def score_words(rated: Mapping[str, Any]) -> str:
@@ -95,22 +77,6 @@ def score_words(rated: Mapping[str, Any]) -> str:
     parts = ("correctness", "completeness", "clarity", "depth")
     shown = ", ".join(f"{part} {rated[part]}" for part in parts)
     return f"{rated['score']:g} of 10 ({shown})"
-
-
-def degraded_words(entry: Mapping[str, Any]) -> str:
-    """One degradation in one line."""
-    what = str(entry.get("what", ""))
-    seat = str(entry.get("seat") or "debate").capitalize()
-    where = f", round {entry['round']}" if entry.get("round") else ""
-    return one_line(
-        f"{seat}{where}: {DEGRADED_WORDS.get(what, what)} ({entry.get('why', '')})", 400
-    )
-
-
-def sentence(text: str) -> str:
-    """Text with a full stop, unless it ends in one of its own."""
-    stripped = text.strip()
-    return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
 
 def resume_command(debate_id: str) -> str:

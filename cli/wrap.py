@@ -31,6 +31,7 @@ class WordWrapper:
         self._in_code = False
         self._verbatim = False
         self._blank_due = False
+        self._cut = False
         self.started = False
 
     def feed(self, text: str) -> None:
@@ -48,6 +49,12 @@ class WordWrapper:
             else:
                 self._word += piece
 
+    def cut(self) -> None:
+        """Leave the line for a message; the text goes on below it as if wrapped there."""
+        if self._column:
+            self._new_line()
+            self._cut = True
+
     def finish(self) -> None:
         """Write what is left and end the line."""
         self._end_word()
@@ -59,6 +66,8 @@ class WordWrapper:
         self._end_word()
         if self._column:
             self._new_line()
+        elif self._cut:
+            self._cut = False
         elif self._in_code:
             self._write("\n", "")
         else:
@@ -71,7 +80,10 @@ class WordWrapper:
         if not word:
             return
         self.started = True
-        if self._column == 0:
+        if self._cut:
+            self._cut = False
+            self._hang_word(word)
+        elif self._column == 0:
             self._begin_line(word)
         else:
             self._continue_line(word)
@@ -98,6 +110,9 @@ class WordWrapper:
             self._put(gap + word)
             return
         self._new_line()
+        self._hang_word(word)
+
+    def _hang_word(self, word: str) -> None:
         self._put(" " * (self._indent + self._hang))
         self._put(word)
 

@@ -1,6 +1,9 @@
 """The two ways a debate can be refused or fail; everything else is a bug."""
 
-from graph.state import Degradation
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # an error must not cost the import of langgraph
+    from graph.state import Degradation
 
 
 class BadInput(ValueError):
@@ -15,7 +18,7 @@ class ModelFailed(RuntimeError):
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
-        self.degraded: list[Degradation] = []
+        self.degraded: list["Degradation"] = []
         super().__init__(f"{seat} ({model}): {why}")
 
 

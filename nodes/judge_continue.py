@@ -19,7 +19,7 @@ async def judge_continue(
     """Decide, let a person speak where one asked to, then close the rounds or open the next."""
     settings, number = runtime.context, state["round"]
     stop = stop_rule(turns_of(state, "critique")[-1].assessment, number, settings)
-    if stop:
+    if stop and stop.reason != "max_rounds":
         stop = stop.model_copy(update={"evidence": stop.evidence + _loose_ends(state)})
     # Everything before the pause is free and repeatable: the node runs again when it is answered.
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
@@ -81,12 +81,11 @@ def _stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
 def _loose_ends(state: DebateState) -> str:
     """Critical points nobody settled: the stop stands, and says so."""
     critical = [point for point in points_of(state) if point.severity == "critical"]
-    left = [
-        f"{point.id} {'was not raised again' if point.status == 'dropped' else 'is open'}"
-        for point in critical
-        if point.status != "resolved"
-    ]
-    return f" (critical: {', '.join(left)})" if left else ""
+    left = ", ".join(p.id for p in critical if p.status in ("open", "partial"))
+    dropped = ", ".join(p.id for p in critical if p.status == "dropped")
+    said = [f"still open: {left}"] if left else []
+    said += [f"not raised again: {dropped}"] if dropped else []
+    return f" (critical and {'; '.join(said)})" if said else ""
 
 
 def _pauses_here(settings: AdversarialSettings, stop: StopDecision | None) -> bool:

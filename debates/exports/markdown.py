@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from debates.exports.words import degraded_words, local_time, point_groups, sentence, stop_words
 from debates.records import Debate
 from graph.state import SEVERITY_MARKS, Turn
 
@@ -26,9 +27,8 @@ def to_markdown(debate: Debate) -> str:
 
 
 def _head(debate: Debate) -> str:
-    about = (
-        f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, {debate.created_at}"
-    )
+    begun = local_time(debate.created_at)
+    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, begun {begun}"
     return f"# {_heading(debate.question)}\n\n{about}{_full_question(debate.question)}"
 
 
@@ -54,7 +54,7 @@ def _fenced(text: str) -> str:
 
 def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
     """What did not go as planned stands above the answer."""
-    lines = [_degradation(entry) for entry in record["degraded"]]
+    lines = [degraded_words(entry) for entry in record["degraded"]]
     if record["demonstration"]:
         lines.insert(0, "Argued by the demonstration model: its scores mean nothing.")
     if debate.error:
@@ -62,12 +62,6 @@ def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
     return "\n".join(f"> ⚠️ {' '.join(line.split())}" + "  " for line in lines)
-
-
-def _degradation(entry: Mapping[str, Any]) -> str:
-    where = [str(entry["seat"])] if entry["seat"] else []
-    where += [f"round {entry['round']}"] if entry["round"] else []
-    return f"{', '.join(where)}: {entry['what']} ({entry['why']})"
 
 
 def _answer(record: Mapping[str, Any]) -> str:
@@ -78,26 +72,25 @@ def _ending(record: Mapping[str, Any]) -> str:
     stop = record["stop"]
     if stop is None:
         return ""
-    return f"## Why it stopped\n\n`{stop['reason']}` in round {stop['round']}: {stop['evidence']}."
+    why = sentence(stop["evidence"] or stop_words(stop["reason"]))
+    return f"## Why it stopped\n\nIn round {stop['round']}: {why}"
 
 
 def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
     if not points["open"] and not points["resolved"]:
         return ""
-    lines = ["## Points", "", "Open:" if points["open"] else "No point is open.", ""]
-    lines += [
-        f"- {SEVERITY_MARKS[p['severity']]} **{p['id']}** {p['text']}{_how(p)}"
-        for p in points["open"]
-    ]
-    if points["resolved"]:
-        lines += ["", "Resolved:", ""]
-        lines += [f"- ✅ **{p['id']}** {p['text']}" for p in points["resolved"]]
-    return "\n".join(lines).replace("\n\n\n", "\n\n")
+    groups = point_groups(points)
+    parts = ["## Points"] + ([] if groups["open"] else ["No point is open."])
+    for title, group in groups.items():
+        if group:
+            parts += [f"{title.capitalize()}:", "\n".join(_point(point) for point in group)]
+    return "\n\n".join(parts)
 
 
-def _how(point: Mapping[str, Any]) -> str:
-    notes = {"partial": " (partly met)", "dropped": " (not raised again)"}
-    return notes.get(str(point["status"]), "")
+def _point(point: Mapping[str, Any]) -> str:
+    mark = "✅" if point["status"] == "resolved" else SEVERITY_MARKS[point["severity"]]
+    partly = " (partly resolved)" if point["status"] == "partial" else ""
+    return f"- {mark} **{point['id']}** {point['text']}{partly}"
 
 
 def _score(record: Mapping[str, Any]) -> str:

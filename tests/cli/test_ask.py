@@ -13,15 +13,15 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
     out = ended.out
     shown = [
         QUESTION,
-        "adversarial · 1-2 rounds · debate ",
+        "adversarial · 1 to 2 rounds · debate ",
         "Proposer     openai:m",
         "Models as named.",
-        "─ Round 1 of 1-2 ─",
+        "─ Round 1 of at most 2 ─",
         "Proposer · openai:m\n  This is proposal 1",
         "Skeptic · openai:m\n  This is critique 1 🔍",
         "Open: 🔴 1 🟡 0 🟢 0",
         "🔴 S1 The cost is never estimated.",
-        "─ Round 2 of 1-2 ─",
+        "─ Round 2 of at most 2 ─",
         "Open: 🔴 0 🟡 0 🟢 0",
         "✅ S1 The cost is never estimated.",
         "The rounds end here: all 2 rounds were used.",
@@ -33,7 +33,8 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         "unknown",
         "contend show ",
         "--format md",
-        " 1..10",
+        "contend rate ",
+        "your own rating, 1 to 10",
     ]
     places = [out.find(text) for text in shown]
     assert -1 not in places, shown[places.index(-1)]
@@ -103,9 +104,22 @@ def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) 
     ended = contend.ask_here()
     assert ended.code == 0
     unwrapped = " ".join(ended.out.split())
-    assert "! Proposer: trying again. openai:m: " in unwrapped
+    assert "! Proposer: trying again (openai:m: " in unwrapped
     assert "The text starts again." in unwrapped
     assert "Notice" in unwrapped
+
+
+def test_critiques_nobody_can_read_are_not_counted_as_none(
+    contend: Command, models: ModelServer
+) -> None:
+    def unreadable(role: str, number: int, reply: Reply) -> Reply:
+        return Reply("Well, well.") if role in ("skeptic", "extraction") else reply
+
+    models.script = debaters(unreadable)
+    ended = contend.ask_here("--set", "max_rounds=1")
+    said = " ".join(ended.out.split())
+    assert "Points none could be read" in said
+    assert "! Skeptic: verdict not readable (the critique has no readable verdict, so" in said
 
 
 def test_a_reader_that_leaves_pauses_the_debate(contend: Command) -> None:

@@ -10,29 +10,32 @@ from tests.models.test_providers import HTML, answering
 from tests.support.model_server import ModelServer
 
 REFUSED = {
-    "empty": (["ask", ""], "The question is empty."),
+    "empty": (["ask", ""], 'The question is empty. Give one in quotes: contend ask "...".'),
     "blank": (["ask", " \n\t "], "The question is empty."),
     "too long": (["ask", "x" * 100_001], "100,001 characters; the limit is 100,000"),
-    "no question": (["ask"], "Missing argument"),
+    "no question": (["ask"], "Missing argument 'QUESTION'. Put the question in quotes: "),
+    "no quotes": (["ask", "a", "b", "c"], "(b c). Put the question in quotes: "),
     "protocol": (["ask", QUESTION, "-p", "adverserial"], "Did you mean 'adversarial'?"),
     "setting": (["ask", QUESTION, "-s", "max_round=3"], "Did you mean 'max_rounds'?"),
+    "no setting": (["ask", QUESTION, "-s"], "requires an argument. See `contend ask --help`."),
     "no value": (["ask", QUESTION, "-s", "max_rounds"], "NAME=VALUE"),
     "out of range": (["ask", QUESTION, "-s", "max_rounds=99"], "between 1 and 50, not 99"),
     "no number": (["ask", QUESTION, "-s", "max_rounds=many"], "must be a whole number, not many"),
     "min over max": (["ask", QUESTION, "-s", "max_rounds=2"], "min_rounds (3) is larger than"),
-    "pause": (["ask", QUESTION, "--pause", "often"], "'often' is not one of"),
+    "pause": (["ask", QUESTION, "--pause", "often"], "'--pause': 'often' is not one of"),
     "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
     "openai model": (["ask", QUESTION, "-m", "openai:mm"], "The nearest it has is 'openai:m'."),
     "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
     "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
-    "docs": (["ask", QUESTION, "--docs", "notes"], "--docs"),
+    "docs": (["ask", QUESTION, "--docs", "notes"], "--docs. See `contend ask --help`."),
     "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
     "show": (["show", "0000"], "No debate has the id '0000'"),
     "resume": (["resume", "0000"], "No debate has the id '0000'"),
     "rate": (["rate", "0000", "11"], "between 1 and 10, not 11"),
+    "no rating": (["rate", "0000", "good"], "'RATING': a whole number is needed. See `contend r"),
     "graph": (["graph", "forvm"], "There is no protocol 'forvm'"),
     "embedded model": (["models", "pull", "smollm2-135n"], "embedded:smollm2-135m"),
-    "command": (["aks"], "No such command 'aks'"),
+    "command": (["aks"], "No such command 'aks'. Did you mean 'ask'? See `contend --help`."),
 }
 
 
@@ -71,6 +74,13 @@ def test_missing_key_and_unreachable_servers(
         ("ollama:m", "Ollama is not running", {"OLLAMA_HOST": nobody}),
     ]:
         _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+def test_a_missing_key_names_the_seat(contend: Command, models: ModelServer) -> None:
+    wanted = ["-m", "ollama:m", "-s", "skeptic_model=openai:m"]
+    ended = contend.here("ask", QUESTION, *wanted, OPENAI_API_KEY="")
+    assert ended.code == 2
+    assert ended.err.endswith(" Asked for by: Skeptic.\n")
 
 
 def test_servers_that_are_something_else(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from debates.records import Records
 from tests.cli.support import ASK, Command, debaters, slowly, spoken
 from tests.support.model_server import ModelServer, Reply
 
@@ -61,9 +62,9 @@ def test_second_ctrl_c_stops_at_once_and_nothing_finished_is_repeated(
     models.script = debaters()
     resumed = contend.here("resume", _resume_id(err))
     assert resumed.code == 0
-    assert "Resumed with 1 turns so far." in resumed.out
+    assert "Resumed with 1 turn so far." in resumed.out
     assert "This is proposal 1" not in resumed.out
-    assert "─ Round 1 of 1-2 ─" in resumed.out
+    assert "─ Round 1 of at most 2 ─" in resumed.out
     assert len(models.calls) == 7
 
 
@@ -79,6 +80,7 @@ def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
 
     spoke = contend.here("resume", debate, "--say", "Think of the {night} shifts.")
     assert spoke.code == 3
+    assert "You\n  Think of the {night} shifts." in spoke.out
     later = [call.request for call in models.calls[2:]]
     assert later
     assert all("Think of the {night} shifts." in request.text for request in later)
@@ -89,7 +91,7 @@ def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
     assert finished.json["rounds"][0]["user"] == ["Think of the {night} shifts."]
 
     again = contend.here("resume", debate)
-    assert again.code == 2
+    assert (again.code, again.out) == (2, "")
     assert "is done" in again.err
 
 
@@ -103,8 +105,18 @@ def test_finish_is_refused_where_nobody_waits_and_changes_nothing(
         _, err = process.communicate(timeout=60)
     debate = _resume_id(err)
     refused = contend.here("resume", debate, "--finish")
-    assert refused.code == 2
+    assert (refused.code, refused.out) == (2, "")
     assert contend.here("show", debate, "--json").json["status"] == "paused"
+
+
+def test_a_debate_that_another_runs_is_refused_in_one_line(contend: Command) -> None:
+    debate = _resume_id(contend.ask_here("--pause", "each_round").err)
+    records = Records(contend.home / "contend.db")
+    records.acquire(records.find(debate).id)
+    refused = contend.here("resume", debate)
+    records.close()
+    assert (refused.code, refused.out) == (2, "")
+    assert "is being run by another process" in refused.err
 
 
 @pytest.mark.parametrize("status", [401, 500])
@@ -123,4 +135,5 @@ def test_a_model_that_fails_for_good_ends_with_4(
 
     shown = contend.here("show", _resume_id(ended.err))
     assert "Failed: Skeptic" in shown.out
+    assert ("! Skeptic, round 1: trying again" in shown.out) == (status == 500)
     assert "Go on with: contend resume" in shown.out

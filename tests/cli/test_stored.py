@@ -33,6 +33,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert (shown.code, shown.err) == (0, "")
     assert "This is proposal 1" in shown.out
     assert "✅ S1" in shown.out
+    assert "🔴 S1 The cost is never estimated. (resolved)" in shown.out
     assert "Keep the monolith" in shown.out
     assert "private" not in shown.out
     assert "A private thought." in contend.here("show", short, "--thinking").out
@@ -66,7 +67,7 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert "sk-canary" not in ended.out + ended.err
     findings = {each["what"]: each for each in contend.here("doctor", "--json").json}
     assert findings["OPENAI_API_KEY"]["detail"] == "set"
-    assert findings["OPENROUTER_API_KEY"]["detail"] == "not set"
+    assert findings["OPENROUTER_API_KEY"]["detail"] == "not set (optional)"
     assert findings["embedded:smollm2-135m"]["fix"].startswith("contend models pull")
     assert "reachable, 2 models" in findings["ollama"]["detail"]
     assert findings["tracing"]["detail"] == "off"
@@ -100,7 +101,27 @@ def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Pat
     assert found["skeptic_model"] == {"value": "openai:m", "source": "--model"}
     assert found["judge_model"] == {"value": "ollama:other", "source": "--set"}
     assert found["pause"] == {"value": "never", "source": "default"}
-    assert "max_rounds = 5" in contend.here("config").out
+    shown = contend.here("config", OPENAI_API_KEY="").out
+    assert "max_rounds = 5  (default)\n" in shown
+    assert "context_tokens = null  (default)\n" in shown
+    assert "skeptic_fallbacks = []  (default)\n" in shown
+    assert shown.endswith("else embedded:smollm2-135m (no key is set).\n")
+    assert "OPENAI_API_KEY is set" in contend.here("config").out
+    assert contend.here("config", "-m", "openai:m").out.endswith("Models: as named above.\n")
+
+
+def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    for unusable in ("/proc/nope", str(tmp_path / "file" / "home")):
+        ended = contend.here("doctor", CONTEND_HOME=unusable)
+        assert ended.code == 1
+        assert f"{unusable} cannot be written to" in ended.out
+
+
+def test_doctor_breaks_no_word_in_a_narrow_terminal(contend: Command) -> None:
+    ended = contend.here("doctor", COLUMNS="60", FORCE_COLOR="1", TERM="dumb")
+    lines = [line for line in ended.out.splitlines() if str(contend.home) not in line]
+    assert max(map(len, lines)) <= 60
 
 
 def test_graph_models_version_and_help(contend: Command) -> None:
@@ -112,6 +133,9 @@ def test_graph_models_version_and_help(contend: Command) -> None:
     version = contend("--version")
     assert version.out.startswith("contend ")
     assert "Exit codes" in contend.here().out
+    bare = contend.here("models")
+    assert (bare.code, bare.err) == (0, "")
+    assert "Usage: contend models" in bare.out
 
 
 def test_an_id_must_be_unique(contend: Command) -> None:

@@ -1,11 +1,16 @@
 """The word wrapper gives the same lines however the text was cut into pieces."""
 
+import os
+import struct
+import sys
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from cli.consoles import console
 from cli.words import cost, duration, one_line, plain
 from cli.wrap import WordWrapper
 
@@ -65,6 +70,16 @@ def test_the_lines() -> None:
     )
 
 
+def test_a_text_that_was_cut_goes_on_as_if_wrapped() -> None:
+    out: list[str] = []
+    wrapper = WordWrapper(30, lambda text, _: out.append(text))
+    for piece in ("- One it", "em", " goes on\n", "Next line", "\nThe end"):
+        wrapper.feed(piece)
+        wrapper.cut()
+    wrapper.finish()
+    assert "".join(out) == "  - One\n    item goes on\n  Next\n  line\n  The\n  end\n"
+
+
 @given(st.lists(st.integers(min_value=1, max_value=len(TEXT) - 1), max_size=20))
 def test_pieces_do_not_matter(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(TEXT)]
@@ -86,6 +101,19 @@ def test_text_that_would_drive_a_terminal_is_disarmed() -> None:
     assert _wrapped([hostile]) == "  a[2Jb31mc\n"
     assert one_line("a \n\x1b b", 10) == "a b"
     assert one_line("many words in a row", 12) == "many words…"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_console_is_as_wide_as_its_own_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+    import termios
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 53, 0, 0))
+    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+        assert console(terminal).width == 53
+    os.close(master)
 
 
 def test_numbers_as_people_say_them() -> None:

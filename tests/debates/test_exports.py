@@ -43,6 +43,7 @@ def _debate(**changes: Any) -> Debate:
     points = (
         Point(id="S1", severity="critical", status="resolved", text="No cost."),
         Point(id="S2", severity="major", status="partial", text="No plan."),
+        Point(id="S3", severity="minor", status="dropped", text="No date."),
     )
     used = Usage(input_tokens=10, output_tokens=5)
     turns = [
@@ -89,12 +90,13 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
     document = to_markdown(_debate())
     shown = [
         "# What now?",
-        "> ⚠️ skeptic, round 1: retried (cut short)",
+        "> ⚠️ Skeptic, round 1: trying again (cut short)",
         "## Answer\n\nThe final answer.",
-        "## Why it stopped\n\n`max_rounds` in round 1: all 1 rounds were used.",
+        "## Why it stopped\n\nIn round 1: all 1 rounds were used.",
         "## Points",
-        "- 🟡 **S2** No plan. (partly met)",
-        "- ✅ **S1** No cost.",
+        "Open:\n\n- 🟡 **S2** No plan. (partly resolved)",
+        "Resolved:\n\n- ✅ **S1** No cost.",
+        "Not raised again:\n\n- 🟢 **S3** No date.",
         "## Score",
         "Your rating: **9 of 10**.",
         "**7.65 of 10** by openai:judge: correctness 8, completeness 7, clarity 9, depth 6.",
