@@ -18,7 +18,7 @@ class ModelFailed(RuntimeError):
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
-        self.degraded: list["Degradation"] = []
+        self.degraded: list[Degradation] = []
         super().__init__(f"{seat} ({model}): {why}")
 
 
