@@ -1,6 +1,7 @@
 """Runs a debate for the terminal: what to check, whom to show it to, how it may be stopped."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -116,6 +117,7 @@ class _Session:
     def run(self, remark: Remark) -> int:
         """Run it and say how it ended; the exit code says the same."""
         self._said = remark.say
+        gc.enable()
         try:
             ended = asyncio.run(self._run(remark))
         except BadInput:
