@@ -5,30 +5,66 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.settings import data_home
 from graph.state import Value
 
+if TYPE_CHECKING:  # only who uses a server loads its driver
+    from graph.postgres import Postgres
+
 BUSY_TIMEOUT_MS = 30_000
 
 
+def database() -> "Path | Postgres":
+    """Where checkpoints and records live: the server DATABASE_URL names, or else one file."""
+    if not is_on_server():
+        return database_path()
+    from graph.postgres import read_address
+
+    return read_address(os.environ["DATABASE_URL"].strip())
+
+
+def is_on_server() -> bool:
+    """Whether debates are kept by a database server."""
+    return bool(os.environ.get("DATABASE_URL", "").strip())
+
+
 def database_path() -> Path:
-    """The one database of checkpoints and records, private to its user, made if missing."""
+    """The file of checkpoints and records, private to its user, made if missing."""
     home = data_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / "contend.db"
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    if not path.exists():
+        # Only a new file may be opened here: closing it would drop the locks this process holds on
+        # it, and the next reader would take the database for unused and delete what is in its log.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     return path
 
 
 @asynccontextmanager
-async def checkpointer() -> AsyncIterator[AsyncSqliteSaver]:
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """A saver on the user's database; also what langgraph.json names."""
-    async with aiosqlite.connect(await asyncio.to_thread(database_path)) as connection:
+    where = await asyncio.to_thread(database)
+    if isinstance(where, Path):
+        async with _sqlite_saver(where) as saver:
+            yield saver
+    else:
+        from graph.postgres_saver import postgres_saver
+
+        async with postgres_saver(where, _serializer()) as saver:
+            yield saver
+
+
+@asynccontextmanager
+async def _sqlite_saver(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with aiosqlite.connect(path) as connection:
         await connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         saver = AsyncSqliteSaver(connection, serde=_serializer())
         try:

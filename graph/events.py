@@ -52,8 +52,12 @@ class NodeEvent(TypedDict):
 Emit = Callable[[NodeEvent], None]
 
 
-def chunk_event(role: str) -> EventName:
-    """The event that streams the text of a role."""
+def chunk_event(role: str, phase: str = "") -> EventName:
+    """The event that streams the text of a role; the final answer has its own, whoever writes."""
+    if phase == "synthesize":
+        return "synthesis_chunk"
+    if phase == "propose" and role == "judge":
+        return "seat_chunk"  # a judge that argues is one of several who speak at once
     return _CHUNK_EVENTS.get(role, "seat_chunk")
 
 

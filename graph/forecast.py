@@ -1,0 +1,30 @@
+"""Forecast: roles argue over outcomes, every argument is scored, numbers give a distribution."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graph.routing import after_arguing, after_judging, after_scoring
+from graph.settings import ForecastSettings
+from graph.state import DebateInput, DebateState
+from nodes.forecasting.critique import critique
+from nodes.forecasting.propose import propose
+from nodes.forecasting.synthesize import synthesize
+from nodes.judge_continue import judge_continue
+from nodes.retrieve import retrieve
+from nodes.store import store
+
+builder = StateGraph(DebateState, context_schema=ForecastSettings, input_schema=DebateInput)
+builder.add_node(retrieve)
+builder.add_node(propose)
+builder.add_node(critique)
+builder.add_node(judge_continue)
+builder.add_node(synthesize)
+builder.add_node(store)
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "propose")
+builder.add_conditional_edges("propose", after_arguing, ["critique", "propose"])
+builder.add_conditional_edges("critique", after_scoring, ["judge_continue"])
+builder.add_conditional_edges("judge_continue", after_judging)
+builder.add_edge("synthesize", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="forecast")

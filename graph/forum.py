@@ -1,0 +1,33 @@
+"""Forum: all hold a position and argue; a judge ends it, or seats concede until one is left."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graph.routing import after_judging, after_speaking, after_writing
+from graph.settings import ForumSettings
+from graph.state import DebateInput, DebateState
+from nodes.conviction_check import conviction_check
+from nodes.judge_continue import judge_continue
+from nodes.propose import propose
+from nodes.retrieve import retrieve
+from nodes.score import score
+from nodes.store import store
+from nodes.synthesize import synthesize
+
+builder = StateGraph(DebateState, context_schema=ForumSettings, input_schema=DebateInput)
+builder.add_node(retrieve)
+builder.add_node(propose)
+builder.add_node(conviction_check)
+builder.add_node(judge_continue)
+builder.add_node(synthesize)
+builder.add_node(score)
+builder.add_node(store)
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "propose")
+builder.add_conditional_edges("propose", after_speaking)
+builder.add_edge("conviction_check", "judge_continue")
+builder.add_conditional_edges("judge_continue", after_judging)
+builder.add_conditional_edges("synthesize", after_writing)
+builder.add_edge("score", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="forum")

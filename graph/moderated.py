@@ -1,0 +1,36 @@
+"""Moderated: advocates of fixed positions speak in turn under a moderator, and are scored."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graph.routing import after_statement, next_on_the_floor
+from graph.settings import ModeratedSettings
+from graph.state import DebateInput, DebateState
+from nodes.advocate import propose
+from nodes.fact_check import fact_check
+from nodes.judge_continue import judge_continue
+from nodes.marking import score
+from nodes.moderate import moderate
+from nodes.retrieve import retrieve
+from nodes.store import store
+from nodes.synthesize import synthesize
+
+builder = StateGraph(DebateState, context_schema=ModeratedSettings, input_schema=DebateInput)
+builder.add_node(retrieve)
+builder.add_node(moderate)
+builder.add_node(propose)
+builder.add_node(fact_check)
+builder.add_node(judge_continue)
+builder.add_node(score)
+builder.add_node(synthesize)
+builder.add_node(store)
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "moderate")
+builder.add_conditional_edges("moderate", next_on_the_floor)
+builder.add_conditional_edges("propose", after_statement)
+builder.add_conditional_edges("fact_check", next_on_the_floor)
+builder.add_edge("judge_continue", "moderate")
+builder.add_edge("score", "synthesize")
+builder.add_edge("synthesize", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="moderated")

@@ -1,0 +1,33 @@
+"""Refine: all answer, the judge gives feedback, all refine, the judge merges."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graph.routing import after_answering
+from graph.settings import RefineSettings
+from graph.state import DebateInput, DebateState
+from nodes.critique import critique
+from nodes.judge_continue import judge_continue
+from nodes.propose import propose
+from nodes.retrieve import retrieve
+from nodes.score import score
+from nodes.store import store
+from nodes.synthesize import synthesize
+
+builder = StateGraph(DebateState, context_schema=RefineSettings, input_schema=DebateInput)
+builder.add_node(retrieve)
+builder.add_node(propose)
+builder.add_node(judge_continue)
+builder.add_node(critique)
+builder.add_node(synthesize)
+builder.add_node(score)
+builder.add_node(store)
+builder.add_edge(START, "retrieve")
+builder.add_edge("retrieve", "propose")
+builder.add_edge("propose", "judge_continue")
+builder.add_conditional_edges("judge_continue", after_answering)
+builder.add_edge("critique", "propose")
+builder.add_edge("synthesize", "score")
+builder.add_edge("score", "store")
+builder.add_edge("store", END)
+
+graph = builder.compile(name="refine")

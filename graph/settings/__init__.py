@@ -1,0 +1,51 @@
+"""Settings, one model per protocol: the graph's context_schema, Studio's form, `contend config`."""
+
+from graph.settings.adversarial import AdversarialSettings
+from graph.settings.base import (
+    MAX_QUESTION_CHARS,
+    DebateSettings,
+    FolderPlan,
+    OutputFormat,
+    PausePoint,
+    SeatFiles,
+    data_home,
+    outputs_home,
+    snake_case,
+)
+from graph.settings.forecast import ForecastSettings
+from graph.settings.forum import ForumSettings
+from graph.settings.moderated import FORMATS, Format, ModeratedSettings, PositionChoice
+from graph.settings.refine import RefineSettings
+from graph.settings.seats import ManySeatSettings, SeatChoice, held_twice
+
+SETTINGS: dict[str, type[DebateSettings]] = {
+    "adversarial": AdversarialSettings,
+    "forum": ForumSettings,
+    "refine": RefineSettings,
+    "forecast": ForecastSettings,
+    "moderated": ModeratedSettings,
+}
+
+__all__ = [
+    "FORMATS",
+    "MAX_QUESTION_CHARS",
+    "SETTINGS",
+    "AdversarialSettings",
+    "DebateSettings",
+    "FolderPlan",
+    "ForecastSettings",
+    "Format",
+    "ForumSettings",
+    "ManySeatSettings",
+    "ModeratedSettings",
+    "OutputFormat",
+    "PausePoint",
+    "PositionChoice",
+    "RefineSettings",
+    "SeatChoice",
+    "SeatFiles",
+    "data_home",
+    "held_twice",
+    "outputs_home",
+    "snake_case",
+]

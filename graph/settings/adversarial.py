@@ -1,0 +1,86 @@
+"""What an adversarial debate can be told."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from graph.settings.base import DebateSettings, fallbacks_of, temperature_of
+from graph.state import Seat
+
+
+class AdversarialSettings(DebateSettings):
+    """Proposer answers, Skeptic attacks, Synthesizer writes the answer."""
+
+    template_seats: tuple[str, ...] = Field(
+        default=("proposer",), description="Seats that get the templates: proposer, skeptic."
+    )
+    min_rounds: int = Field(3, ge=1, le=50, description="Rounds before a clean critique may stop.")
+    max_rounds: int = Field(5, ge=1, le=50, description="Rounds at the most.")
+    early_stop_score: float = Field(
+        8, ge=1, le=10, description="Quality score from which the answer counts as ready."
+    )
+    ready_respects_min_rounds: bool = Field(
+        False, description="Hold a ready signal to min_rounds as well."
+    )
+    proposer_model: str = Field("ollama:qwen3:32b", description="Model that answers and defends.")
+    skeptic_model: str = Field("ollama:llama3.3:70b", description="Model that attacks.")
+    synthesizer_model: str = Field("ollama:qwen3:32b", description="Model that writes the answer.")
+    proposer_temperature: float = temperature_of(0.7, "Proposer")
+    skeptic_temperature: float = temperature_of(0.8, "Skeptic")
+    synthesizer_temperature: float = temperature_of(0.5, "Synthesizer")
+    proposer_fallbacks: tuple[str, ...] = fallbacks_of("Proposer")
+    skeptic_fallbacks: tuple[str, ...] = fallbacks_of("Skeptic")
+    synthesizer_fallbacks: tuple[str, ...] = fallbacks_of("Synthesizer")
+
+    @model_validator(mode="after")
+    def _minimum_within_maximum(self) -> Self:
+        if self.min_rounds > self.max_rounds:
+            raise ValueError(
+                f"min_rounds ({self.min_rounds}) is larger than max_rounds ({self.max_rounds}). "
+                "Set both, for example with --set"
+            )
+        return self
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return "adversarial"
+
+    @property
+    def opening_seats(self) -> tuple[str, ...]:
+        """Those who speak in round 1."""
+        return ("proposer", "skeptic")
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """As set."""
+        return self.min_rounds, self.max_rounds
+
+    @property
+    def answering_role(self) -> str:
+        """The Proposer."""
+        return "proposer"
+
+    @property
+    def critic_role(self) -> str:
+        """The Skeptic."""
+        return "skeptic"
+
+    @property
+    def writer_role(self) -> str:
+        """The Synthesizer."""
+        return "synthesizer"
+
+    @property
+    def critique_decides(self) -> bool:
+        """The Skeptic may find the answer ready."""
+        return True
+
+    @property
+    def max_steps(self) -> int:
+        """Three steps a round, four around them, and room for resumed ones."""
+        return 3 * self.max_rounds + 10
+
+    def table(self) -> list[Seat]:
+        """Proposer, Skeptic, Synthesizer and, apart from them, the judge."""
+        return [self._seat(role) for role in ("proposer", "skeptic", "synthesizer", "judge")]

@@ -1,0 +1,345 @@
+"""What a moderated debate can be told."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
+
+from graph.settings.base import (
+    DebateSettings,
+    FolderPlan,
+    OutputFormat,
+    Settings,
+    fallbacks_of,
+    outputs_home,
+    snake_case,
+    temperature_of,
+)
+from graph.settings.seats import FEWEST_SEATS, MOST_SEATS, held_twice, on_one_line, slugs, twice
+from graph.state import Breach, Seat
+
+DebateFormat = Literal["formal", "casual", "educational", "competitive"]
+
+ADVOCATE = "position_advocate"
+_OFFICIALS = ("moderator", "fact_checker")
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a format decides besides the words of its prompts."""
+
+    breaches: tuple[Breach, ...]
+    """What the moderator rules against."""
+    declares_winner: bool
+    both_orders: bool = False
+    """Whether each side's statements are scored before and after the others'."""
+
+    @property
+    def orders(self) -> int:
+        """In how many orders the judge reads the statements."""
+        return 2 if self.both_orders else 1
+
+
+FORMATS: dict[DebateFormat, Format] = {
+    "formal": Format(
+        ("off_topic", "new_argument_in_closing", "personal_attack"), declares_winner=True
+    ),
+    "casual": Format(("personal_attack",), declares_winner=False),
+    "educational": Format(("off_topic", "personal_attack"), declares_winner=False),
+    "competitive": Format(
+        ("off_topic", "new_argument_in_closing", "personal_attack"),
+        declares_winner=True,
+        both_orders=True,
+    ),
+}
+
+
+class PositionChoice(Settings):
+    """One side of the debate, as the user lays it."""
+
+    name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
+    position: str | None = Field(
+        None, max_length=2000, description="What it argues for; null is the moderator's to propose."
+    )
+    model: str | None = Field(None, min_length=1, description="Its model, as PROVIDER:NAME.")
+    temperature: float | None = Field(None, ge=0, le=2, description="Its sampling temperature.")
+    system_prompt: str = Field("", description="Instructions of yours for this advocate.")
+    fallbacks: tuple[str, ...] = fallbacks_of("advocate")
+
+    @field_validator("name")
+    @classmethod
+    def _a_name(cls, text: str) -> str:
+        return on_one_line(text)
+
+    @field_validator("position")
+    @classmethod
+    def _tidied(cls, text: str | None) -> str | None:
+        return None if text is None else " ".join(text.split())
+
+
+# Their positions are the moderator's to propose.
+_UNDECIDED = (PositionChoice(name="Advocate A"), PositionChoice(name="Advocate B"))
+_WEIGHTS = {
+    "logical_coherence": 0.25,
+    "evidence_quality": 0.25,
+    "responsiveness": 0.20,
+    "persuasiveness": 0.15,
+    "rule_adherence": 0.15,
+}
+
+
+class ModeratedSettings(DebateSettings):
+    """Advocates of fixed positions argue under a moderator; a judge scores what they say."""
+
+    positions: tuple[PositionChoice, ...] = Field(
+        _UNDECIDED,
+        description=f"The sides: {FEWEST_SEATS} to {MOST_SEATS}, each with a name and a position.",
+    )
+    debate_format: DebateFormat = Field(
+        "formal", description="How strict it is, in which tone, and whether somebody wins."
+    )
+    round_count: int = Field(3, ge=0, le=20, description="Rounds of arguments and rebuttals.")
+    opening_statement_max_tokens: PositiveInt = Field(
+        300, description="Tokens an opening statement may have."
+    )
+    argument_max_tokens: PositiveInt = Field(
+        250, description="Tokens an argument or a rebuttal may have."
+    )
+    closing_statement_max_tokens: PositiveInt = Field(
+        350, description="Tokens a closing statement may have."
+    )
+    correction_max_tokens: PositiveInt = Field(100, description="Tokens a correction may have.")
+    fact_check: bool = Field(False, description="Let a fact checker check every statement.")
+    scoring_enabled: bool = Field(True, description="Let a judge score every statement.")
+    scoring_weights: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
+        _WEIGHTS, description="What each criterion counts; together 1."
+    )
+    contested_margin: NonNegativeFloat = Field(
+        2.0,
+        description="Points by which two scores of a statement may differ; one criterion twice.",
+    )
+    overlong_deduction: float = Field(
+        2.0, ge=0, le=10, description="Points of rule adherence an overlong turn costs."
+    )
+    ruling_deduction: float = Field(
+        3.0, ge=0, le=10, description="Points of rule adherence a ruling costs."
+    )
+    output_dir: Path | None = Field(
+        None, description="Where the folder of files goes; by default into the data folder."
+    )
+    output_format: OutputFormat = Field("markdown", description="The form of those files.")
+    generate_full_transcript: bool = Field(
+        False, description="Write the whole transcript into one more file."
+    )
+    advocate_model: str = Field(
+        "ollama:qwen3:32b", description="Model of every advocate without one of its own."
+    )
+    moderator_model: str = Field("ollama:gemma3:27b", description="Model that moderates.")
+    fact_checker_model: str = Field("ollama:gemma3:27b", description="Model that checks facts.")
+    judge_model: str = Field("ollama:llama3.3:70b", description="Model that scores.")
+    advocate_temperature: float = temperature_of(0.7, "advocates")
+    moderator_temperature: float = temperature_of(0.3, "moderator")
+    fact_checker_temperature: float = temperature_of(0.0, "fact checker")
+    advocate_fallbacks: tuple[str, ...] = fallbacks_of("advocates")
+    moderator_fallbacks: tuple[str, ...] = fallbacks_of("moderator")
+    fact_checker_fallbacks: tuple[str, ...] = fallbacks_of("fact checker")
+    moderator_name: str = Field("Moderator", max_length=40, description="What it is called.")
+    fact_checker_name: str = Field("Fact checker", max_length=40, description="What it is called.")
+    moderator_system_prompt: str = Field("", description="Instructions of yours for it.")
+    fact_checker_system_prompt: str = Field("", description="Instructions of yours for it.")
+
+    @field_validator("positions")
+    @classmethod
+    def _opposed(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
+        if not FEWEST_SEATS <= len(sides) <= MOST_SEATS:
+            raise ValueError(
+                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
+                "give each with --position 'NAME: POSITION'"
+            )
+        if (name := twice(side.name for side in sides)) is not None:
+            raise ValueError(f"two sides are called '{name}'; give each a name of its own")
+        given = [side.position for side in sides if side.position is not None]
+        if given and not all(side.position for side in sides):
+            silent = next(side.name for side in sides if not side.position)
+            raise ValueError(f"the position of '{silent}' is empty")
+        if (position := held_twice(given)) is not None:
+            raise ValueError(f"two sides hold the same position: '{position}'")
+        return sides
+
+    @field_validator("output_dir")
+    @classmethod
+    def _the_same_from_everywhere(cls, folder: Path | None) -> Path | None:
+        """A debate may be resumed from another folder than it was begun in."""
+        return folder and folder.expanduser().absolute()
+
+    @field_validator("moderator_name", "fact_checker_name")
+    @classmethod
+    def _a_name(cls, text: str) -> str:
+        return on_one_line(text)
+
+    @field_validator("scoring_weights", mode="before")
+    @classmethod
+    def _accept_camel_case_criteria(cls, weights: Any) -> Any:
+        if not isinstance(weights, Mapping):
+            return weights
+        return {snake_case(str(name)): value for name, value in weights.items()}
+
+    @field_validator("scoring_weights")
+    @classmethod
+    def _one_whole(cls, weights: dict[str, float]) -> dict[str, float]:
+        if set(weights) != set(_WEIGHTS):
+            raise ValueError(f"scoring_weights must name each of {', '.join(_WEIGHTS)}")
+        whole = math.fsum(weights.values())
+        if not math.isclose(whole, 1, abs_tol=1e-6):
+            raise ValueError(f"scoring_weights must sum to 1, not {whole:g}")
+        return {name: weights[name] for name in _WEIGHTS}
+
+    @model_validator(mode="after")
+    def _sides_are_no_officials(self) -> Self:
+        """Turns and prompts tell speakers apart by name."""
+        officials = {
+            self.moderator_name: "the moderator",
+            self.fact_checker_name: "the fact checker",
+            "Judge": "the judge",
+        }
+        called = {name.casefold(): who for name, who in officials.items()}
+        for side in self.positions:
+            if (who := called.get(side.name.casefold())) is not None:
+                raise ValueError(
+                    f"a side is called '{side.name}' like {who}; give it a name of its own"
+                )
+        return self
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return "moderated"
+
+    @property
+    def format(self) -> Format:
+        """What the chosen format decides."""
+        return FORMATS[self.debate_format]
+
+    @property
+    def first_round(self) -> int:
+        """The opening statements are round 0."""
+        return 0
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """No rule ends them early."""
+        return self.round_count, self.round_count
+
+    @property
+    def opening_seats(self) -> tuple[str, ...]:
+        """All who hold a position."""
+        return tuple(seat.id for seat in self._advocates())
+
+    @property
+    def answering_role(self) -> str:
+        """Those who hold a position."""
+        return ADVOCATE
+
+    @property
+    def critic_role(self) -> str:
+        """The moderator comments on every turn."""
+        return "moderator"
+
+    @property
+    def writer_role(self) -> str:
+        """The moderator sums up."""
+        return "moderator"
+
+    def opening_role(self, round_number: int) -> str:  # noqa: ARG002 - the same in every round
+        """The moderator opens every round."""
+        return "moderator"
+
+    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same in every round
+        """One after another."""
+        return tuple(waiting[:1])
+
+    @property
+    def max_steps(self) -> int:
+        """Four steps a statement (request, statement, check, correction), and those around them."""
+        statements = len(self.positions) * (2 + 2 * self.round_count)
+        return 4 * statements + 3 * self.round_count + 20
+
+    @property
+    def folder_plan(self) -> FolderPlan:
+        """A folder where the user wants it, or in the data folder."""
+        base = self.output_dir or outputs_home()
+        return FolderPlan(base, self.output_format, self.generate_full_transcript)
+
+    def token_limit(self, phase: str) -> int | None:
+        """The limits of the phases that have one."""
+        return {
+            "opening": self.opening_statement_max_tokens,
+            "argument": self.argument_max_tokens,
+            "rebuttal": self.argument_max_tokens,
+            "closing": self.closing_statement_max_tokens,
+            "correction": self.correction_max_tokens,
+        }.get(phase)
+
+    def table(self) -> list[Seat]:
+        """The moderator, the sides, and those of the officials who are wanted."""
+        checker = [self._official("fact_checker")] if self.fact_check else []
+        judge = [self._seat("judge")] if self.scoring_enabled else []
+        return [self._official("moderator"), *self._advocates(), *checker, *judge]
+
+    def _official(self, role: str) -> Seat:
+        more = {
+            "name": getattr(self, f"{role}_name"),
+            "system_prompt": getattr(self, f"{role}_system_prompt"),
+        }
+        return self._seat(role).model_copy(update=more)
+
+    def _advocates(self) -> list[Seat]:
+        ids = slugs((side.name for side in self.positions), taken=_OFFICIALS)
+        return [self._advocate(slug, side) for slug, side in zip(ids, self.positions, strict=True)]
+
+    def _advocate(self, slug: str, side: PositionChoice) -> Seat:
+        cool = self.advocate_temperature if side.temperature is None else side.temperature
+        return Seat(
+            id=slug,
+            name=side.name,
+            role=ADVOCATE,
+            model=side.model or self.advocate_model,
+            temperature=cool,
+            system_prompt=side.system_prompt,
+            position=side.position or "",
+            fallback_models=side.fallbacks or self.advocate_fallbacks,
+        )
+
+    def is_named(self, seat: Seat) -> bool:
+        """Advocates by their own model or by the one of all."""
+        if seat.role != ADVOCATE:
+            return super().is_named(seat)
+        own = {
+            each.id: side.model
+            for each, side in zip(self._advocates(), self.positions, strict=True)
+        }
+        return own.get(seat.id) is not None or "advocate_model" in self.model_fields_set
+
+    def with_models(self, models: Mapping[str, str]) -> Self:
+        """The advocates' models go into their positions, the others into their own settings."""
+        sides = tuple(
+            side.model_copy(update={"model": models.get(seat.id, side.model)})
+            for seat, side in zip(self._advocates(), self.positions, strict=True)
+        )
+        others = {seat: model for seat, model in models.items() if seat not in self.opening_seats}
+        return super().with_models(others).model_copy(update={"positions": sides})
+
+    @classmethod
+    def of_one_model(cls, model: str) -> dict[str, Any]:
+        """One model for advocates and officials alike."""
+        roles = ("advocate", *_OFFICIALS, "judge")
+        return {f"{role}_model": model for role in roles}
+
+    def how_to_name(self, seat: Seat) -> str:
+        """Advocates have one setting together."""
+        if seat.role == ADVOCATE:
+            return "--set advocate_model=PROVIDER:NAME"
+        return super().how_to_name(seat)

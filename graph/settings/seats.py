@@ -1,0 +1,193 @@
+"""Protocols of equal seats that the user lays, and a judge."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import Field, field_validator
+
+from graph.settings.base import DebateSettings, SeatFiles, Settings, fallbacks_of
+from graph.state import Seat, ToolName
+
+FEWEST_SEATS, MOST_SEATS = 2, 8
+
+# What a seat of the user's naming must not be called in turns and in the record.
+_TAKEN_IDS = ("judge", "user", "embedding", "index")
+
+
+class SeatChoice(Settings):
+    """One of several equal seats, as the user lays it."""
+
+    name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
+    model: str = Field(min_length=1, description="Its model, as PROVIDER:NAME.")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Its sampling temperature; the provider's own by default."
+    )
+    system_prompt: str = Field("", description="Instructions of yours for this seat.")
+    fallbacks: tuple[str, ...] = fallbacks_of("seat")
+    docs: tuple[str, ...] = Field(
+        default=(), description="Documents or folders that only this seat and the judge see."
+    )
+    images: tuple[str, ...] = Field(default=(), description="Pictures that only this seat sees.")
+    tools: tuple[ToolName, ...] = Field(
+        default=(), description="What it may use: calculate, search_documents."
+    )
+
+    @field_validator("docs", "images")
+    @classmethod
+    def _paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        # As an unset variable gives it; it would mean the current folder.
+        if not all(path.strip() for path in paths):
+            raise ValueError("has an empty path")
+        return paths
+
+    @field_validator("tools")
+    @classmethod
+    def _each_once(cls, tools: tuple[ToolName, ...]) -> tuple[ToolName, ...]:
+        return tuple(dict.fromkeys(tools))
+
+    @field_validator("name", "model")
+    @classmethod
+    def _something(cls, text: str) -> str:
+        return on_one_line(text)
+
+
+def on_one_line(text: str) -> str:
+    """Text a person gave, with its spaces tidied; refused if there is nothing to see in it."""
+    plain = " ".join(unicodedata.normalize("NFC", text).split())
+    if not plain:
+        raise ValueError("is empty")
+    if not plain.isprintable():
+        raise ValueError("has signs that cannot be shown")
+    return plain
+
+
+# Not named after their models, which --model or want of Ollama may replace.
+_DEFAULT_SEATS = (
+    SeatChoice(name="Debater 1", model="ollama:qwen3:32b"),
+    SeatChoice(name="Debater 2", model="ollama:llama3.3:70b"),
+    SeatChoice(name="Debater 3", model="ollama:gemma3:27b"),
+)
+
+
+class ManySeatSettings(DebateSettings):
+    """Several equal seats that all answer, and a judge."""
+
+    seats: tuple[SeatChoice, ...] = Field(
+        _DEFAULT_SEATS,
+        description=f"The models that debate: {FEWEST_SEATS} to {MOST_SEATS}, each with a name.",
+    )
+    max_tool_calls: int = Field(
+        5, ge=1, le=50, description="How often a seat may use its tools in one turn."
+    )
+
+    @field_validator("seats")
+    @classmethod
+    def _a_table_for_some(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
+        if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
+            raise ValueError(
+                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
+                "lay each with --seat NAME=MODEL"
+            )
+        if (name := twice(seat.name for seat in seats)) is not None:
+            raise ValueError(f"two seats are called '{name}'; give each a name of its own")
+        return seats
+
+    @property
+    def opening_seats(self) -> tuple[str, ...]:
+        """All who debate."""
+        return tuple(seat.id for seat in self.debaters())
+
+    @property
+    def answering_role(self) -> str:
+        """Every seat but the judge's."""
+        return "debater"
+
+    @property
+    def most_tool_calls(self) -> int:
+        """As set."""
+        return self.max_tool_calls
+
+    def files_of_seats(self) -> dict[str, SeatFiles]:
+        """As the seats were laid."""
+        files = (SeatFiles(choice.docs, choice.images) for choice in self.seats)
+        by_seat = zip(self.opening_seats, files, strict=True)
+        return {seat: own for seat, own in by_seat if any(own)}
+
+    def table(self) -> list[Seat]:
+        """The seats in the user's order, then the judge."""
+        return [*self.debaters(), self._seat("judge")]
+
+    def debaters(self) -> list[Seat]:
+        """The seats of the user's naming."""
+        ids = slugs(choice.name for choice in self.seats)
+        return [
+            Seat(
+                id=slug,
+                name=choice.name,
+                role="debater",
+                model=choice.model,
+                temperature=choice.temperature,
+                system_prompt=choice.system_prompt,
+                fallback_models=choice.fallbacks,
+                tools=choice.tools,
+            )
+            for slug, choice in zip(ids, self.seats, strict=True)
+        ]
+
+    def is_named(self, seat: Seat) -> bool:
+        """Seats are named together: those given replace the defaults."""
+        if seat.role == self.answering_role:
+            return "seats" in self.model_fields_set
+        return super().is_named(seat)
+
+    def with_models(self, models: Mapping[str, str]) -> Self:
+        """The debaters' models go into their seats, the judge's into its own setting."""
+        seats = tuple(
+            choice.model_copy(update={"model": models.get(seat.id, choice.model)})
+            for seat, choice in zip(self.debaters(), self.seats, strict=True)
+        )
+        others = {seat: model for seat, model in models.items() if seat not in self.opening_seats}
+        return super().with_models(others).model_copy(update={"seats": seats})
+
+    @classmethod
+    def of_one_model(cls, model: str) -> dict[str, Any]:
+        """The default seats and the judge, all on this model."""
+        seats = [choice.model_dump() | {"model": model} for choice in _DEFAULT_SEATS]
+        return {"seats": seats, "judge_model": model}
+
+    def how_to_name(self, seat: Seat) -> str:
+        """Debaters are laid with an option of their own."""
+        if seat.role == self.answering_role:
+            return f"--seat '{seat.name}=PROVIDER:NAME'"
+        return super().how_to_name(seat)
+
+
+def twice(texts: Iterable[str]) -> str | None:
+    """The first text that is given more than once, however it is capitalised."""
+    given = list(texts)
+    folded = [text.casefold() for text in given]
+    return next((text for text in given if folded.count(text.casefold()) > 1), None)
+
+
+def held_twice(positions: Iterable[str]) -> str | None:
+    """The first position given more than once; case, spaces and a full stop make no other one."""
+    given = list(positions)
+    plain = [" ".join(each.split()).casefold().rstrip(" .") for each in given]
+    return next(
+        (each for each, bare in zip(given, plain, strict=True) if plain.count(bare) > 1), None
+    )
+
+
+def slugs(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Ids for seats: their names in a form that suits turns and records, each only once."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[\W_]+", "-", name.casefold()).strip("-") or "seat"
+        used, slug, number = {*_TAKEN_IDS, *taken, *found}, plain, 1
+        while slug in used:
+            number += 1
+            slug = f"{plain}-{number}"
+        found.append(slug)
+    return found
