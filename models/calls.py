@@ -9,7 +9,16 @@ from itertools import count
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    message_chunk_to_message,
+)
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from graph.errors import BadInput, ModelFailed, Paused
@@ -18,14 +27,20 @@ from graph.state import NO_USAGE, Seat, Usage
 from models.failures import BadAnswer, Failure, classify, first_line
 from models.prices import priced
 from models.providers import ModelSpec, Options, open_model, parse_spec, provider_of
-from models.text import clean_reply, split_thinking
+from models.text import clean_data, clean_reply, split_thinking
+from models.tools import calls_in
 
 _LONGEST_BACKOFF = 30.0
 _COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
+_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
 _TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # What openai's client raises for a schema-bound answer that came, but not whole.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
+_ROOM_TO_RUN_OVER = 2
+# Enough to keep any overlong speech whole; only a model that never ends runs into it.
+_ROOM_TO_RUN_ON = 8
+_THINKING_ROOM = 8192
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
@@ -55,12 +70,31 @@ class Listener:
 
 
 @dataclass(frozen=True)
+class Aids:
+    """What a call of a longer speech comes with: tools, and what earlier calls of it used up."""
+
+    tools: tuple[BaseTool, ...] = ()
+    spent: bool = False
+    """Whether it has used its tools up, and must answer."""
+    seconds: float = 0.0
+    """The time that earlier calls of the same speech took: all have the time of one."""
+    limit: int | None = None
+    """The most tokens the speech may have."""
+
+
+NO_AIDS = Aids()
+
+
+@dataclass(frozen=True)
 class Reply:
-    """A complete, non-empty answer."""
+    """A complete answer: it says something, or asks tools for something."""
 
     text: str
     thinking: str = ""
     usage: Usage = field(default_factory=Usage)
+    message: AIMessage | None = None
+    """The whole message, if it calls tools; it is part of what they are answered with."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,17 +114,46 @@ class Answered(Generic[Result]):
     fell_back: bool
 
 
-async def ask(
-    seat: Seat, messages: list[BaseMessage], settings: DebateSettings, listener: Listener
-) -> Answered[Reply]:
-    """Stream one speech from the seat's model, or from its fallbacks in order."""
+@dataclass(frozen=True)
+class _Try:
+    """One of the tries at a call."""
 
-    async def attempt(spec: ModelSpec, failed: Failure | None) -> Reply:
-        nudge = [_SHORTER] if failed and failed.kind == "length" else []
-        model = open_model(spec, _options(seat, settings))
-        return await _stream(model, spec, [*messages, *nudge], settings, listener)
+    spec: ModelSpec
+    failed: Failure | None
+    """Why the try before it did not count."""
+    is_last: bool
+
+
+async def ask(
+    seat: Seat,
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    listener: Listener,
+    aids: Aids = NO_AIDS,
+) -> Answered[Reply]:
+    """Stream one reply from the seat's model, or from its fallbacks in order.
+
+    A speech beyond its limit is better whole than cut: one that runs into the ceiling set on the
+    call is asked for again under a far higher one. It is not asked to be shorter: who overruns the
+    limit answers for that.
+    """
+
+    async def attempt(this: _Try) -> Reply:
+        cut = this.failed is not None and this.failed.kind == "length"
+        nudge = [_SHORTER] if cut and aids.limit is None else []
+        ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)
+        opened = open_model(this.spec, replace(_options(seat, settings), max_tokens=ceiling))
+        model = _bound(opened, this.spec, aids)
+        return await _stream(model, this.spec, [*messages, *nudge], settings, listener, aids)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
+
+
+def _bound(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
+    """The model with its tools; one that must answer is offered none, where that is possible."""
+    if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
+        return model
+    return model.bind_tools(list(aids.tools))
 
 
 async def extract(
@@ -102,11 +165,19 @@ async def extract(
 ) -> Answered[Extracted[Block]]:
     """Ask once, schema-bound, for what a speech decided."""
 
-    async def attempt(spec: ModelSpec, _: Failure | None) -> Extracted[Block]:
-        model = open_model(spec, _options(seat, settings, structured=True))
-        return await _structured(model, spec, messages, schema, settings)
+    async def attempt(this: _Try) -> Extracted[Block]:
+        model = open_model(this.spec, _options(seat, settings, structured=True))
+        return await _structured(model, this.spec, messages, schema, settings)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
+
+
+def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
+    """The most tokens the provider may let through: room to run over, and to think before."""
+    if limit is None:
+        return None
+    thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0
+    return (_ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER) * limit + thinking
 
 
 def _options(seat: Seat, settings: DebateSettings, *, structured: bool = False) -> Options:
@@ -123,7 +194,7 @@ async def _with_fallbacks(
     seat: Seat,
     settings: DebateSettings,
     listener: Listener,
-    attempt: Callable[[ModelSpec, Failure | None], Awaitable[Result]],
+    attempt: Callable[[_Try], Awaitable[Result]],
 ) -> Answered[Result]:
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs[:-1]:
@@ -144,12 +215,12 @@ async def _with_retries(
     spec: ModelSpec,
     settings: DebateSettings,
     listener: Listener,
-    attempt: Callable[[ModelSpec, Failure | None], Awaitable[Result]],
+    attempt: Callable[[_Try], Awaitable[Result]],
 ) -> Result | Trouble:
     failure: Failure | None = None
     for tries in count():
         try:
-            return await attempt(spec, failure)
+            return await attempt(_Try(spec, failure, tries == settings.max_retries))
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its failure
@@ -196,26 +267,54 @@ async def _pause_before_retry(seconds: float, listener: Listener) -> None:
 
 
 async def _stream(
-    model: BaseChatModel,
+    model: Runnable[Any, AIMessage],
     spec: ModelSpec,
     messages: list[BaseMessage],
     settings: DebateSettings,
     listener: Listener,
+    aids: Aids,
 ) -> Reply:
+    began = asyncio.get_running_loop().time()
     pieces: list[str] = []
     thoughts: list[str] = []
+    parts: list[AIMessage] = []
     usage, finish = Usage(), None
-    async with aclosing(_chunks(model, messages, settings)) as chunks:
+    async with aclosing(_chunks(model, messages, settings, aids.seconds)) as chunks:
         async for chunk in chunks:
             if piece := chunk.text:
                 pieces.append(piece)
                 listener.text(piece, str(spec))
+            if aids.tools and not aids.spent:
+                parts.append(chunk)
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
             usage = _usage(chunk) or usage
             finish = _finish(chunk) or finish
-    return _accepted(
-        "".join(pieces), "".join(thoughts), priced(usage, spec, settings.prices), finish, spec
-    )
+    said = _Said("".join(pieces), "".join(thoughts), finish, _calling(parts))
+    reply = _accepted(said, priced(usage, spec, settings.prices), spec)
+    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
+
+
+@dataclass(frozen=True)
+class _Said:
+    text: str
+    reasoning: str
+    finish: str | None
+    calling: AIMessage | None
+
+
+def _calling(parts: list[AIMessage]) -> AIMessage | None:
+    """The whole message, fit to be kept and sent back; None when it calls no tools."""
+    if not parts:
+        return None
+    whole = parts[0]
+    if isinstance(whole, AIMessageChunk):
+        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
+    if not calls_in(whole):
+        return None
+    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
+    for number, call in enumerate(calls_in(message), 1):
+        call["id"] = call["id"] or f"call_{number}"  # some servers give none, and none is refused
+    return message
 
 
 class _Unusable(BadAnswer):
@@ -227,10 +326,13 @@ class _Unusable(BadAnswer):
 
 
 async def _chunks(
-    model: BaseChatModel, messages: list[BaseMessage], settings: DebateSettings
+    model: Runnable[Any, AIMessage],
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    used: float,
 ) -> AsyncGenerator[AIMessage, None]:
     """The model's chunks under an idle timeout each and a total timeout together."""
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
     async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
         while True:
             left = deadline - asyncio.get_running_loop().time()
@@ -298,16 +400,20 @@ def _finish(message: AIMessage) -> str | None:
     return None
 
 
-def _accepted(raw: str, reasoning: str, usage: Usage, finish: str | None, spec: ModelSpec) -> Reply:
-    """The reply, if it is complete and says something; else BadAnswer."""
+def _accepted(said: _Said, usage: Usage, spec: ModelSpec) -> Reply:
+    """The reply, if it is complete and says or asks for something; else BadAnswer."""
+    finish, calling = said.finish, said.calling
     if finish is None and provider_of(spec).reports_finish:
         raise _Unusable("cut", "the stream ended in the middle of the answer", usage)
     if finish in _TOO_LONG:
         raise _Unusable("length", "the answer was cut off at the model's length limit", usage)
-    if finish is not None and finish not in _COMPLETE:
+    if finish in _CALLS_TOOLS and not calling:
+        raise _Unusable("empty", "it called for a tool instead of answering", usage)
+    if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
         raise _Unusable("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(raw)
+    speech, thinking = split_thinking(said.text)
     text = clean_reply(speech)
-    if not text:
+    if not text and not calling:
         raise _Unusable("empty", "the answer was empty", usage)
-    return Reply(text, clean_reply("\n".join(filter(None, [reasoning, thinking]))), usage)
+    thoughts = clean_reply("\n".join(filter(None, [said.reasoning, thinking])))
+    return Reply(text, thoughts, usage, calling)

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from graph.state import Assessment, Point, Severity
 from models.marks import Found, read_marks
@@ -31,10 +31,21 @@ class CritiqueBlock(BaseModel):
     points: list[CritiquePoint]
 
 
+_SHORT = 120
+
+
+def _ended_at_a_word(text: str) -> str:
+    """A text that fills all its room was cut there, unless it ends a sentence."""
+    if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
+        return text
+    whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
+    return f"{whole}…"
+
+
 class ShortPoint(CritiquePoint):
     """One objection, short."""
 
-    text: Annotated[str, StringConstraints(max_length=120)]
+    text: Annotated[str, StringConstraints(max_length=_SHORT), AfterValidator(_ended_at_a_word)]
 
 
 class ShortCritiqueBlock(CritiqueBlock):

@@ -16,10 +16,12 @@ from typing import IO, TYPE_CHECKING, Any
 from graph.errors import BadInput
 from graph.settings import data_home
 from models.failures import first_line
+from models.minilm import open_minilm
 from models.providers import Opened, Options, Provider
 from models.weights import KNOWN, weights_path
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from langchain_openai import ChatOpenAI
 
 _MAGIC = b"GGUF"
@@ -80,10 +82,13 @@ def provider(_: str) -> Provider:
         largest_window=window,
         is_free=True,
         is_demonstration=lambda name: name in KNOWN,
+        open_embeddings=lambda name, _: Opened(open_minilm(name)),
+        takes_images=lambda _: False,
+        takes_tools=lambda _: False,
     )
 
 
-def _open(name: str, options: Options) -> Opened:
+def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     """A schema bounds a structured answer; sentences bound the demonstration model's speeches."""
     path, timeout = resolve(name, data_home()), options.total_timeout
     if options.structured:
@@ -94,8 +99,9 @@ def _open(name: str, options: Options) -> Opened:
             timeout=timeout,
         )
     else:
+        # Its sentences bound the demonstration model's speeches, which a ceiling would only cut.
         known = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS}
-        bounds = known if name in KNOWN else {}
+        bounds = known if name in KNOWN else {"max_tokens": options.max_tokens}
         model = chat_model(path, temperature=options.temperature, timeout=timeout, **bounds)
     client = model.http_async_client
     return Opened(model, client.aclose if client else None)

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from graph.errors import BadInput
@@ -33,13 +34,25 @@ def provider(name: str) -> Provider:
         check=partial(_check, name),
         reports_finish=name in _REPORT_FINISH,
         structured_method=None,
+        takes_tools=partial(_takes_tools, name),
+        history_needs_tools=True,  # some refuse it without, and none with
     )
 
 
-def _open(provider_name: str, name: str, options: Options) -> Opened:
+def _takes_tools(provider_name: str, name: str) -> bool | None:
+    """What langchain's list of models says; a class that binds no tools takes none."""
+    model = _open(provider_name, name, Options()).model
+    if type(model).bind_tools is BaseChatModel.bind_tools:
+        return False
+    return model.profile.get("tool_calling") if model.profile else None
+
+
+def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatModel]:
     wanted: dict[str, Any] = {"max_retries": 0, "timeout": options.total_timeout}
     if options.temperature is not None:
         wanted["temperature"] = options.temperature
+    if options.max_tokens is not None:
+        wanted["max_tokens"] = options.max_tokens
     model = init_chat_model(name, model_provider=provider_name, **wanted)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # see models/openai.py: the call policy has its own

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from httpx import HTTPError, Timeout
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 from ollama import AsyncClient
 
 from graph.errors import BadInput
@@ -18,6 +20,7 @@ CHECK_TIMEOUT = 5.0
 
 # What models were trained for, as Ollama told when they were checked; by host and name.
 _trained: dict[tuple[str, str], int] = {}
+_abilities: dict[tuple[str, str], frozenset[str]] = {}
 
 
 def provider(_: str) -> Provider:
@@ -28,6 +31,10 @@ def provider(_: str) -> Provider:
         window=lambda name: min(WINDOW, _largest_window(name) or WINDOW),
         largest_window=_largest_window,
         is_free=True,
+        open_embeddings=_open_embeddings,
+        takes_images=lambda name: _is_able(name, "vision"),
+        takes_tools=lambda name: _is_able(name, "tools"),
+        thinks=lambda name: _is_able(name, "thinking"),
     )
 
 
@@ -74,18 +81,26 @@ async def _check(names: list[str]) -> None:
             raise unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
     async with _client() as client:
         for name in names:
-            await _learn_window(client, name)
+            await _learn(client, name)
 
 
-async def _learn_window(client: AsyncClient, name: str) -> None:
+async def _learn(client: AsyncClient, name: str) -> None:
     """Ask what the model was trained for: Ollama would lower a larger window without a word."""
     try:
-        facts = (await client.show(name)).modelinfo or {}
+        shown = await client.show(name)
     except Exception:  # noqa: BLE001 - whatever it is, the model is there and may be called
         return
+    if shown.capabilities:
+        _abilities[_host(), name] = frozenset(shown.capabilities)
+    facts = shown.modelinfo or {}
     for fact, value in facts.items():
         if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
             _trained[_host(), name] = value
+
+
+def _is_able(name: str, ability: str) -> bool | None:
+    told = _abilities.get((_host(), name))
+    return None if told is None else ability in told
 
 
 def _largest_window(name: str) -> int | None:
@@ -101,14 +116,24 @@ def _window(name: str, options: Options) -> int:
     return min(wanted, _largest_window(name) or wanted)
 
 
-def _open(name: str, options: Options) -> Opened:
+def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     from langchain_ollama import ChatOllama  # a second to import; listing models needs none of it
 
     model = ChatOllama(
         model=name,
         temperature=options.temperature,
         num_ctx=_window(name, options),
+        num_predict=options.max_tokens,
         client_kwargs={"timeout": Timeout(options.total_timeout, connect=options.connect_timeout)},
     )
+    client = model._async_client
+    return Opened(model, client.close if client else None)
+
+
+def _open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
+    from langchain_ollama import OllamaEmbeddings  # as slow to import as the chat model
+
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    model = OllamaEmbeddings(model=name, client_kwargs={"timeout": timeout})
     client = model._async_client
     return Opened(model, client.close if client else None)

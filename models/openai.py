@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from ssl import SSLContext
+from typing import Literal
 
 from httpx2 import create_ssl_context
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from openai import (
     APIConnectionError,
@@ -24,6 +27,8 @@ from models.failures import first_line, scrub
 from models.providers import Opened, Options, Provider, unknown_model
 
 CHECK_TIMEOUT = 10.0
+
+Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,47 @@ def provider(_: str) -> Provider:
 def compatible(service: Service) -> Provider:
     """A provider for any service of this shape."""
 
-    def open_model(name: str, options: Options) -> Opened:
+    def open_model(name: str, options: Options) -> Opened[BaseChatModel]:
         return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
 
-    return Provider(open=open_model, check=partial(_check, service))
+    def open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
+        return _open_embeddings(name, options, service.base_url(), SecretStr(_key(service)))
+
+    return Provider(
+        open=open_model,
+        check=partial(_check, service),
+        open_embeddings=open_embeddings,
+        takes_images=lambda name: _listed_ability(name, "image_inputs"),
+        takes_tools=lambda name: _listed_ability(name, "tool_calling"),
+        thinks=lambda name: _listed_ability(name, "reasoning_output"),
+    )
+
+
+@cache
+def _listed_ability(name: str, ability: Ability) -> bool | None:
+    """What langchain's list of models says; a server of one's own may have any others."""
+    profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
+    return profile.get(ability) if profile else None
+
+
+def _open_embeddings(
+    name: str, options: Options, base_url: str | None, key: SecretStr
+) -> Opened[Embeddings]:
+    from langchain_openai import OpenAIEmbeddings
+
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
+    model = OpenAIEmbeddings(
+        model=name,
+        openai_api_key=key,
+        openai_api_base=base_url,
+        request_timeout=timeout,
+        # As text: other servers know no tokens, and counting them would fetch a tokenizer.
+        check_embedding_ctx_length=False,
+        http_async_client=client,
+        http_client=_unused_client(),
+    )
+    return Opened(model, client.aclose)
 
 
 def open_chat(
@@ -61,7 +103,7 @@ def open_chat(
     base_url: str | None,
     key: SecretStr,
     extra_body: dict[str, object] | None = None,
-) -> Opened:
+) -> Opened[BaseChatModel]:
     """A ChatOpenAI that leaves retries to the call policy and reports usage while streaming."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     # Our own client: langchain's default one is shared between event loops.
@@ -69,6 +111,7 @@ def open_chat(
     model = ChatOpenAI(
         model=name,
         temperature=options.temperature,
+        max_tokens=options.max_tokens,
         api_key=key,
         base_url=base_url,
         timeout=timeout,

@@ -1,4 +1,4 @@
-"""From a spec string such as `ollama:qwen3:32b` to an open chat model. Providers load lazily."""
+"""From a spec string such as `ollama:qwen3:32b` to an open model. Providers load lazily."""
 
 import asyncio
 import difflib
@@ -6,29 +6,35 @@ import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from graph.errors import BadInput
 
+Model_co = TypeVar("Model_co", covariant=True)
+
 
 @dataclass(frozen=True)
 class Options:
-    """How a chat model is opened; models with equal options are shared within an event loop."""
+    """How a model is opened; models with equal options are shared within an event loop."""
 
     temperature: float | None = None
     connect_timeout: float = 10
     total_timeout: float = 900
     context_tokens: int | None = None
     structured: bool = False
+    max_tokens: int | None = None
+    """Where the provider stops the answer; what the model thinks to itself counts as well."""
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A chat model and how to close its connections."""
+class Opened(Generic[Model_co]):
+    """A model and how to close its connections."""
 
-    model: BaseChatModel
+    model: Model_co
     close: Callable[[], Awaitable[None]] | None = None
 
 
@@ -36,7 +42,7 @@ class Opened:
 class Provider:
     """What the call layer needs to know of a provider; each module below exports one."""
 
-    open: Callable[[str, Options], Opened]
+    open: Callable[[str, Options], Opened[BaseChatModel]]
     check: Callable[[list[str]], Awaitable[None]]
     """Raises BadInput when a model of this provider cannot be used; pays for nothing."""
     window: Callable[[str], int | None] = lambda _: None
@@ -49,6 +55,15 @@ class Provider:
     """Whether every complete answer says how it ended, so that silence means it was cut."""
     structured_method: str | None = "json_schema"
     """How it binds an answer to a schema; None for langchain's own choice."""
+    open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
+    takes_images: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model can look at pictures; None when the provider does not tell."""
+    takes_tools: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model can call tools; None when the provider does not tell."""
+    history_needs_tools: bool = False
+    """Whether talk in which tools were used must be sent with them, though none may be used."""
+    thinks: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model thinks before it answers; None when the provider does not tell."""
 
 
 _MODULES = {
@@ -89,7 +104,7 @@ _GENERIC = frozenset(
 # Names people write without their provider; a tag behind them (`gpt-oss:20b`) means Ollama.
 _HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
 _registered: dict[str, Provider] = {}
-_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened]] = (
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened[Any]]] = (
     WeakKeyDictionary()
 )
 _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
@@ -127,6 +142,19 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec("ollama", text.strip())
 
 
+def taken_for_ollama(text: str) -> str:
+    """Why a spec without a provider went to Ollama, for whoever meant another; else nothing."""
+    head, colon, _ = text.strip().partition(":")
+    if head == "ollama" or parse_spec(text).provider != "ollama":
+        return ""
+    why = f"no provider is called '{head}'" if colon else "it names no provider"
+    known = ", ".join(_MODULES)
+    return (
+        f"'{text.strip()}' was taken for a model of Ollama, since {why}. A model is PROVIDER:NAME, "
+        f"with {known} or one whose package is installed, such as anthropic."
+    )
+
+
 def provider_of(spec: ModelSpec) -> Provider:
     """The provider behind a spec, imported now if it was not before."""
     if spec.provider in _registered:
@@ -146,10 +174,25 @@ def register(name: str, provider: Provider) -> None:
 
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
     """The chat model for a spec, opened once per event loop."""
+    opener = provider_of(spec).open
+    model: BaseChatModel = _opened(str(spec), options, lambda: opener(spec.name, options))
+    return model
+
+
+def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
+    """The embedding model for a spec, opened once per event loop."""
+    opener = provider_of(spec).open_embeddings
+    if opener is None:
+        raise BadInput(f"The provider '{spec.provider}' offers no embedding models here ({spec}).")
+    model: Embeddings = _opened(f"embed {spec}", options, lambda: opener(spec.name, options))
+    return model
+
+
+def _opened(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
-    key = (str(spec), options)
+    key = (name, options)
     if key not in opened:
-        opened[key] = provider_of(spec).open(spec.name, options)
+        opened[key] = opener()
     return opened[key].model
 
 

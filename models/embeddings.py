@@ -1,0 +1,138 @@
+"""Texts to vectors, by spec: prefixes, batches, and what is known of each embedding model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graph.errors import BadInput
+from graph.settings import DebateSettings
+from models.failures import first_line, scrub
+from models.providers import Options, open_embeddings, parse_spec
+from models.weights import DEFAULT_EMBEDDING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from langchain_core.embeddings import Embeddings
+
+    Vectors = np.ndarray[Any, np.dtype[np.float32]]
+
+EMBEDDED_EMBEDDING = f"embedded:{DEFAULT_EMBEDDING}"
+# What the protocol asks for, on the scale of the model it was written for.
+PUBLISHED_SIMILARITY = 0.65
+# A server takes many at once; on this machine a small batch shows progress and can be stopped.
+_BATCH, _SMALL_BATCH = 64, 16
+
+Progress = Callable[[int, int], None]
+
+
+class EmbeddingFailed(RuntimeError):
+    """The embedding model gave no usable vectors; the message says which model and why."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is known of an embedding model."""
+
+    query_prefix: str = ""
+    document_prefix: str = ""
+    min_similarity: float | None = None
+    """The score that separates a fitting template from a stray one: measured, or the protocol's
+    own for its own model; None when nobody has said."""
+    measured: bool = True
+    """Whether that score was measured here."""
+    spread: float | None = None
+    """How far behind the best template another may be and still be given."""
+
+
+# Scores of different models mean different things. `python -m evals.templates` measures them.
+_TRAITS = {
+    EMBEDDED_EMBEDDING: Traits(min_similarity=0.24, spread=0.08),
+    "ollama:nomic-embed-text": Traits(
+        "search_query: ",
+        "search_document: ",
+        min_similarity=PUBLISHED_SIMILARITY,
+        measured=False,
+    ),
+}
+
+
+def traits_of(spec: str) -> Traits:
+    """The model's traits; a tag behind an Ollama model's name changes none of them."""
+    provider, _, name = str(parse_spec(spec)).partition(":")
+    return _TRAITS.get(f"{provider}:{name.partition(':')[0]}", Traits())
+
+
+def warm_up(spec: str) -> None:
+    """Begin to load an embedded model in the background: it takes as long as a good client."""
+    parsed = parse_spec(spec)
+    if parsed.provider == "embedded":
+        from models import minilm
+
+        threading.Thread(target=minilm.warm_up, args=(parsed.name,), daemon=True).start()
+
+
+class Embedder:
+    """An embedding model as retrieval uses it: unit vectors, or EmbeddingFailed."""
+
+    def __init__(self, spec: str, settings: DebateSettings) -> None:
+        self.spec = str(parse_spec(spec))
+        self.traits = traits_of(self.spec)
+        self.pinned = self.spec.startswith("embedded:")
+        """Whether the name stands for the same weights for ever."""
+        self._batch = _SMALL_BATCH if self.pinned else _BATCH
+        self._options = Options(
+            connect_timeout=settings.connect_timeout, total_timeout=settings.idle_timeout
+        )
+
+    async def queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of what is searched for."""
+        return await self._embed([self.traits.query_prefix + text for text in texts])
+
+    async def documents(
+        self, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
+    ) -> Vectors:
+        """Vectors of what is searched in."""
+        return await self._embed(
+            [self.traits.document_prefix + text for text in texts], on_progress
+        )
+
+    async def _embed(
+        self, texts: list[str], on_progress: Progress = lambda _done, _total: None
+    ) -> Vectors:
+        try:
+            model = open_embeddings(parse_spec(self.spec), self._options)
+            return await self._batches(model, texts, on_progress)
+        except BadInput as error:
+            raise EmbeddingFailed(str(error)) from error
+        except Exception as error:
+            why = scrub(first_line(error) or type(error).__name__)
+            raise EmbeddingFailed(f"{self.spec} gave no vectors: {why}") from error
+
+    async def _batches(self, model: Embeddings, texts: list[str], on_progress: Progress) -> Vectors:
+        import numpy as np
+
+        found: list[Vectors] = []
+        on_progress(0, len(texts))
+        for start in range(0, len(texts), self._batch):
+            batch = texts[start : start + self._batch]
+            found.append(_unit(await model.aembed_documents(batch), len(batch)))
+            on_progress(start + len(batch), len(texts))
+        whole: Vectors = np.concatenate(found)
+        return whole
+
+
+def _unit(found: list[list[float]], expected: int) -> Vectors:
+    """Vectors of length one, so that a product of two is their similarity."""
+    import numpy as np
+
+    vectors = np.asarray(found, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != expected or not np.isfinite(vectors).all():
+        raise ValueError("the vectors it sent are incomplete or not numbers")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        raise ValueError("it sent a vector of zeros")
+    unit: Vectors = vectors / lengths
+    return unit

@@ -1,0 +1,109 @@
+"""The tools a seat may use while it speaks: how its model is told of them, and how one is used."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field, ValidationError
+
+from graph.state import ToolName, ToolUse
+from models import arithmetic
+from models.failures import first_line
+from models.text import clean_reply
+
+MAX_QUERY_CHARS = 1000
+
+Call = ToolCall | InvalidToolCall
+Search = Callable[[str], Awaitable[tuple[str, Any]]]
+"""Searches the documents of a seat: what was found, in words and as data."""
+
+
+class Calculation(BaseModel):
+    """What `calculate` is given."""
+
+    expression: str = Field(
+        description="The arithmetic in Python's notation, such as 1200 * 1.035 ** 10 - sqrt(2)."
+    )
+
+
+class DocumentSearch(BaseModel):
+    """What `search_documents` is given."""
+
+    query: str = Field(
+        max_length=MAX_QUERY_CHARS, description="What to look for, in words the text may use."
+    )
+
+
+def open_tools(names: Sequence[ToolName], search: Search) -> list[BaseTool]:
+    """The tools of these names."""
+    return [_MAKERS[name](search) for name in names]
+
+
+def _calculator(_: Search) -> BaseTool:
+    def calculate(expression: str) -> str:
+        try:
+            return arithmetic.calculate(expression)
+        except arithmetic.NotCalculable as error:
+            raise ToolException(f"Not calculated: {error}.") from error
+
+    return StructuredTool.from_function(
+        calculate,
+        name="calculate",
+        description="Works out one arithmetic expression exactly, and returns the number.",
+        args_schema=Calculation,
+    )
+
+
+def _document_search(search: Search) -> BaseTool:
+    return StructuredTool.from_function(
+        coroutine=search,
+        name="search_documents",
+        description=(
+            "Searches the user's documents, and returns the nearest passages, each under the "
+            "label by which it is cited, such as [handbook:12]."
+        ),
+        args_schema=DocumentSearch,
+        response_format="content_and_artifact",
+    )
+
+
+_MAKERS: dict[ToolName, Callable[[Search], BaseTool]] = {
+    "calculate": _calculator,
+    "search_documents": _document_search,
+}
+
+
+def calls_in(message: AIMessage | None) -> list[Call]:
+    """What a model asks its tools for, also what it put so badly that nobody can read it."""
+    return [*message.tool_calls, *message.invalid_tool_calls] if message else []
+
+
+async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
+    """What a call gives, in words and as data; its failure is a result too, for the model."""
+    name, given = call["name"] or "", call["args"]
+    if not isinstance(given, dict):
+        return _failed(name, {}, f"These arguments are no JSON object: {given}"), None
+    tool = next((each for each in tools if each.name == name), None)
+    if tool is None:
+        known = ", ".join(each.name for each in tools)
+        return _failed(name, given, f"There is no tool '{name}'; there are: {known}."), None
+    try:
+        told: ToolMessage = await tool.ainvoke(
+            {"type": "tool_call", "id": call["id"], "name": name, "args": given}
+        )
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in wrong["loc"])
+        return _failed(name, given, f"The argument '{where}': {wrong['msg']}."), None
+    except ToolException as error:
+        return _failed(name, given, str(error)), None
+    except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the debate
+        why = first_line(error) or type(error).__name__
+        return _failed(name, given, f"{name} failed: {why}"), None
+    use = ToolUse(name=name, arguments=given, result=clean_reply(told.text))
+    return use, told.artifact
+
+
+def _failed(name: str, arguments: dict[str, Any], why: str) -> ToolUse:
+    return ToolUse(name=name, arguments=arguments, result=clean_reply(why), failed=True)
