@@ -1,0 +1,394 @@
+"""The user's files as evidence: read whole or refused, cut into passages, kept by content."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import accumulate, count, pairwise
+from pathlib import Path
+
+from graph.errors import BadInput
+from graph.state import Document
+from models.folders import make_private
+from models.text import clean_piece
+from retrieval.files import regular_size, write_private
+from retrieval.readers import KINDS, Source, read, shown
+
+MAX_FILE_BYTES = 50_000_000
+MAX_TOTAL_BYTES = 200_000_000
+MAX_FILES = 1000
+PASSAGE_CHARS = 900
+SPLITTER = "2"
+"""Counts up whenever the same files would give other pages or passages."""
+
+_ID_CHARS = 24
+# What the splitter would take apart sign by sign.
+_OVERLONG = re.compile(rf"[^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}}")
+_FILE = "corpus.jsonl"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A place a reader can look up, and its text up to the next.
+
+    A page of a PDF; in any other file the line on which a passage begins.
+    """
+
+    number: int
+    text: str
+    raw: str = ""
+    """The same rows as they stand in the file, if it is a table; only quotes are sought in it."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a document small enough to show to a speaker."""
+
+    document: str
+    page: int
+    text: str
+
+    @property
+    def label(self) -> str:
+        """How speakers cite it."""
+        return f"{self.document}:{self.page}"
+
+    @property
+    def labelled(self) -> str:
+        """Its text under its label, as speakers read it."""
+        return f"[{self.label}]\n{self.text}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A document that was read."""
+
+    document: Document
+    pages: tuple[Page, ...]
+    passages: tuple[Passage, ...]
+    given: frozenset[Path] = frozenset()
+    """The paths it was given by: its own, or those of folders that hold it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The documents of a debate. Equal only to itself, so that work on it can be cached."""
+
+    pages: dict[str, tuple[Page, ...]]
+    passages: tuple[Passage, ...]
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """How many pages or lines each document has, those without text included."""
+
+
+def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
+    """Read files and folders, all or none; also what a person should know about it."""
+    problems: list[str] = []
+    passed_over: Counter[str] = Counter()
+    notices: list[str] = []
+    loaded: dict[str, Loaded] = {}
+    ids: set[str] = set()
+    total = 0
+    for file in _files(paths, problems, passed_over):
+        try:
+            data = _content(file.path, MAX_TOTAL_BYTES - total)
+            total += len(data)
+            digest = hashlib.sha256(data).hexdigest()
+            if twin := loaded.get(digest):
+                notices.append(f"{file.name} has the same content as {twin.document.name}.")
+                loaded[digest] = replace(twin, given=twin.given | file.given)
+            else:
+                source = read(file.path, data)
+                loaded[digest] = _load(file, digest, source, ids)
+                notices += _without_text(file, source)
+        except BadInput as error:
+            problems.append(str(error))
+    if problems:
+        raise BadInput("\n".join(dict.fromkeys(problems)))
+    return list(loaded.values()), [*_passed_over(passed_over), *notices]
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    name: str
+    given: set[Path]
+
+
+def _files(
+    paths: Sequence[Path], problems: list[str], passed_over: Counter[str]
+) -> Iterable[_File]:
+    """The files to read, each once, with their names; as given, and sorted inside folders."""
+    files: dict[Path, _File] = {}
+    for path in dict.fromkeys(paths):
+        folder = stat.S_ISDIR(_mode(path))
+        found = _in_folder(path, problems, passed_over) if folder else iter([path])
+        some = False
+        for file in found:
+            some = True
+            whole = Path(os.path.realpath(file))
+            name = _name(file, path if folder else None)
+            files.setdefault(whole, _File(file, name, set())).given.add(path)
+            if len(files) > MAX_FILES:
+                raise BadInput(
+                    f"More than {MAX_FILES} files are too many at once, and {shown(path)} goes "
+                    "beyond: give fewer files or a smaller folder."
+                )
+        if not some:
+            problems.append(f"{shown(path)} holds no file of a kind that is read: {_OFFER}.")
+    return files.values()
+
+
+def _name(file: Path, folder: Path | None) -> str:
+    """What readers know a file by; below a folder its way from there, as names may repeat."""
+    if folder is None:
+        return clean_piece(file.name)
+    return clean_piece(Path(folder.absolute().name, file.relative_to(folder)).as_posix())
+
+
+_OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+
+
+def _in_folder(folder: Path, problems: list[str], passed_over: Counter[str]) -> Iterator[Path]:
+    """The readable files below a folder; links to folders are not followed, as they may loop."""
+
+    def unreadable(error: OSError) -> None:
+        problems.append(_unreadable(Path(error.filename), error))
+
+    for parent, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(name for name in names if not name.startswith(".")):
+            path = Path(parent, name)
+            suffix = path.suffix.lower()
+            if suffix in KINDS and stat.S_ISREG(_mode(path)):
+                yield path
+            else:
+                kind = "broken links" if suffix in KINDS else clean_piece(suffix)
+                passed_over[kind or "no suffix"] += 1
+
+
+def _mode(path: Path) -> int:
+    """What kind of file it is; one that may not be asked is called regular, and refused later."""
+    try:
+        return path.stat().st_mode
+    except PermissionError:
+        return stat.S_IFREG
+    except OSError:
+        return 0
+
+
+def _without_text(file: _File, source: Source) -> list[str]:
+    """What to say of pages that nobody can read: they may be scanned."""
+    empty = source.length - len(source.parts)
+    if not source.paged or not empty:
+        return []
+    pages = f"{empty} of {source.length} pages"
+    return [
+        f"{file.name}: {pages} hold no text; if they are scanned, run text recognition (OCR) first."
+    ]
+
+
+def _passed_over(passed_over: Counter[str]) -> list[str]:
+    total = passed_over.total()
+    if not total:
+        return []
+    files = "1 file was" if total == 1 else f"{total} files were"
+    return [f"{files} passed over, as such kinds are not read: {', '.join(sorted(passed_over))}."]
+
+
+def _content(path: Path, room: int) -> bytes:
+    """The bytes of a file, or the reason why it is refused."""
+    name = shown(path)
+    try:
+        size = regular_size(path)
+        if path.suffix.lower() not in KINDS:
+            raise BadInput(f"{name} is of no kind that is read: {_OFFER}.")
+        if size > MAX_FILE_BYTES:
+            limit = MAX_FILE_BYTES // 1_000_000
+            raise BadInput(f"{name} is larger than {limit} MB: give the part that matters.")
+        if size > room:
+            limit = MAX_TOTAL_BYTES // 1_000_000
+            raise BadInput(
+                f"{name} goes beyond the {limit} MB that all files may have together: "
+                "give fewer files."
+            )
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise BadInput(f"{name} does not exist: check the path.") from error
+    except OSError as error:
+        raise BadInput(_unreadable(path, error)) from error
+    if not data:
+        raise BadInput(f"{name} is empty: give a file with text in it.")
+    return data
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"{shown(path)} cannot be read ({error.strerror}): check the path and its permissions."
+
+
+def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
+    short = _short_name(file.path.stem, ids)
+    ids.add(short)
+    pages, passages = _cut(short, source)
+    document = Document(
+        id=short,
+        name=file.name,
+        sha256=digest,
+        pages=source.length,
+        passages=len(passages),
+    )
+    return Loaded(document, pages, passages, frozenset(file.given))
+
+
+def _short_name(stem: str, taken: set[str]) -> str:
+    letters = unicodedata.normalize("NFKD", stem.casefold()).encode("ascii", "ignore").decode()
+    slug = re.sub(r"[^a-z0-9]+", "-", letters).strip("-") or "doc"
+    endings = ("" if number == 1 else f"-{number}" for number in count(1))
+    names = (slug[: _ID_CHARS - len(ending)].strip("-") + ending for ending in endings)
+    return next(name for name in names if name not in taken)
+
+
+def _cut(name: str, source: Source) -> tuple[tuple[Page, ...], tuple[Passage, ...]]:
+    """Pages and passages; a passage never runs over a page of a PDF."""
+    if source.paged:
+        pages = [Page(number, text) for number, text in source.parts]
+        chunks = [(page.number, text) for page in pages for _, text in _chunks(page.text)]
+    else:
+        whole = "\n".join(text for _, text in source.parts)
+        begins = list(accumulate((len(text) + 1 for _, text in source.parts), initial=0))
+        pieces = [
+            (source.parts[bisect_right(begins, at) - 1][0], at, text) for at, text in _chunks(whole)
+        ]
+        chunks = [(line, text) for line, _, text in pieces]
+        # A long line begins several passages; it is one place.
+        places = {line: at for line, at, _ in reversed(pieces)}
+        borders = sorted(places.items(), key=lambda place: place[1])
+        spans = pairwise([*borders, (0, len(whole))])
+        pages = [Page(line, whole[at:end].rstrip()) for (line, at), (_, end) in spans]
+        pages = _with_rows(pages, source.raw)
+    return tuple(pages), tuple(Passage(name, number, text) for number, text in chunks)
+
+
+def _with_rows(pages: list[Page], rows: Sequence[tuple[int, str]]) -> list[Page]:
+    """The pages of a table with its rows as they stand; the header goes with the first."""
+    if not rows:
+        return pages
+    numbers = [page.number for page in pages]
+    raw: list[list[str]] = [[] for _ in pages]
+    for line, row in rows:
+        raw[max(bisect_right(numbers, line) - 1, 0)].append(row)
+    return [
+        Page(page.number, page.text, "\n".join(own)) for page, own in zip(pages, raw, strict=True)
+    ]
+
+
+def _chunks(text: str) -> list[tuple[int, str]]:
+    """Pieces of the text and where they begin, cut at paragraphs, lines, sentences or words."""
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    splitter = RecursiveCharacterTextSplitter(
+        separators=["\n\n", "\n", ". ", "。", " ", ""],
+        keep_separator="end",
+        chunk_size=PASSAGE_CHARS,
+        chunk_overlap=0,
+        add_start_index=True,
+    )
+    chunks: list[tuple[int, str]] = []
+    for begin, stretch, overlong in _stretches(text):
+        if overlong:
+            chunks.append((begin, stretch))
+            continue
+        chunks += [
+            (begin + piece.metadata["start_index"], piece.page_content)
+            for piece in splitter.create_documents([stretch])
+            if piece.page_content.strip()
+        ]
+    return chunks
+
+
+def _stretches(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The text with its overlong words cut out and apart, and whether it is a piece of such."""
+    reached = 0
+    for found in _OVERLONG.finditer(text):
+        if reached < found.start():
+            yield reached, text[reached : found.start()], False
+        yield found.start(), found.group(), True
+        reached = found.end()
+    if reached < len(text):
+        yield reached, text[reached:], False
+
+
+def corpus_id(documents: Sequence[Document]) -> str:
+    """The name of the documents' text: other files, names or cuts give another."""
+    parts = sorted([document.sha256, document.id] for document in documents)
+    return hashlib.sha256(json.dumps([SPLITTER, parts]).encode()).hexdigest()
+
+
+def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
+    """Keep the text for later turns, for this user alone; once is enough."""
+    if not loaded:
+        return
+    file = _corpus_file(corpus_id([one.document for one in loaded]), home)
+    try:
+        if file.exists() and _proven(file) is not None:
+            return
+        make_private(file.parent)
+        body = "".join(_record(one) for one in loaded).encode()
+        write_private(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    except OSError as error:
+        raise BadInput(
+            f"The documents could not be kept in {file.parent} ({error.strerror}): "
+            "make room there, or set CONTEND_HOME to another folder."
+        ) from error
+
+
+def _corpus_file(name: str, home: Path) -> Path:
+    return home / "documents" / name / _FILE
+
+
+def _record(one: Loaded) -> str:
+    """A document as one line."""
+    fields = {
+        "id": one.document.id,
+        "length": one.document.pages,
+        "pages": [[page.number, page.text, page.raw] for page in one.pages],
+        "passages": [[passage.page, passage.text] for passage in one.passages],
+    }
+    return json.dumps(fields, ensure_ascii=False) + "\n"
+
+
+def _proven(file: Path) -> bytes | None:
+    """The records of the file, if they have the checksum in its first line."""
+    digest, _, body = file.read_bytes().partition(b"\n")
+    return body if digest == hashlib.sha256(body).hexdigest().encode() else None
+
+
+def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
+    """The kept text of a debate's documents, proven by its checksum."""
+    return _load_corpus(corpus_id(documents), home) if documents else Corpus({}, ())
+
+
+@lru_cache(maxsize=4)
+def _load_corpus(name: str, home: Path) -> Corpus:
+    file = _corpus_file(name, home)
+    try:
+        body = _proven(file)
+    except OSError:
+        body = None
+    if body is None:
+        raise BadInput(
+            f"The documents of this debate are gone or damaged ({file}): "
+            "give the files again with a new debate."
+        )
+    records = [json.loads(line) for line in body.decode().split("\n") if line]
+    return Corpus(
+        pages={one["id"]: tuple(Page(*page) for page in one["pages"]) for one in records},
+        passages=tuple(Passage(one["id"], *cut) for one in records for cut in one["passages"]),
+        lengths={one["id"]: one["length"] for one in records},
+    )

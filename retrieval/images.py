@@ -1,0 +1,101 @@
+"""Pictures the user brings: read, kept by content, and handed to models that can see."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput
+from graph.state import Image
+from models.folders import make_private
+from models.text import clean_piece
+from retrieval.files import read_regular, write_private
+
+MAX_IMAGE_BYTES = 10_000_000
+MAX_IMAGES = 10
+"""For one speaker."""
+# Known by their first bytes: a name says nothing about what a provider will be sent.
+_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image with its bytes."""
+
+    image: Image
+    data: bytes
+    given: frozenset[Path] = frozenset()
+    """The paths it was given by."""
+
+    def block(self) -> dict[str, Any]:
+        """The content block of a message, in the form every langchain model reads."""
+        encoded = base64.b64encode(self.data).decode("ascii")
+        return {"type": "image", "base64": encoded, "mime_type": self.image.media_type}
+
+
+def read_images(paths: Sequence[Path]) -> list[Picture]:
+    """The pictures, each once; anything that is none is refused by name."""
+    found: dict[str, Picture] = {}
+    problems = []
+    for path in dict.fromkeys(paths):
+        try:
+            picture = _read(path)
+            twin = found.get(picture.image.sha256, picture)
+            found[picture.image.sha256] = replace(twin, given=twin.given | {path})
+        except BadInput as error:
+            problems.append(str(error))
+    if problems:
+        raise BadInput("\n".join(problems))
+    return list(found.values())
+
+
+def _read(path: Path) -> Picture:
+    data = read_regular(path, MAX_IMAGE_BYTES)
+    media_type = _media_type(data)
+    if media_type is None:
+        raise BadInput(f"{path} is no PNG, JPEG, GIF or WebP picture.")
+    digest = hashlib.sha256(data).hexdigest()
+    return Picture(Image(name=clean_piece(path.name), sha256=digest, media_type=media_type), data)
+
+
+def _media_type(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for sign, kind in _KINDS if data.startswith(sign)), None)
+
+
+def save_images(pictures: Sequence[Picture], home: Path) -> None:
+    """Keep the pictures, so that a paused debate can go on when the originals are gone."""
+    for picture in pictures:
+        path = _path(picture.image, home)
+        try:
+            make_private(path.parent)
+            write_private(path, picture.data)
+        except OSError as error:
+            why = error.strerror or error
+            raise BadInput(f"The image {path} cannot be kept: {why}.") from error
+
+
+def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
+    """The pictures of a debate, proven to be the ones it began with."""
+    found = []
+    for image in images:
+        try:
+            data = _path(image, home).read_bytes()
+        except OSError:
+            data = b""
+        if hashlib.sha256(data).hexdigest() != image.sha256:
+            raise BadInput(f"The image {image.name} of this debate is gone from the data folder.")
+        found.append(Picture(image, data))
+    return tuple(found)
+
+
+def _path(image: Image, home: Path) -> Path:
+    return home / "images" / Path(image.sha256).name

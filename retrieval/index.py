@@ -1,0 +1,333 @@
+"""Vectors in FAISS behind langchain's store: kept on disk without pickle, proven before use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from models.embeddings import Embedder, Progress
+from models.folders import make_private
+
+if TYPE_CHECKING:
+    from langchain_community.vectorstores import FAISS
+
+    from models.embeddings import Vectors
+
+FORMAT = 2
+MANIFEST = "manifest.json"
+# Beyond this many, an exact search takes longer than anybody should wait for.
+EXACT_UP_TO = 100_000
+_OLD = 3600.0
+_LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
+# Servers round otherwise from batch to batch; another model is far from this.
+_SAME_MODEL = 0.99
+_REBUILT = "The index of the {what} was {why} and has been built anew."
+
+
+class Manifest(BaseModel):
+    """What an index holds, and how to know that it is the one that was written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: int
+    model: str
+    dimensions: int
+    count: int
+    vectors_sha256: str
+    entries_sha256: str
+
+    @property
+    def vectors_name(self) -> str:
+        """Named by content: no manifest ever points to another index's vectors."""
+        return f"vectors-{self.vectors_sha256[:16]}.faiss"
+
+    @property
+    def entries_name(self) -> str:
+        """The same for the keys and content hashes, which stand in the order of the vectors."""
+        return f"entries-{self.entries_sha256[:16]}.jsonl"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text that was found. Its score is nearness of topic, never agreement."""
+
+    key: str
+    score: float
+
+
+@dataclass(frozen=True)
+class VectorIndex:
+    """Texts by key, found by the nearness of their vectors."""
+
+    store: FAISS
+    embedded: int
+    """How many texts had to be embedded now; the others were known from before."""
+    notice: str
+    """What a person should know of the index; empty when all is well."""
+
+    def fits(self, vector: Vectors) -> bool:
+        """Whether the vector can be compared: a model may be replaced under its name."""
+        return bool(self.store.index.d == len(vector))
+
+    def search(self, vector: Vectors, limit: int) -> list[Hit]:
+        """The nearest texts, best first."""
+        limit = min(limit, len(self.store.index_to_docstore_id))
+        found = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
+        return [Hit(str(document.id), float(score)) for document, score in found]
+
+    def search_among(self, vector: Vectors, limit: int, places: Sequence[int]) -> list[Hit]:
+        """The nearest of the texts at these places, best first; all of them are looked at."""
+        import faiss
+        import numpy as np
+
+        if not places:
+            return []
+        index = self.store.index
+        if isinstance(index, faiss.IndexHNSW):  # its graph may lead past the few that are wanted
+            index = faiss.downcast_index(index.storage)
+        wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
+        chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
+        limit = min(limit, len(places))
+        (scores,), (found,) = index.search(vector[None], limit, params=chosen)
+        keys = self.store.index_to_docstore_id
+        return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
+
+    def similarities(self, vector: Vectors) -> Vectors:
+        """How near each text is, in the order of the texts; for an exact index only."""
+        import numpy as np
+
+        count = len(self.store.index_to_docstore_id)
+        scores, places = self.store.index.search(vector[None], count)
+        in_order: Vectors = np.full(count, -1.0, dtype=np.float32)
+        in_order[places[0]] = scores[0]
+        return in_order
+
+
+def index_name(spec: str) -> str:
+    """The folder name of an index made by this embedding model."""
+    readable = "".join(char if char.isalnum() or char in "-." else "_" for char in spec)
+    return f"{readable}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
+
+
+async def open_index(
+    folder: Path,
+    embedder: Embedder,
+    texts: Mapping[str, str],
+    what: str,
+    on_progress: Progress = lambda _done, _total: None,
+) -> VectorIndex:
+    """The index of these texts; what the folder holds of them already is not embedded again."""
+    kept = await asyncio.to_thread(_kept, folder, embedder.spec, texts, what)
+    if not await _is_made_by(embedder, kept, texts):
+        notice = _REBUILT.format(what=what, why="made by another model of the same name")
+        kept = _Kept(None, {}, kept.wanted, notice)
+    if kept.whole:
+        store = await asyncio.to_thread(_store, kept.index, texts)
+        return VectorIndex(store, 0, kept.notice)
+    known, missing = kept.rows(), kept.missing()
+    if missing:
+        fresh = await embedder.documents([texts[key] for key in missing], on_progress)
+        known |= {kept.wanted[key]: row for key, row in zip(missing, fresh, strict=True)}
+    store, notice = await asyncio.to_thread(_make, folder, embedder.spec, texts, kept, known)
+    return VectorIndex(store, len(missing), notice)
+
+
+async def _is_made_by(embedder: Embedder, kept: _Kept, texts: Mapping[str, str]) -> bool:
+    """Whether the model still gives a kept text its vector: it may be another under its name."""
+    known = None if embedder.pinned else kept.sample()
+    if known is None:
+        return True
+    key, row = known
+    (vector,) = await embedder.documents([texts[key]])
+    return len(vector) == len(row) and float(vector @ row) > _SAME_MODEL
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What an earlier run left of the wanted texts."""
+
+    index: Any
+    entries: Mapping[str, str]
+    """The keys with their content hashes, as they stand in the index."""
+    wanted: Mapping[str, str]
+    notice: str
+
+    @property
+    def whole(self) -> bool:
+        return self.index is not None and [*self.entries.items()] == [*self.wanted.items()]
+
+    def missing(self) -> list[str]:
+        known = set(self.entries.values())
+        return [key for key, digest in self.wanted.items() if digest not in known]
+
+    def sample(self) -> tuple[str, Any] | None:
+        """One wanted text that has a vector, by its key."""
+        keys = {digest: key for key, digest in self.wanted.items()}
+        found = (
+            (keys[digest], at) for at, digest in enumerate(self.entries.values()) if digest in keys
+        )
+        key, at = next(found, ("", 0))
+        return (key, self.index.reconstruct(at)) if key else None
+
+    def rows(self) -> dict[str, Any]:
+        """The vectors by content hash."""
+        if self.index is None or not self.entries:
+            return {}
+        vectors = self.index.reconstruct_n(0, self.index.ntotal)
+        return dict(zip(self.entries.values(), vectors, strict=True))
+
+
+def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
+    wanted = {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
+    try:
+        return _Kept(*_load(folder, model), wanted, "")
+    except _Unusable as unusable:
+        notice = _REBUILT.format(what=what, why=unusable) if str(unusable) else ""
+        return _Kept(None, {}, wanted, notice)
+
+
+def _make(
+    folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
+) -> tuple[FAISS, str]:
+    """Build the index, and keep it if that is possible."""
+    index = build([known[digest] for digest in kept.wanted.values()])
+    notice = kept.notice
+    try:
+        _save(folder, index, model, kept.wanted)
+    except OSError as error:
+        notice = f"The index could not be kept in {folder} ({error.strerror or error})."
+    return _store(index, texts), notice
+
+
+def build(rows: Any) -> Any:
+    """A FAISS index of unit vectors: exact as long as that is fast, a graph of neighbours above."""
+    import faiss
+    import numpy as np
+
+    vectors = np.asarray(rows, dtype=np.float32)
+    count, dimensions = vectors.shape
+    if count <= EXACT_UP_TO:
+        index: Any = faiss.IndexFlatIP(dimensions)
+    else:
+        index = faiss.IndexHNSWFlat(dimensions, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction, index.hnsw.efSearch = _BUILD_EFFORT, _SEARCH_EFFORT
+    index.add(vectors)
+    return index
+
+
+class _Unusable(Exception):
+    """The index on disk cannot be used; without a message when there simply is none."""
+
+
+def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
+    """The index and its entries (key to content hash), if they are what the manifest says."""
+    import faiss
+
+    if not (folder / MANIFEST).is_file():
+        raise _Unusable("incomplete" if _stray(folder) else "")
+    try:
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        vectors, entries = folder / manifest.vectors_name, folder / manifest.entries_name
+        if (manifest.format, manifest.model) != (FORMAT, model):
+            raise _Unusable("made by another model or release")
+        if (_digest(vectors), _digest(entries)) != (
+            manifest.vectors_sha256,
+            manifest.entries_sha256,
+        ):
+            raise _Unusable("damaged")
+        lines = entries.read_text("utf-8").splitlines()
+        known = {key: digest for key, digest in map(json.loads, lines)}  # noqa: C416 - checks pairs
+        index = faiss.read_index(str(vectors))
+    except (OSError, ValueError, ValidationError, RuntimeError) as error:
+        raise _Unusable("damaged") from error
+    if (index.ntotal, index.d, len(known)) != (manifest.count, manifest.dimensions, manifest.count):
+        raise _Unusable("damaged")
+    return index, known
+
+
+def _stray(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
+    """Langchain's vector store on the index; it would pickle itself, so it is never saved."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its sunset
+        from langchain_community.docstore import InMemoryDocstore
+        from langchain_community.vectorstores import FAISS
+        from langchain_community.vectorstores.utils import DistanceStrategy
+    from langchain_core.documents import Document
+
+    documents = {key: Document(id=key, page_content=text) for key, text in texts.items()}
+    return FAISS(
+        embedding_function=_VectorsOnly(),
+        index=index,
+        docstore=InMemoryDocstore(documents),
+        index_to_docstore_id=dict(enumerate(texts)),
+        distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT,
+    )
+
+
+class _VectorsOnly(Embeddings):
+    """The store wants a model; ours embed with their prefixes, before it is asked."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def embed_query(self, text: str) -> list[float]:
+        raise NotImplementedError
+
+
+def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
+    """Write both files under the names of their content, then the manifest that points to them."""
+    import faiss
+
+    make_private(folder)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
+        vectors, listed = Path(scratch, "vectors"), Path(scratch, "entries")
+        faiss.write_index(index, str(vectors))
+        listed.write_text("".join(f"{json.dumps(pair)}\n" for pair in entries.items()), "utf-8")
+        manifest = Manifest(
+            format=FORMAT,
+            model=model,
+            dimensions=index.d,
+            count=index.ntotal,
+            vectors_sha256=_digest(vectors),
+            entries_sha256=_digest(listed),
+        )
+        described = Path(scratch, MANIFEST)
+        described.write_text(manifest.model_dump_json(indent=2), "utf-8")
+        for file, name in (
+            (vectors, manifest.vectors_name),
+            (listed, manifest.entries_name),
+            (described, MANIFEST),
+        ):
+            file.chmod(0o600)
+            file.replace(folder / name)
+    _tidy(folder, {MANIFEST, manifest.vectors_name, manifest.entries_name})
+
+
+def _tidy(folder: Path, current: set[str]) -> None:
+    """Remove what is left of before; others may still be reading or writing what is young."""
+    for left in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if left.name not in current and time.time() - left.stat().st_mtime > _OLD:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()

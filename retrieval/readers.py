@@ -1,0 +1,281 @@
+"""A user's file as text, with the places a reader can look up in it. One reader per kind."""
+
+import csv
+import html
+import io
+import logging
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path
+
+from graph.errors import BadInput
+from models.text import clean_piece
+
+KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
+
+# What no text holds; bell, backspace, escape and the DOS end mark do stand in old logs.
+_BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
+_LINE_END = re.compile(r"\r\n?")
+_ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
+_NUMBER = re.compile(r"[-+$€£]?\d[\d.,]*%?")
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|body|br|caption|d[dlt]|details|div|fieldset|fig(caption|ure)"
+    "|footer|form|h[1-6r]|head(er)?|html|li|main|nav|[ou]l|option|p|pre|section|summary|table"
+    "|t(body|foot|head|itle|r)"
+)
+_MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
+# Possessive and atomic, as a tag that never ends must not be tried in more than one way.
+_TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
+_MOST_VAIN_CHARS = 30_000_000
+_RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
+_LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+_SCRIPTS = {
+    "sup": (re.compile(r"[\d+−=()n-]+"), _RAISED),
+    "sub": (re.compile(r"[\d+−=()-]+"), _LOWERED),
+}
+
+# What shows that bytes are no Windows-1252: many of its letters in a row, its signs in words.
+_CROWDED = re.compile("[¡-ÿ]{4,}")
+_SIGN_IN_WORD = re.compile("[A-Za-zÀ-ÿ][¡-©ª¬®-³µ¶¸-º¼-¿×÷][A-Za-zÀ-ÿ]")
+_WESTERN = tuple(
+    frozenset(letters + letters.upper())
+    for letters in (
+        "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüçªº", "ãáàâçéêíóôõúüªº", "àèéìíîòóùú", "åäöæøéü",
+        "áðéíóúýþæö", "éëïóöüáèê", "äöõüåšž", "àçéèíïóòúü",
+    )
+)  # fmt: skip
+_FEW_LETTERS = 0.02
+_MOST_LETTERS = 0.95
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a file in parts: the pages of a PDF, or else lines with their source line."""
+
+    length: int
+    """In pages or lines, those without text included."""
+    parts: tuple[tuple[int, str], ...]
+    paged: bool = False
+    raw: tuple[tuple[int, str], ...] = ()
+    """The rows of a table as they stand in the file, for who quotes one so."""
+
+
+def shown(path: Path) -> str:
+    """A path as it may be printed and kept: file names can hold anything."""
+    return clean_piece(str(path))
+
+
+def read(path: Path, data: bytes) -> Source:
+    """The text of a file by its kind; a file without any is refused."""
+    suffix = path.suffix.lower()
+    if suffix == ".pdf":
+        return _read_pdf(shown(path), data)
+    text = _decode(shown(path), data)
+    length = text.count("\n") + (not text.endswith("\n"))
+    raw: list[tuple[int, str]] = []
+    if suffix in {".html", ".htm"}:
+        parts = _html_lines(shown(path), text)
+    elif suffix == ".csv":
+        parts, raw = _csv_rows(shown(path), text)
+    else:
+        parts = list(enumerate(text.split("\n"), start=1))
+    if not any(part.strip() for _, part in parts):
+        raise BadInput(f"{shown(path)} holds no text: give a file with text in it.")
+    return Source(length, tuple(parts), raw=tuple(raw))
+
+
+def _tidy(text: str) -> str:
+    """Without what drives a terminal; only a line end ends a line, as in a reader's editor."""
+    return clean_piece(_ODD_SPACE.sub(" ", _LINE_END.sub("\n", text)))
+
+
+def _decode(name: str, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = _decoded(data, "utf-16")
+    else:
+        text = _decoded(data, "utf-8-sig")
+        if text is None and not _BINARY.search(data.decode("latin-1")):
+            text = _decoded(data, "cp1252")
+            if text is None or not _is_western(text):
+                raise BadInput(f"{name} is not UTF-8: save it as UTF-8.")
+    if text is None or _BINARY.search(text):
+        raise BadInput(f"{name} is a binary file and no text: give it as UTF-8 text or as a PDF.")
+    return _tidy(text)
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_western(text: str) -> bool:
+    """Whether text read as Windows-1252 is that: any bytes of another old encoding read so, too."""
+    crowded = any(len(set(run)) > 2 for run in _CROWDED.findall(text))
+    if crowded or _SIGN_IN_WORD.search(text):
+        return False
+    letters = sum(map(str.isalpha, text))
+    accented = [letter for letter in text if letter > "\x7f" and letter.isalpha()]
+    if len(accented) <= _FEW_LETTERS * letters:
+        return True
+    known = max(sum(letter in language for letter in accented) for language in _WESTERN)
+    return known >= _MOST_LETTERS * len(accented)
+
+
+def _read_pdf(name: str, data: bytes) -> Source:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its remarks would go to the terminal
+    damaged = f"{name} is damaged or no PDF: export or download it again."
+    if b"%%EOF" not in data[-2048:]:  # pypdf would read the edition before a cut one
+        raise BadInput(damaged)
+    try:
+        pages = [_tidy(page.extract_text()).strip() for page in PdfReader(io.BytesIO(data)).pages]
+    except (DependencyError, FileNotDecryptedError) as error:
+        raise BadInput(f"{name} is encrypted: save a copy without a password first.") from error
+    except Exception as error:  # a damaged file makes pypdf raise anything
+        raise BadInput(damaged) from error
+    parts = tuple((number, text) for number, text in enumerate(pages, start=1) if text)
+    if not parts:
+        raise BadInput(
+            f"{name} is a PDF without any text and looks scanned; "
+            "run text recognition (OCR) over it first."
+        )
+    return Source(len(pages), parts, paged=True)
+
+
+def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
+    page = _Html(text)
+    if not page.read():
+        raise BadInput(f"{name} is no readable HTML: save it as text or PDF.")
+    lines = ((number, " ".join("".join(pieces).split())) for number, pieces in page.lines)
+    return [(number, line) for number, line in lines if line]
+
+
+@lru_cache(maxsize=512)
+def _is_block(name: str) -> bool:
+    return bool(_BLOCK.fullmatch(name))
+
+
+class _Html:
+    """Collects what a browser shows; of the head, only the title holds such text.
+
+    Written by hand, as html.parser takes hours over a file of tags that never end.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines: list[tuple[int, list[str]]] = []
+        self._text = text
+        self._at = 0
+        self._number = 1
+        self._broken = True
+        self._script = ""
+        self._vain = 0
+
+    def read(self) -> bool:
+        """Whether the text is HTML: a comment or declaration that never ends would hide the rest.
+
+        So are too many tags that never end, for each is looked through to the end of the file.
+        """
+        look = 0
+        while found := _MARKUP.search(self._text, look):
+            end = self._end(found)
+            if end < 0:
+                self._vain += len(self._text) - found.end()
+                if not found[2] or self._vain > _MOST_VAIN_CHARS:
+                    return False
+                look = found.end()
+                continue
+            self._data(found.start())
+            look = self._skip(end) if not found[2] else self._tag(found, end)
+        self._data(len(self._text))
+        return True
+
+    def _end(self, found: re.Match[str]) -> int:
+        """Where a piece of markup ends, or -1."""
+        if found[2]:
+            rest = _TAG_REST.match(self._text, found.end())
+            return rest.end() if rest else -1
+        sign = "-->" if found[1] else ">"
+        at = self._text.find(sign, found.end() - 2 * bool(found[1]))
+        return at + len(sign) if at >= 0 else -1
+
+    def _tag(self, found: re.Match[str], end: int) -> int:
+        """Break the line at a block, part the cells of a table, pass over code."""
+        name = found[2].lower()
+        opens = not found.group().startswith("</")
+        if opens and name in {"script", "style"}:
+            closing = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(self._text, end)
+            return self._skip(closing.start() if closing else len(self._text))
+        if opens and name in {"td", "th"}:
+            self._add(" ", 0)
+        if name in _SCRIPTS:
+            self._script = name if opens else ""
+        self._broken = self._broken or _is_block(name)
+        return self._skip(end)
+
+    def _skip(self, end: int) -> int:
+        self._number += self._text.count("\n", self._at, end)
+        self._at = end
+        return end
+
+    def _data(self, end: int) -> None:
+        """Keep each line of the source as a line, so that its number is right."""
+        if self._at == end:
+            return
+        first = self._number
+        for number, line in enumerate(self._text[self._at : end].split("\n"), start=first):
+            self._broken = self._broken or number > first
+            self._add(self._shown(line), number)
+        self._skip(end)
+
+    def _shown(self, line: str) -> str:
+        """The text of a line; 10<sup>6</sup> is not 106."""
+        text = html.unescape(line) if "&" in line else line
+        pattern, signs = _SCRIPTS.get(self._script, (None, {}))
+        return text.translate(signs) if pattern and pattern.fullmatch(text.strip()) else text
+
+    def _add(self, piece: str, number: int) -> None:
+        if not self._broken:
+            self.lines[-1][1].append(piece)
+        elif piece.strip():
+            self.lines.append((number, [piece]))
+            self._broken = False
+
+
+def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Each row as `header: value; header: value`, for a row alone says little; and as it stands."""
+    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
+    lines = text.split("\n")
+    rows: list[tuple[int, list[str]]] = []
+    raw: list[tuple[int, str]] = []
+    line = 1
+    try:
+        for row in reader:
+            cells = [" ".join(cell.split()) for cell in row]
+            if any(cells):
+                rows.append((line, cells))
+                raw.append((line, "\n".join(lines[line - 1 : reader.line_num])))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BadInput(f"{name} is no readable CSV ({error}): export it again.") from error
+    header: list[str] = []
+    if len(rows) > 1 and not any(_NUMBER.fullmatch(cell) for cell in rows[0][1]):
+        header = rows.pop(0)[1]
+    return [(line, _row(header, cells)) for line, cells in rows], raw
+
+
+def _delimiter(text: str) -> str:
+    try:
+        return csv.Sniffer().sniff(text[:8192], delimiters=",;\t|").delimiter
+    except csv.Error:
+        return ","
+
+
+def _row(header: list[str], cells: list[str]) -> str:
+    pairs = zip_longest(header[: len(cells)], cells, fillvalue="")
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)

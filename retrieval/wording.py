@@ -1,0 +1,187 @@
+"""Text as the words it is made of, without what may differ between a source and its quotation."""
+
+import html
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, ideographs.
+SIGNS = "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+SIGNS += "\U00020000-\U0003ffff"
+UNSPACED = re.compile(f"[{SIGNS}]")
+
+BORDER = "\ue000"
+"""Stands between two words."""
+_JOIN = "\ue001"
+"""Stands where a line ended in a hyphen, which may be one of the word or not."""
+_MINUS, _DASH = "−", "–"
+_DASHES = "‐-―−⸺⸻-"
+_QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
+_POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ"
+# Signs that NFKC would make others of: 10⁶ is not 106, nor 2½ a 21⁄2.
+_KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
+_RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+_LOWERED = str.maketrans("0123456789+-−", "₀₁₂₃₄₅₆₇₈₉₊₋₋")
+_LETTER = r"[^\W\d_]"
+# Marks that are no letters for `re` although they are parts of words.
+_MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"
+# Vowel marks of Arabic and Hebrew, which a text may have or not.
+_VOWELS = "\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+_TAGS = "a|abbr|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strong|su[bp]|tt|u"
+# A raised 2 behind one of these is no footnote.
+_UNIT = re.compile(
+    r"\w*m(?:et(?:er|re|ro)|ètre)s?|miles?|feet|foot|inch(?:es)?|yards?|seconds?", re.IGNORECASE
+)
+
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+def _without_note(found: re.Match[str]) -> str:
+    return found.group() if _UNIT.fullmatch(found[1]) else found[1]
+
+
+def _scripted(found: re.Match[str]) -> str:
+    return found[2].translate(_RAISED if found[1].lower() == "sup" else _LOWERED)
+
+
+# What to seek and to put in its place, behind the signs without one of which there is nothing to
+# find: `""` if there may always be, None if only in text that is not plain ASCII.
+_STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
+    (BORDER + _JOIN, re.compile(f"[{BORDER}{_JOIN}]"), ""),
+    # Markup of Markdown and HTML: the text is kept.
+    (">", re.compile(r"^[ \t]*>[> \t]*", re.MULTILINE), ""),
+    ("&", re.compile(r"&(?:#\d{1,6}|#[xX][\da-fA-F]{1,5}|[a-zA-Z][a-zA-Z\d]{1,7});"),
+     lambda found: html.unescape(found.group())),
+    ("[", re.compile(r"\[\^[^\[\]\s]{1,40}\]"), ""),
+    ("[", re.compile(rf"(?:(?<={_LETTER}{{4}})|(?<=[.,;:!?\"”’»%‰°)]))\[\d{{1,3}}\]"), ""),
+    ("[", re.compile(r"!?\[([^\[\]]{1,300})\](?:\([^()\n]{0,500}\)|\[[^\[\]]{0,100}\])"), r"\1"),
+    ("<", re.compile(r"<(https?://[^<>\s]{1,500})>"), r"\1"),
+    ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE), _scripted),
+    ("<", re.compile(r"<br ?/?>", re.IGNORECASE), " "),
+    ("<", re.compile(rf"</?(?:{_TAGS})(?: [^<>\n]{{0,300}})?>", re.IGNORECASE), ""),
+    ("^", re.compile(r"\^\{?([+−-]?\d{1,4})\}?"), lambda found: found[1].translate(_RAISED)),
+    (_POWERS, re.compile(rf"(?<!{_LETTER})({_LETTER}{{4,}}|[.,;:!?\"”’»])[⁰¹²³⁴-⁹]+"),
+     _without_note),
+    ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),
+    ("\u00ad", re.compile(r"\u00ad\s*"), ""),
+    ("", re.compile(f"[\u200b-\u200f\u2060\ufeff{_VOWELS}]|~~"), ""),
+    # Between two digits these are no markup.
+    ("*_`\\", re.compile(r"(?<![*_`\\])(?:(?<!\d)[*_`\\]+|[*_`\\]++(?!\d))"), ""),
+    (None, re.compile(f"[^{_KEPT}]+"), lambda found: unicodedata.normalize("NFKC", found.group())),
+)  # fmt: skip
+_LONG = 1000
+
+_RUN = rf"[^\W_{SIGNS}]+(?:[{_MARKS}]+[^\W_{SIGNS}]*)*"
+# What makes one word or number of two: can't, well-known, Paris–Bonn, 3.5, 10:30.
+_TIE = r"(?:['’](?=[tT]\b)|[-‐‑]\s*|[‒–−]|(?<=\d)[.,:/⁄](?=\d))"
+_WORD = rf"{_RUN}(?:{_TIE}{_RUN})*(?:(?<=\d)\s?[%‰°])?"
+_BELOW_ZERO = r"(?<![\w)\]‒-―−-])[-‒–−][$€£¥]?(?=[.,]?\d)"
+_TOKEN = re.compile(
+    rf"{_WORD}|[{SIGNS}]|{_BELOW_ZERO}[.,]?{_WORD}|(?<!\w)\.(?=\d){_WORD}"
+    rf"|[{_DASHES}]+|[{_QUOTES}]+|\.(?:\s?\.)+|[^\w\s]|_"
+)
+_SIGN_OF_NUMBER = re.compile("[$£¥¢\u20a0-\u20bf<>≤≥≈≠=±+~×÷#§]")
+_NUMBER = re.compile(f"[{_MINUS}.]?\\d")
+# How the words are made alike, once they stand between borders.
+_ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("\u0307ı", re.compile("i\u0307|ı"), "i"),
+    ("", re.compile(rf"(?<={_LETTER})[-‐‑]\s+(?={_LETTER})"), _JOIN),
+    ("", re.compile(r"\s+"), ""),
+    ("", re.compile(rf"(?<={BORDER})[-‒–−](?=[^{BORDER}{_DASHES}])"), _MINUS),
+    ("", re.compile(rf"(?<={BORDER})[{_DASHES}]+(?={BORDER})"), _DASH),
+    ("‐‑‒–−", re.compile(r"(?<=\w)[‐‑‒–−](?=\w)"), "-"),
+    ("", re.compile(f"[{_QUOTES}]+"), "'"),
+    ("", re.compile(r"\.{2,}"), "…"),
+)
+_HYPHEN = re.compile(f"[-{_JOIN}]")
+
+
+def plain(text: str) -> str:
+    """Text as a reader sees it: without markup, invisible signs and notes."""
+    for needs, pattern, place in _STEPS:
+        # To look first pays in a long text, and there much.
+        if needs is None:
+            concerned = not text.isascii()
+        else:
+            concerned = not needs or len(text) < _LONG or any(sign in text for sign in needs)
+        if concerned:
+            text = pattern.sub(place, text)
+    return text
+
+
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """The words of a plain text where they stand, and the signs between them."""
+    return _TOKEN.finditer(text)
+
+
+def alike(text: str) -> str:
+    """The tokens of a plain text, spelled as all spellings of them are, a border behind each."""
+    found = _TOKEN.findall(text)
+    joined = BORDER.join([*found, ""]).casefold()
+    spelled = BORDER + joined
+    for needs, pattern, place in _ALIKE:
+        if not needs or any(sign in spelled for sign in needs):
+            spelled = pattern.sub(place, spelled)
+    return spelled[1:]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Tokens to seek in, or to seek, without hyphens; and before which places those stood."""
+
+    text: str
+    hyphens: dict[int, str]
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, spelled: str) -> "Words":
+        """The words of what `alike` has spelled."""
+        pieces: list[str] = []
+        hyphens: dict[int, str] = {}
+        reached = length = 0
+        for found in _HYPHEN.finditer(spelled):
+            pieces.append(spelled[reached : found.start()])
+            length += found.start() - reached
+            hyphens[length] = found.group()
+            reached = found.end()
+        return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
+
+    def holds(self, part: "Words", at: int) -> bool:
+        """Whether words that stand here have the same hyphens: re-sign is not resign.
+
+        Where a line of either ended in a hyphen, both are right.
+        """
+        low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
+        own = {place - at: self.hyphens[place] for place in self.places[low:high]}
+        return own == part.hyphens or all(
+            own.get(place) == part.hyphens.get(place)
+            or _JOIN in (own.get(place), part.hyphens.get(place))
+            for place in own.keys() | part.hyphens.keys()
+        )
+
+
+def trimmed(words: Sequence[str]) -> Sequence[str]:
+    """Without the signs around the words; but those of a number belong to it: 5 % is not 5 $."""
+    wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
+    if not wordy:
+        return []
+    first, last = wordy[0], wordy[-1]
+    if _NUMBER.match(words[first]):
+        while first and _SIGN_OF_NUMBER.fullmatch(words[first - 1]):
+            first -= 1
+    if words[last][-1].isdigit():
+        while last + 1 < len(words) and _SIGN_OF_NUMBER.fullmatch(words[last + 1]):
+            last += 1
+    return words[first : last + 1]
+
+
+def joins(sign: str) -> bool:
+    """Whether a sign makes one word with such a sign beside it."""
+    return bool(sign) and in_word(sign) and not UNSPACED.match(sign)
+
+
+def in_word(sign: str) -> bool:
+    """Whether a sign is a letter, a mark on one, or a digit."""
+    return unicodedata.category(sign)[0] in "LMN"
