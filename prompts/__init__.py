@@ -14,22 +14,32 @@ def load(name: str) -> str:
     return files("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def placeholders(name: str) -> set[str]:
-    """The values a prompt asks for."""
-    return {name for name, _ in _PLACEHOLDER.findall(load(name))}
+def exists(name: str) -> bool:
+    """Whether there is a prompts/<name>.md."""
+    return files("prompts").joinpath(f"{name}.md").is_file()
+
+
+def placeholders(text: str) -> set[str]:
+    """The values a prompt's text asks for."""
+    return {name for name, _ in _PLACEHOLDER.findall(text)}
 
 
 def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill a prompt; values are asked for only where used, and never scanned for placeholders.
+    """The prompt of this name, filled."""
+    return fill(load(name), values)
+
+
+def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
+    """Fill a text; values are asked for only where used, and never scanned for placeholders.
 
     An empty value takes the line breaks behind it along, so that no hole is left in the page.
     """
 
-    def fill(found: re.Match[str]) -> str:
+    def filled(found: re.Match[str]) -> str:
         value = values[found.group(1)]()
         return value + found.group(2) if value else ""
 
-    return _PLACEHOLDER.sub(fill, load(name)).strip()
+    return _PLACEHOLDER.sub(filled, text).strip()
 
 
 def fence(label: str, text: str, mark: str) -> str:
