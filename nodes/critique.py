@@ -1,11 +1,13 @@
-"""The Skeptic attacks the latest answer and says what is still open."""
+"""The critic says what is wrong with the latest answers and, where that decides, what is open."""
 
+from functools import partial
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.state import Assessment, DebateState, Point, seat_with_role, turns_of
-from models.control import nonce, read_block
+from graph.errors import ModelFailed
+from graph.settings import DebateSettings
+from graph.state import Assessment, DebateState, Point, Seat, seat_with_role, turns_of
 from models.critiques import (
     CritiqueBlock,
     ShortCritiqueBlock,
@@ -13,39 +15,54 @@ from models.critiques import (
     assessment_from_report,
     assessment_from_words,
 )
-from models.seating import is_demonstration
 from nodes.briefing import points_of
-from nodes.speaking import Spoken, announce, debate_id, degrade, report_once, say_once, with_report
+from nodes.deciding import Reader, say_and_read
+from nodes.speaking import announce, degrade, say, stand_in
+from prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the Skeptic's turn: speech, then its assessment by block, words or extraction."""
-    seat = seat_with_role(state, "skeptic")
+    """Take the critic's turn: a verdict that is read, or feedback that is only passed on."""
+    settings: DebateSettings = runtime.context
+    seat = seat_with_role(state, settings.critic_role)
+    if settings.critique_decides:
+        return await _verdict(state, runtime, seat)
+    return await _feedback(state, runtime, seat)
+
+
+async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
+    """The speech, with its assessment."""
     known = points_of(state)
     part = "again" if turns_of(state, "critique") else "first"
-    spoken = await say_once(state, runtime, seat, "critique", part)
-    turn, degraded = spoken["turn"], list(spoken["degraded"])
-    assessment = read_critique(spoken, nonce(debate_id(runtime), turn.id), known)
+    decided = await say_and_read(state, runtime, seat, "critique", part, _reader(known), known)
+    turn, assessment, degraded = decided.turn, decided.read, decided.degraded
     if assessment is None:
-        form = ShortCritiqueBlock if is_demonstration([seat]) else CritiqueBlock
-        reported = await report_once(state, runtime, seat, turn.text, form, known)
-        degraded += reported["degraded"]
-        turn = with_report(turn, reported)
-        if reported["block"] is not None:
-            block = form.model_validate(reported["block"])
-            assessment = assessment_from_report(block, turn.text, known)
-        else:
-            why = "the critique has no readable verdict, so it cannot end the debate"
-            degraded.append(degrade(runtime, seat, turn.round, "unreadable", why))
+        why = "the critique has no readable verdict, so it cannot end the debate"
+        degraded.append(degrade(runtime, seat, turn.round, "unreadable", why))
     answered = turns_of(state, "propose")[-1].id
     turn = turn.model_copy(update={"assessment": assessment, "replies_to": answered})
     announce(runtime, turn)
     return {"turns": [turn], "degraded": degraded}
 
 
-def read_critique(spoken: Spoken, tag: str, known: list[Point]) -> Assessment | None:
-    """The control block first, then the protocol's words; None when neither can be read."""
-    block = read_block(spoken["raw"], tag, CritiqueBlock)
-    if block is not None:
-        return assessment_from_block(block, spoken["turn"].text, known)
-    return assessment_from_words(spoken["turn"].text, known)
+def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
+    return Reader(
+        form=CritiqueBlock,
+        short_form=ShortCritiqueBlock,
+        from_block=partial(assessment_from_block, known=known),
+        from_words=partial(assessment_from_words, known=known),
+        from_report=partial(assessment_from_report, known=known),
+    )
+
+
+async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
+    """Advice for the next answers; since nothing hangs on it, general advice can take its place."""
+    try:
+        spoken = await say(state, runtime, seat, "critique", "feedback")
+        turn, degraded = spoken["turn"], spoken["degraded"]
+    except ModelFailed as failure:
+        told = degrade(runtime, seat, state["round"], "generic_feedback", str(failure))
+        degraded = [*failure.before, told]
+        turn = stand_in(state, "critique", failure, seat, "failed", load("shared/feedback"))
+    announce(runtime, turn)
+    return {"turns": [turn], "degraded": degraded}

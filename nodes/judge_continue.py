@@ -1,59 +1,87 @@
-"""After each critique: stop or go on, by the protocol's rule or by a person's wish."""
+"""After each round: stop or go on, by the protocol's rule or by a person's wish."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
+from graph.errors import ModelFailed
 from graph.events import node_event
-from graph.settings import AdversarialSettings
-from graph.state import Assessment, DebateState, Remark, StopDecision, StopReason, Turn, turns_of
+from graph.settings import DebateSettings
+from graph.state import (
+    DebateState,
+    Decision,
+    Degradation,
+    Remark,
+    StopDecision,
+    Turn,
+    seat_with_role,
+    turns_of,
+)
+from models.decisions import (
+    DecisionBlock,
+    ShortDecisionBlock,
+    decision_from_block,
+    decision_from_report,
+    decision_from_words,
+)
 from models.text import clean
 from nodes.briefing import points_of
+from nodes.deciding import Reader, say_and_read_all
+from nodes.rounds import open_round
+from nodes.rulings import ruling
+from nodes.speaking import announce, degrade, stand_in
+from nodes.summaries import closing_facts
+
+_READER: Reader[DecisionBlock, Decision] = Reader(
+    form=DecisionBlock,
+    short_form=ShortDecisionBlock,
+    from_block=decision_from_block,
+    from_words=decision_from_words,
+    from_report=decision_from_report,
+)
 
 
-async def judge_continue(
-    state: DebateState, runtime: Runtime[AdversarialSettings]
-) -> dict[str, Any]:
+async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Decide, let a person speak where one asked to, then close the rounds or open the next."""
-    settings, number = runtime.context, state["round"]
-    stop = stop_rule(turns_of(state, "critique")[-1].assessment, number, settings)
-    if stop and stop.reason != "max_rounds":
-        stop = stop.model_copy(update={"evidence": stop.evidence + _loose_ends(state)})
-    # Everything before the pause is free and repeatable: the node runs again when it is answered.
+    settings: DebateSettings = runtime.context
+    number = state["round"]
+    judged, degraded = await _judged(state, runtime) if settings.asks_judge(number) else ([], [])
+    stop = ruling(settings, {**state, "turns": [*state["turns"], *judged]})
+    # What comes before the pause is free or a task: the node runs again when it is answered.
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
-    _tell(runtime, state, stop)
-    update: dict[str, Any] = {"stop": stop} if stop else {"round": number + 1}
+    _tell(runtime, state, stop, judged)
+    update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
+    said = judged + ([human_turn(state, remark.say)] if remark.say else [])
     # An empty list would count as an update of the transcript, and cost every checkpoint.
-    return update | ({"turns": [human_turn(state, remark.say)]} if remark.say else {})
+    return update | ({"turns": said} if said else {}) | ({"degraded": degraded} if degraded else {})
 
 
-def stop_rule(
-    assessment: Assessment | None, round_number: int, settings: AdversarialSettings
-) -> StopDecision | None:
-    """The protocol's rule, in its order. An unread critique can only meet the maximum."""
-    at_minimum = round_number >= settings.min_rounds
-    score = assessment.score if assessment else None
-    enough = score is not None and score >= settings.early_stop_score
-    ready = assessment is not None and assessment.ready and (score is None or enough)
-
-    if ready and (at_minimum or not settings.ready_respects_min_rounds):
-        return _stop("skeptic_ready", round_number, "the Skeptic found the answer ready")
-    if enough and at_minimum:
-        return _stop("score_reached", round_number, f"the Skeptic scored it {score:g} of 10")
-    if round_number >= settings.max_rounds:
-        used = (
-            f"all {settings.max_rounds} rounds were"
-            if settings.max_rounds > 1
-            else "the one round was"
-        )
-        return _stop("max_rounds", round_number, f"{used} used")
-    if assessment and at_minimum and assessment.none_critical:
-        return _stop("no_critical_issues", round_number, "no critical issue is left")
-    return None
+async def _judged(
+    state: DebateState, runtime: Runtime[Any]
+) -> tuple[list[Turn], list[Degradation]]:
+    """The judge's word on another round. One that fails ends the debate; one unread does not."""
+    seat = seat_with_role(state, "judge")
+    # Asked as one of several may be: behind a pause it is not asked again, even if it had failed.
+    (decided,) = await say_and_read_all(
+        state, runtime, [seat], "judge_continue", "continue", _READER
+    )
+    if isinstance(decided, ModelFailed):
+        told = degrade(runtime, seat, state["round"], "judge_silent", str(decided))
+        why = "The judge could not be asked."
+        turn = stand_in(state, "judge_continue", decided, seat, "failed", why)
+        return [turn], [*decided.before, told]
+    degraded = decided.degraded
+    if decided.read is None:
+        why = "whether the judge would go on could not be read, so the debate goes on"
+        degraded = [*degraded, degrade(runtime, seat, state["round"], "unreadable", why)]
+    turn = decided.turn.model_copy(update={"assessment": decided.read})
+    announce(runtime, turn)
+    return [turn], degraded
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
@@ -74,21 +102,7 @@ def human_turn(state: DebateState, text: str) -> Turn:
     )
 
 
-def _stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
-    return StopDecision(reason=reason, round=round_number, evidence=evidence)
-
-
-def _loose_ends(state: DebateState) -> str:
-    """Critical points nobody settled: the stop stands, and says so."""
-    critical = [point for point in points_of(state) if point.severity == "critical"]
-    left = ", ".join(p.id for p in critical if p.status in ("open", "partial"))
-    dropped = ", ".join(p.id for p in critical if p.status == "dropped")
-    said = [f"still open: {left}"] if left else []
-    said += [f"not raised again: {dropped}"] if dropped else []
-    return f" (critical and {'; '.join(said)})" if said else ""
-
-
-def _pauses_here(settings: AdversarialSettings, stop: StopDecision | None) -> bool:
+def _pauses_here(settings: DebateSettings, stop: StopDecision | None) -> bool:
     return settings.pause == "each_round" or (
         settings.pause == "before_synthesis" and stop is not None
     )
@@ -105,16 +119,21 @@ def _ask_person(state: DebateState, stop: StopDecision | None) -> Remark:
 
 
 def _tell(
-    runtime: Runtime[AdversarialSettings], state: DebateState, stop: StopDecision | None
+    runtime: Runtime[Any], state: DebateState, stop: StopDecision | None, judged: Sequence[Turn]
 ) -> None:
     number = state["round"]
+    heard = bool(judged) and judged[-1].status != "failed"
+    by = {"by_model": heard, **({"seat": judged[-1].seat} if judged else {})}
+    read = judged[-1].assessment if judged else None
+    why = read.reasoning if isinstance(read, Decision) else ""
     points = [point.model_dump() for point in points_of(state)]
     emit = runtime.stream_writer
-    emit(node_event("round_complete", number, points=points))
+    facts = closing_facts(runtime.context, state)
+    emit(node_event("round_complete", number, points=points, **facts))
     if stop is None:
-        emit(node_event("judge_decision", number, "continue", decision="continue"))
-        emit(node_event("round_start", number + 1))
+        emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))
         return
-    emit(node_event("judge_decision", number, stop.evidence, decision="stop", reason=stop.reason))
+    told = {"decision": "stop", "reason": stop.reason, **by}
+    emit(node_event("judge_decision", number, stop.evidence, **told))
     if stop.reason != "max_rounds":
         emit(node_event("early_stop", number, stop.evidence, reason=stop.reason))

@@ -1,19 +1,108 @@
-"""The Proposer answers in round 1 and revises afterwards."""
+"""Those whose turn it is answer the question, and revise their answers afterwards."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.state import DebateState, seat_with_role, turns_of
-from nodes.speaking import announce, say
+from graph.errors import ModelFailed
+from graph.settings import DebateSettings
+from graph.state import DebateState, Degradation, Seat, Turn, turns_of
+from nodes.answers import answers_of
+from nodes.rounds import still_active
+from nodes.speaking import Spoken, all_heard, announce, degrade, say, say_once, stand_in
+
+Heard = Spoken | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the Proposer's turn of this round."""
-    part = "again" if turns_of(state, "propose") else "first"
+    """Take the turns of all who speak now; several of them speak at once."""
+    settings: DebateSettings = runtime.context
+    # A debate kept by an earlier release has no list of those who wait.
+    waiting = state.get("waiting") or still_active(state, settings)
+    now = settings.speakers(state["round"], waiting)
+    seats = [seat for seat in state["seats"] if seat.id in now]
+    heard = await _hear(state, runtime, seats)
+    rest = [seat for seat in waiting if seat not in now]
+    failures = [each for each in heard if isinstance(each, ModelFailed)]
+    somebody_else = bool(rest) or len(failures) < len(heard)
+    if failures and not _bearable(state, settings, somebody_else=somebody_else):
+        raise _with_all_troubles(failures)
+    turns, degraded = _settled(state, runtime, seats, heard)
+    return {"turns": turns, "degraded": degraded, "waiting": rest}
+
+
+async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Heard]:
+    # One call is the step itself; of several, each is a task that a crash leaves as it was.
+    speak: Callable[..., Awaitable[Spoken]] = say if len(seats) == 1 else say_once
+    calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
     critiques = turns_of(state, "critique")
-    spoken = await say(state, runtime, seat_with_role(state, "proposer"), "propose", part)
     reply_to = critiques[-1].id if critiques else None
+    return await all_heard([_spoken(runtime, call, reply_to) for call in calls])
+
+
+def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
+    settings: DebateSettings = runtime.context
+    has_spoken = bool(answers_of(state, seat.id))
+    return settings.answering_part(state["round"], has_spoken=has_spoken)
+
+
+async def _spoken(runtime: Runtime[Any], call: Awaitable[Spoken], reply_to: str | None) -> Spoken:
+    """Wait for one speech and tell it at once, whoever else is still speaking."""
+    spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
     announce(runtime, turn)
-    return {"turns": [turn], "degraded": spoken["degraded"]}
+    return {**spoken, "turn": turn}
+
+
+def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
+    """Whether the debate can go on without those who failed."""
+    answers = turns_of(state, "propose")
+    match settings.when_a_seat_fails:
+        case "keep_answer":
+            return somebody_else or bool(answers)
+        case "sit_out":
+            return somebody_else or any(turn.round == state["round"] for turn in answers)
+        case "stop":
+            return False
+
+
+def _settled(
+    state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], heard: Sequence[Heard]
+) -> tuple[list[Turn], list[Degradation]]:
+    """The turns of all seats, in the order of the table, with what stands in for failed ones."""
+    keeps = runtime.context.when_a_seat_fails == "keep_answer"
+    none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
+    turns: list[Turn] = []
+    degraded: list[Degradation] = []
+    for seat, each in zip(seats, heard, strict=True):
+        if isinstance(each, ModelFailed):
+            kept, told = _kept(state, runtime, seat, each, initial=none_spoke)
+            turns, degraded = [*turns, *kept], [*degraded, *each.before, told]
+        else:
+            turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
+    if none_spoke:
+        why = "every model failed, so the initial answers stand"
+        degraded.append(degrade(runtime, None, state["round"], "initial_answers_stand", why))
+    return turns, degraded
+
+
+def _with_all_troubles(failures: Sequence[ModelFailed]) -> ModelFailed:
+    """The first failure, with what befell the others too."""
+    first = failures[0]
+    first.degraded = [entry for failure in failures for entry in failure.degraded]
+    return first
+
+
+def _kept(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
+) -> tuple[list[Turn], Degradation]:
+    """The seat's previous or initial answer in the failed one's place; who has none sits out."""
+    answers = answers_of(state, seat.id)
+    if not answers or runtime.context.when_a_seat_fails == "sit_out":
+        return [], degrade(runtime, seat, state["round"], "sat_out", str(failure))
+    source = answers[0] if initial else answers[-1]
+    turn = stand_in(state, "propose", failure, source, "kept_previous")
+    told = degrade(runtime, seat, state["round"], "kept_previous", str(failure))
+    announce(runtime, turn)
+    return [turn], told

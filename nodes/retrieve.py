@@ -1,5 +1,6 @@
 """Phase 0: seat the speakers if nobody did, and find reasoning templates for the question."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,33 +10,54 @@ from pydantic import TypeAdapter, ValidationError
 from graph.errors import BadInput
 from graph.events import node_event
 from graph.settings import MAX_QUESTION_CHARS, DebateSettings
-from graph.state import DebateState, Retrieval, Seat
-from models.seating import choose_seats, preflight
+from graph.state import DebateState, Document, Image, Retrieval, Seat
+from models.seating import choose_embedding, choose_seats, preflight
 from models.text import clean
-from retrieval.library import find_templates
+from nodes.rounds import open_round
+from nodes.speaking import degrade
+from retrieval.search import find_templates
 
 _SEATS = TypeAdapter(list[Seat])
+_DOCUMENTS = TypeAdapter(list[Document])
+_IMAGES = TypeAdapter(list[Image])
 
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Open the debate: question, seats, templates, round 1."""
+    """Open the debate: question, seats, templates, the first round."""
     if state.get("turns"):
         raise BadInput("This thread holds a debate already; ask a new question in a new thread.")
     question = checked_question(state.get("question", ""))
-    seats = await _seats(state.get("seats"), runtime.context, question)
+    runtime.context.check_given(state)
+    brought = _brought(state)
+    seats = await _seats(state | brought, runtime.context, question)
     started = datetime.now(UTC)
-    found = await find_templates()
+    embedding_model = await choose_embedding(runtime.context, seats)
+    found = await find_templates(question, runtime.context, embedding_model)
     retrieval = Retrieval(
         templates=found.templates,
-        embedding_model=runtime.context.embedding_model,
+        embedding_model=embedding_model,
         started_at=started,
         ended_at=datetime.now(UTC),
     )
-    runtime.stream_writer(
-        node_event("rag_complete", None, found.notice, templates=[t.id for t in found.templates])
+    degraded = [degrade(runtime, None, None, "no_templates", why) for why in found.trouble]
+    _tell(runtime, retrieval, found.notice)
+    opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
+    opened |= runtime.context.opening_state()
+    first = open_round(opened, runtime, runtime.context.first_round)
+    return {**opened, **first, **brought, "degraded": degraded}
+
+
+def _tell(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> None:
+    used = [{"id": use.id, "title": use.title, "score": use.score} for use in retrieval.templates]
+    event = node_event(
+        "rag_complete",
+        None,
+        notice,
+        templates=[use["id"] for use in used],
+        scores=used,
+        model=retrieval.embedding_model,
     )
-    runtime.stream_writer(node_event("round_start", 1))
-    return {"question": question, "seats": seats, "retrieval": retrieval, "round": 1}
+    runtime.stream_writer(event)
 
 
 def checked_question(question: str) -> str:
@@ -52,8 +74,22 @@ def checked_question(question: str) -> str:
     return cleaned
 
 
-async def _seats(given: Any, settings: DebateSettings, question: str) -> list[Seat]:
+def _brought(state: DebateState) -> DebateState:
+    """The evidence, if any, as value objects: clients may send anything."""
+    brought: DebateState = {}
+    try:
+        if state.get("documents"):
+            brought["documents"] = _DOCUMENTS.validate_python(state["documents"])
+        if state.get("images"):
+            brought["images"] = _IMAGES.validate_python(state["images"])
+    except ValidationError as error:
+        raise BadInput("The documents or images are not well-formed.") from error
+    return brought
+
+
+async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
     """The seats the runner has laid and checked; else those of a bare start, checked here."""
+    given: Any = state.get("seats")
     if given and all(isinstance(seat, Seat) for seat in given):
         return list(given)
     try:
@@ -62,6 +98,23 @@ async def _seats(given: Any, settings: DebateSettings, question: str) -> list[Se
         raise BadInput(
             "The seats are not well-formed; leave them out to have them laid."
         ) from error
+    if settings.files_of_seats():
+        raise BadInput(
+            "The docs and images of seats are paths, and a server reads no files of its clients: "
+            "leave them out, or run the debate with `contend ask`."
+        )
     seats = seats or (await choose_seats(settings)).seats
-    await preflight(seats, settings, question)
+    documents, images = state.get("documents", []), state.get("images", [])
+    _refuse_files_of_strangers([*documents, *images], seats)
+    await preflight(seats, settings, question, documents=documents, images=images)
     return seats
+
+
+def _refuse_files_of_strangers(brought: Sequence[Document | Image], seats: Sequence[Seat]) -> None:
+    known = {seat.id for seat in seats}
+    for each in brought:
+        if stranger := next((seat for seat in each.seats if seat not in known), None):
+            raise BadInput(
+                f"{each.name} is for the seat '{stranger}', but at the table are: "
+                f"{', '.join(sorted(known))}."
+            )

@@ -7,28 +7,28 @@ from langgraph.runtime import Runtime
 from graph.errors import ModelFailed
 from graph.events import node_event
 from graph.state import AutoScore, DebateState, Turn, seat_with_role
-from models.control import nonce, read_block
 from models.ratings import RatingBlock, RatingReport, ratings_from_words
-from nodes.speaking import announce, debate_id, degrade, report_once, say_once, with_report
+from nodes.deciding import Reader, say_and_read
+from nodes.speaking import announce, degrade
+
+_READER: Reader[RatingBlock, RatingBlock] = Reader(
+    form=RatingBlock,
+    short_form=RatingReport,
+    from_block=lambda block, _: block,
+    from_words=ratings_from_words,
+    from_report=lambda report, _: report,
+)
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Rate the answer; a judge that fails or cannot be read leaves it honestly unrated."""
     seat = seat_with_role(state, "judge")
     try:
-        spoken = await say_once(state, runtime, seat, "score", "score")
+        decided = await say_and_read(state, runtime, seat, "score", "score", _READER)
     except ModelFailed as failure:
         unrated = degrade(runtime, seat, state["round"], "not_rated", str(failure))
-        return {"degraded": [*failure.degraded, unrated]}
-    turn, degraded = spoken["turn"], list(spoken["degraded"])
-    ratings = read_block(spoken["raw"], nonce(debate_id(runtime), turn.id), RatingBlock)
-    ratings = ratings or ratings_from_words(turn.text)
-    if ratings is None:
-        reported = await report_once(state, runtime, seat, turn.text, RatingReport, [])
-        degraded += reported["degraded"]
-        turn = with_report(turn, reported)
-        if reported["block"] is not None:
-            ratings = RatingReport.model_validate(reported["block"])
+        return {"degraded": [*failure.before, unrated]}
+    turn, ratings, degraded = decided.turn, decided.read, decided.degraded
     announce(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
     if ratings is None:

@@ -1,26 +1,59 @@
 """One seat takes one turn: the call, its live events, and the turn that enters the transcript."""
 
+import asyncio
 import time
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from langchain_core.messages import BaseMessage
 from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from graph.errors import ModelFailed, Paused
-from graph.events import chunk_event, node_event
+from graph.events import node_event
 from graph.settings import DebateSettings
-from graph.state import NO_USAGE, DebateState, Degradation, Point, Seat, Turn, Usage
-from models.calls import Listener, Trouble, ask, extract
+from graph.state import (
+    NO_USAGE,
+    DebateState,
+    Degradation,
+    Length,
+    Point,
+    Seat,
+    Turn,
+    TurnStatus,
+    Usage,
+)
+from models.calls import extract
 from models.control import nonce, without_block
-from models.text import SpeechFilter, clean_piece
-from nodes.briefing import brief, extraction_brief
+from models.lengths import count_tokens
+from nodes.briefing import Brief, brief, extraction_brief, fence_mark
+from nodes.evidence import gather, with_quotes_checked
+from nodes.speech import Speech
+from nodes.tools import toolbox
+from nodes.voice import Voice, degrade
 
-# Viewers cannot read faster, and every event costs each of them something.
-_SECONDS_BETWEEN_CHUNKS = 0.033
+__all__ = [
+    "Reported",
+    "Spoken",
+    "all_heard",
+    "announce",
+    "debate_id",
+    "degrade",
+    "fill_form",
+    "next_turn_id",
+    "pause_if_asked",
+    "report",
+    "report_once",
+    "say",
+    "say_once",
+    "stand_in",
+    "with_report",
+]
+
+Heard = TypeVar("Heard")
 
 
 class Spoken(TypedDict):
@@ -48,8 +81,9 @@ def debate_id(runtime: Runtime[Any]) -> str:
 
 def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
     """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
-    first = f"r{state['round']}.{phase}.{seat}"
-    same = [turn for turn in state.get("turns", []) if turn.id.startswith(first)]
+    label = state["cue"].label if "cue" in state else ""
+    first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
+    same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
     return f"{first}.{len(same) + 1}" if same else first
 
 
@@ -58,36 +92,94 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
     settings: DebateSettings = room.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
-    told = brief(state, settings, seat, part, debate_id(room), tag)
-    voice = Voice(room, seat, state["round"], tag)
-    if told.left_out:
-        voice.degrade("history_shortened", f"{len(told.left_out)} oldest turns did not fit")
-    if told.too_long:
-        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
-        voice.degrade("prompt_too_long", why)
+    voice = Voice(room, seat, state["round"], tag, phase)
+    voice.begin()
+    material, trouble = await gather(state, settings, seat, part)
+    told = brief(state, settings, seat, part, debate_id(room), tag, material)
+    notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
+    degraded = [degrade(room, seat, state["round"], what, why) for what, why in notes]
+    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
+    speech = Speech(voice, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
-        answered = await ask(seat, told.messages, settings, voice.listener())
+        last = await speech.hold()
     except ModelFailed as failed:
-        failed.degraded = voice.degraded
+        failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
+        failed.spent, failed.started_at = speech.usage + (failed.spent or NO_USAGE), started
         raise
-    voice.flush()
-    reply = answered.result
+    text = without_block(speech.text, tag) or speech.text
     turn = Turn(
         id=this,
         round=state["round"],
         phase=phase,
         seat=seat.id,
         role=seat.role,
-        model=answered.model,
-        text=without_block(reply.text, tag) or reply.text,
-        thinking=reply.thinking or None,
-        usage=reply.usage + voice.spent,
+        model=last["model"],
+        text=text,
+        thinking=speech.thinking or None,
+        usage=speech.usage,
         started_at=started,
         ended_at=datetime.now(UTC),
-        status="fallback_model" if answered.fell_back else "ok",
+        status="fallback_model" if last["fell_back"] else "ok",
+        passages=tuple(dict.fromkeys([*(each.label for each in told.passages), *speech.found])),
+        tool_calls=tuple(used["use"] for used in speech.used),
+        length=Length(tokens=count_tokens(text), limit=limit) if limit is not None else None,
     )
-    return {"turn": turn, "raw": reply.text, "degraded": voice.degraded}
+    turn = await with_quotes_checked(state, turn)
+    return {"turn": turn, "raw": speech.text, "degraded": [*degraded, *speech.degraded]}
+
+
+def _notes(told: Brief, seat: Seat) -> list[tuple[str, str]]:
+    """What of its material the speaker is not shown."""
+    notes = []
+    if told.templates_left_out:
+        names = ", ".join(use.title for use in told.templates_left_out)
+        notes.append(("templates_left_out", f"no room in the window of {seat.model} for: {names}"))
+    if told.left_out:
+        notes.append(("history_shortened", f"{len(told.left_out)} oldest turns did not fit"))
+    if told.shortened:
+        why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
+        notes.append(("history_shortened", why))
+    if told.too_long:
+        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
+        notes.append(("prompt_too_long", why))
+    return notes
+
+
+def stand_in(
+    state: DebateState,
+    phase: str,
+    failure: ModelFailed,
+    source: Turn | Seat,
+    status: TurnStatus,
+    text: str = "",
+) -> Turn:
+    """The turn in place of a failed one: an earlier turn's words, or words no model said.
+
+    It keeps the name of whom the words are from, and the time and tokens the failure took.
+    """
+    now = datetime.now(UTC)
+    seat = source.seat if isinstance(source, Turn) else source.id
+    return Turn(
+        id=next_turn_id(state, phase, seat),
+        round=state["round"],
+        phase=phase,
+        seat=seat,
+        role=source.role,
+        model=source.model if isinstance(source, Turn) else "",
+        text=source.text if isinstance(source, Turn) else text,
+        usage=failure.spent or Usage(),
+        started_at=failure.started_at or now,
+        ended_at=now,
+        status=status,
+    )
+
+
+def pause_if_asked(room: Runtime[Any]) -> None:
+    """Begin no further call of a step when a pause is asked for; those under way may finish."""
+    if room.control and room.control.drain_requested:
+        raise Paused
 
 
 async def report(
@@ -99,10 +191,21 @@ async def report(
     known: list[Point],
 ) -> Reported:
     """Ask once, schema-bound, what a speech decided; a failure leaves it honestly unread."""
-    if room.control and room.control.drain_requested:
-        raise Paused
+    small = getattr(schema, "small_prompt", "shared/small/extract")
+    messages = extraction_brief(seat, speech, known, debate_id(room), small)
+    return await fill_form(state, room, seat, messages, schema)
+
+
+async def fill_form(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    messages: list[BaseMessage],
+    schema: type[BaseModel],
+) -> Reported:
+    """Have a form filled in one schema-bound call; a failure leaves it empty."""
+    pause_if_asked(room)
     voice = Voice(room, seat, state["round"], "")
-    messages = extraction_brief(seat, speech, known, debate_id(room))
     try:
         answered = await extract(seat, messages, schema, room.context, voice.listener())
     except ModelFailed:
@@ -110,7 +213,7 @@ async def report(
     return _reported(answered.result.block, answered.result.usage, voice)
 
 
-def _reported(block: BaseModel | None, usage: Usage, voice: "Voice") -> Reported:
+def _reported(block: BaseModel | None, usage: Usage, voice: Voice) -> Reported:
     return {
         "block": block.model_dump() if block else None,
         "usage": usage + voice.spent,
@@ -132,6 +235,17 @@ say_once = task(say)
 report_once = task(report)
 
 
+async def all_heard(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
+    """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
+    heard = await asyncio.gather(*calls, return_exceptions=True)
+    kept: list[Heard | ModelFailed] = []
+    for each in heard:
+        if isinstance(each, BaseException) and not isinstance(each, ModelFailed):
+            raise each
+        kept.append(each)
+    return kept
+
+
 def announce(runtime: Runtime[Any], turn: Turn) -> None:
     """Tell viewers the whole speech; it replaces what they gathered from chunks."""
     assessment = turn.assessment.model_dump() if turn.assessment else None
@@ -149,86 +263,10 @@ def announce(runtime: Runtime[Any], turn: Turn) -> None:
             thinking=turn.thinking,
             assessment=assessment,
             usage=turn.usage.model_dump(),
+            length=turn.length.model_dump() if turn.length else None,
+            passages=list(turn.passages),
+            quotes=[quote.model_dump() for quote in turn.quotes],
+            tool_calls=[use.model_dump() for use in turn.tool_calls],
             elapsed_ms=round((turn.ended_at - turn.started_at).total_seconds() * 1000),
         )
     )
-
-
-def degrade(
-    runtime: Runtime[Any], seat: Seat, number: int, what: str, why: str, *, restart: bool = False
-) -> Degradation:
-    """Announce something that did not go as planned; `restart` voids what was streamed of it."""
-    event = node_event("degraded", number, why, what=what, seat=seat.id, restart=restart)
-    runtime.stream_writer(event)
-    return Degradation(seat=seat.id, round=number, what=what, why=why)
-
-
-@dataclass
-class Voice:
-    """Turns a call's progress into events, a few a second, without thinking or control blocks."""
-
-    runtime: Runtime[Any]
-    seat: Seat
-    round_number: int
-    hidden_mark: str
-    degraded: list[Degradation] = field(default_factory=list)
-    spent: Usage = NO_USAGE
-    """What attempts cost whose answers could not be used."""
-    began: float = field(default_factory=time.monotonic)
-    _waiting: str = ""
-    _model: str = ""
-    _tokens: int = 0
-    _last_sent: float = 0.0
-    _filter: SpeechFilter | None = None
-
-    def listener(self) -> Listener:
-        """What the call layer reports to."""
-        control = self.runtime.control
-        return Listener(
-            text=self.text,
-            trouble=self.trouble,
-            pause_requested=lambda: bool(control and control.drain_requested),
-        )
-
-    def text(self, piece: str, model: str) -> None:
-        """Take the next piece of the reply."""
-        self._filter = self._filter or SpeechFilter(self.hidden_mark)
-        self._model = model
-        self._tokens += 1
-        self._waiting += self._filter.feed(clean_piece(piece))
-        if time.monotonic() - self._last_sent >= _SECONDS_BETWEEN_CHUNKS:
-            self._send()
-
-    def flush(self) -> None:
-        """Send what is still held back, at the end of the reply."""
-        if self._filter:
-            self._waiting += self._filter.finish()
-        self._send()
-
-    def trouble(self, trouble: Trouble) -> None:
-        """An attempt failed: whatever was streamed of it is void."""
-        self._waiting, self._tokens, self._filter = "", 0, None
-        failure = trouble.failure
-        self.spent += trouble.usage
-        self.degrade(trouble.what, f"{trouble.model}: {failure.kind}: {failure.why}", restart=True)
-
-    def degrade(self, what: str, why: str, *, restart: bool = False) -> None:
-        """Keep a degradation for the state, and announce it."""
-        self.degraded.append(
-            degrade(self.runtime, self.seat, self.round_number, what, why, restart=restart)
-        )
-
-    def _send(self) -> None:
-        if not self._waiting:
-            return
-        event = node_event(
-            chunk_event(self.seat.role),
-            self.round_number,
-            self._waiting,
-            model=self._model,
-            role=self.seat.role,
-            seat=self.seat.id,
-            tokens_so_far=self._tokens,
-        )
-        self.runtime.stream_writer(event)
-        self._waiting, self._last_sent = "", time.monotonic()

@@ -1,19 +1,19 @@
 """Phase 6: the debate in its published form."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.state import NO_USAGE, DebateState, Point, Turn, turns_of
+from graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
 from models.seating import is_demonstration, is_demonstration_model
 from nodes.briefing import points_of
+from nodes.concessions import credits_of
+from nodes.floor_record import floor_record, on_the_floor
 from nodes.speaking import debate_id
+from nodes.timing import busy_ms, intervals, worked_ms
 
-_AFTER_THE_ROUNDS = ("synthesize", "score")
-
-Interval = tuple[datetime, datetime]
+_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -30,9 +30,14 @@ def trace_of(state: DebateState, debate: str, user_rating: int | None = None) ->
         "timestamp": retrieval.started_at.isoformat() if retrieval else None,
         "query": state.get("question", ""),
         "templates_used": [use.id for use in retrieval.templates] if retrieval else [],
+        "templates": _templates(retrieval),
+        "documents": [each.model_dump() for each in state.get("documents", [])],
+        "images": [each.model_dump() for each in state.get("images", [])],
+        "quotes": _quotes(state),
+        "seats": [seat.model_dump(mode="json") for seat in state.get("seats", [])],
         "rounds": _rounds(state),
         "final_answer": state.get("final_answer"),
-        "total_rounds": len(_round_turns(state)),
+        "total_rounds": sum(number > 0 for number in _round_turns(state)),
         "early_stopped": stop is not None and stop.reason != "max_rounds",
         "quality_score": by_rating,
         "user_rating": user_rating,
@@ -42,17 +47,68 @@ def trace_of(state: DebateState, debate: str, user_rating: int | None = None) ->
         "stop_reason": stop.reason if stop else None,
         "stop": stop.model_dump() if stop else None,
         "points": _points(points_of(state)),
+        **_standing(state),
         "usage": _usage(state.get("turns", [])),
         "degraded": [entry.model_dump() for entry in state.get("degraded", [])],
         "demonstration": _is_demonstration(state),
+        **floor_record(state),
+        **_forecast(state),
     }
+
+
+def _standing(state: DebateState) -> dict[str, Any]:
+    """Who conceded to whom and who ruled what, in a debate that seats can leave."""
+    if "active" not in state:
+        return {}
+    gone = state.get("eliminations", [])
+    won = len(state["active"]) == 1
+    return {
+        "active": state["active"],
+        "eliminations": [each.model_dump() for each in gone],
+        "winner": state["active"][0] if won else None,
+        "moved": {
+            by: [each.seat for each in gone if each.convinced_by == by] for by in credits_of(state)
+        },
+        "judge_decisions": _judge_decisions(state),
+        "verdict": next((turn.text for turn in turns_of(state, "verdict")), None),
+    }
+
+
+def _judge_decisions(state: DebateState) -> list[dict[str, Any]]:
+    asked = turns_of(state, "judge_continue")
+    return [
+        {"round": turn.round, "decision": None, "reasoning": turn.text}
+        | (turn.assessment.model_dump(exclude={"kind"}) if turn.assessment else {})
+        for turn in asked
+    ]
+
+
+def _forecast(state: DebateState) -> dict[str, Any]:
+    """A forecast's request and result, where there is one."""
+    if "request" not in state:
+        return {}
+    return {"request": state["request"], "forecast": state.get("forecast")}
+
+
+def _templates(retrieval: Retrieval | None) -> list[dict[str, Any]]:
+    uses = retrieval.templates if retrieval else ()
+    return [{"id": use.id, "title": use.title, "score": use.score} for use in uses]
+
+
+def _quotes(state: DebateState) -> list[dict[str, Any]]:
+    """Every quoted span of the debate, and whether the documents hold it."""
+    return [
+        {"turn": turn.id, "seat": turn.seat, "round": turn.round, **quote.model_dump()}
+        for turn in state.get("turns", [])
+        for quote in turn.quotes
+    ]
 
 
 def _is_demonstration(state: DebateState) -> bool:
     """Whether the demonstration model sits at the table, or spoke as a fallback."""
-    spoken = spoken_by_models(state.get("turns", []))
     by_seat = is_demonstration(state.get("seats", []))
-    return by_seat or any(is_demonstration_model(turn.model) for turn in spoken)
+    models = {turn.model for turn in state.get("turns", []) if turn.model}
+    return by_seat or any(is_demonstration_model(model) for model in models)
 
 
 def spoken_by_models(turns: Iterable[Turn]) -> list[Turn]:
@@ -70,16 +126,40 @@ def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
 
 def _rounds(state: DebateState) -> list[dict[str, Any]]:
     remarks = turns_of(state, "remark")
+    roles = [seat.role for seat in state.get("seats", [])]
+    tell = next((_ROUNDS_OF[role] for role in roles if role in _ROUNDS_OF), _by_seat)
     rounds = []
     for number, turns in _round_turns(state).items():
-        said = {turn.seat: turn.text for turn in turns}
         by_user = [turn.text for turn in remarks if turn.round == number]
-        rounds.append({"round": number, **said} | ({"user": by_user} if by_user else {}))
+        rounds.append({"round": number, **tell(turns)} | ({"user": by_user} if by_user else {}))
     return rounds
 
 
+def _by_seat(turns: Iterable[Turn]) -> dict[str, Any]:
+    """A round in which every seat has its own part."""
+    return {turn.seat: turn.text for turn in turns}
+
+
+def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
+    """A round in which several seats do the same: their answers in a list, and what they heard."""
+    feedback = [turn.text for turn in turns if turn.phase == "critique"]
+    answers = [
+        {"seat": turn.seat, "text": turn.text, "status": turn.status}
+        for turn in turns
+        if turn.phase == "propose"
+    ]
+    return {"feedback": feedback[-1] if feedback else None, "answers": answers}
+
+
+# How a round is told where such a role speaks in it.
+_ROUNDS_OF: dict[str, Callable[[Iterable[Turn]], dict[str, Any]]] = {
+    "debater": _by_equals,
+    "position_advocate": on_the_floor,
+}
+
+
 def _auto_score(state: DebateState) -> dict[str, Any] | None:
-    """The judge's ratings; a judge that shares a model with a speaker is named as such."""
+    """The judge's ratings; a judge that rates its own words, or its model's, is named as such."""
     rated = state.get("auto_score")
     if rated is None:
         return None
@@ -88,7 +168,8 @@ def _auto_score(state: DebateState) -> dict[str, Any] | None:
         for seat in state["seats"]
         if seat.model == rated.judge_model and seat.role != "judge"
     ]
-    return rated.model_dump() | {"judge_shares_model_with": sharing}
+    wrote = any(turn.role == "judge" for turn in turns_of(state, "synthesize"))
+    return rated.model_dump() | {"judge_shares_model_with": sharing, "judge_wrote_answer": wrote}
 
 
 def _models(state: DebateState) -> dict[str, str]:
@@ -101,27 +182,13 @@ def _timing(state: DebateState) -> dict[str, Any]:
     """Milliseconds really worked, pauses and time between resumes left out."""
     retrieval = state.get("retrieval")
     opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
-    turns = spoken_by_models(state.get("turns", []))
     return {
-        "total_ms": _busy_ms([*opening, *_intervals(turns)]),
-        "rag_ms": _busy_ms(opening),
-        "rounds_ms": [_busy_ms(_intervals(r)) for r in _round_turns(state).values()],
-        "synthesis_ms": _busy_ms(_intervals(turns_of(state, "synthesize"))),
-        "scoring_ms": _busy_ms(_intervals(turns_of(state, "score"))),
+        "total_ms": worked_ms(state),
+        "rag_ms": busy_ms(opening),
+        "rounds_ms": [busy_ms(intervals(r)) for r in _round_turns(state).values()],
+        "synthesis_ms": busy_ms(intervals(turns_of(state, "synthesize"))),
+        "scoring_ms": busy_ms(intervals(turns_of(state, "score"))),
     }
-
-
-def _intervals(turns: Iterable[Turn]) -> list[Interval]:
-    return [(turn.started_at, turn.ended_at) for turn in turns]
-
-
-def _busy_ms(intervals: list[Interval]) -> int:
-    """The time covered by the intervals, counting what overlaps once."""
-    covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
-    for start, end in sorted(intervals):
-        covered += max(timedelta(), end - max(start, reached))
-        reached = max(reached, end)
-    return round(covered.total_seconds() * 1000)
 
 
 def _points(points: list[Point]) -> dict[str, list[dict[str, Any]]]:

@@ -1,20 +1,117 @@
-"""The Synthesizer writes the one answer the user reads."""
+"""The one answer the user reads is written."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
 
+from graph.errors import ModelFailed
 from graph.events import node_event
-from graph.state import DebateState, seat_with_role
-from nodes.speaking import announce, say
+from graph.settings import DebateSettings
+from graph.state import (
+    NO_USAGE,
+    DebateState,
+    Degradation,
+    Seat,
+    Turn,
+    ids_with_role,
+    seat_with_id,
+)
+from nodes.answers import answers_of, first_answers, most_shared
+from nodes.concessions import foremost
+from nodes.positions import index_of_positions
+from nodes.rounds import still_active
+from nodes.speaking import announce, degrade, next_turn_id, pause_if_asked, say_once, stand_in
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the final answer from the whole debate."""
-    seat = seat_with_role(state, "synthesizer")
-    runtime.stream_writer(node_event("synthesis_start", state["round"], model=seat.model))
-    spoken = await say(state, runtime, seat, "synthesize", "final")
-    turn = spoken["turn"]
-    announce(runtime, turn)
-    runtime.stream_writer(node_event("final_complete", state["round"], turn.text, model=turn.model))
-    return {"turns": [turn], "final_answer": turn.text, "degraded": spoken["degraded"]}
+    """Write the final answer from the whole debate, or an index where nobody is to write one."""
+    role = runtime.context.writer_role
+    turns, degraded = await _written(state, runtime, role) if role else ([_index(state)], [])
+    answer = turns[-1]
+    announce(runtime, answer)
+    about = {"model": answer.model, "status": answer.status}
+    runtime.stream_writer(node_event("final_complete", state["round"], answer.text, **about))
+    return {"turns": turns, "final_answer": answer.text, "degraded": degraded}
+
+
+async def _written(
+    state: DebateState, runtime: Runtime[Any], role: str
+) -> tuple[list[Turn], list[Degradation]]:
+    """The answer, behind the judge's review where one is given."""
+    settings: DebateSettings = runtime.context
+    seat = _writer(state, settings, role)
+    reviews, degraded = await _verdict(state, runtime, seat) if settings.gives_verdict else ([], [])
+    if reviews:
+        pause_if_asked(runtime)
+    begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
+    runtime.stream_writer(begins)
+    reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
+    answer, troubles = await _answer(reviewed, runtime, seat)
+    return [*reviews, answer], [*degraded, *troubles]
+
+
+def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
+    """The seat with this role; of several that hold a position, the one most have conceded to."""
+    seats = ids_with_role(state, role)
+    in_debate = [seat for seat in seats if seat in still_active(state, settings)]
+    # Who never could speak has no position to keep, and would hardly be able to write.
+    heard = [seat for seat in in_debate if answers_of(state, seat)]
+    return seat_with_id(state, foremost(state, heard or in_debate or seats))
+
+
+async def _verdict(
+    state: DebateState, runtime: Runtime[Any], seat: Seat
+) -> tuple[list[Turn], list[Degradation]]:
+    """The review of all positions; the answer can be written without it."""
+    try:
+        spoken = await say_once(state, runtime, seat, "verdict", "verdict")
+    except ModelFailed as failure:
+        told = degrade(runtime, seat, state["round"], "no_verdict", str(failure))
+        return [], [*failure.before, told]
+    announce(runtime, spoken["turn"])
+    return [spoken["turn"]], spoken["degraded"]
+
+
+async def _answer(
+    state: DebateState, runtime: Runtime[Any], seat: Seat
+) -> tuple[Turn, list[Degradation]]:
+    try:
+        spoken = await say_once(state, runtime, seat, "synthesize", "final")
+    except ModelFailed as failure:
+        if runtime.context.when_a_seat_fails != "keep_answer":
+            raise
+        return _best_initial(state, runtime, seat, failure)
+    return spoken["turn"], spoken["degraded"]
+
+
+def _best_initial(
+    state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
+) -> tuple[Turn, list[Degradation]]:
+    """An initial answer under its own seat's name: nobody may take it for what was not written."""
+    best = most_shared(first_answers(state))
+    name = seat_with_id(state, best.seat).name
+    why = (
+        f"{failure}; this is {name}'s initial answer, the one that shares most words with the "
+        "others"
+    )
+    told = degrade(runtime, writer, state["round"], "not_merged", why)
+    turn = stand_in(state, "synthesize", failure, best, "kept_previous")
+    return turn, [*failure.before, told]
+
+
+def _index(state: DebateState) -> Turn:
+    """Where to find which position, instead of an answer nobody was asked for."""
+    now = datetime.now(UTC)
+    return Turn(
+        id=next_turn_id(state, "synthesize", "index"),
+        round=state["round"],
+        phase="synthesize",
+        seat="index",
+        role="index",
+        model="",
+        text=index_of_positions(state),
+        usage=NO_USAGE,
+        started_at=now,
+        ended_at=now,
+    )

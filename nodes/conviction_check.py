@@ -1,0 +1,230 @@
+"""Every seat still in the debate says whether another has convinced it; who concedes, leaves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graph.errors import ModelFailed
+from graph.events import node_event
+from graph.settings import DebateSettings, ForumSettings
+from graph.state import Conviction, DebateState, Degradation, Elimination, Seat, Turn, seat_with_id
+from models.convictions import (
+    Claim,
+    ConvictionBlock,
+    ShortConvictionBlock,
+    claim_from_block,
+    claim_from_report,
+    claim_from_words,
+    named_seat,
+)
+from nodes.answers import label_of
+from nodes.briefing import speeches
+from nodes.concessions import credits_of, staying
+from nodes.deciding import Decided, Reader, say_and_read_all
+from nodes.rounds import still_active
+from nodes.speaking import announce, degrade
+from nodes.standing import others_heard
+from retrieval.quotes import was_said
+
+_READER: Reader[ConvictionBlock, Claim] = Reader(
+    form=ConvictionBlock,
+    short_form=ShortConvictionBlock,
+    from_block=claim_from_block,
+    from_words=claim_from_words,
+    from_report=claim_from_report,
+)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a seat said when it was asked; nothing where it could not speak or be read."""
+
+    turn: Turn | None = None
+    conviction: Conviction | None = None
+    degraded: tuple[Degradation, ...] = ()
+
+    @property
+    def concedes_to(self) -> str | None:
+        return self.conviction.convinced_by if self.conviction else None
+
+    @property
+    def rests_on_something(self) -> bool:
+        said = self.conviction
+        return said is not None and bool(said.argument) and said.quote_found
+
+
+async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Ask all who are in, at the same time; then settle who leaves."""
+    settings: ForumSettings = runtime.context
+    active = still_active(state, settings)
+    first = await _ask(state, runtime, active, "conviction")
+    doubted = [
+        seat
+        for seat, answer in first.items()
+        if settings.verify_concessions and answer.concedes_to and not answer.rests_on_something
+    ]
+    said = _turns(first)
+    again = await _ask(
+        {**state, "turns": [*state["turns"], *said]}, runtime, doubted, "conviction_again"
+    )
+    withdrawn = [
+        _withdrawal(state, runtime, seat, first[seat], again[seat])
+        for seat in doubted
+        if again[seat].concedes_to != first[seat].concedes_to
+    ]
+    stands = {
+        seat: answer.conviction
+        for seat, answer in (first | again).items()
+        if answer.conviction and answer.concedes_to == first[seat].concedes_to is not None
+    }
+    conceded = {seat: str(stands[seat].convinced_by) for seat in active if seat in stands}
+    kept = _kept(state, runtime, conceded, active)
+    gone = [_elimination(state, seat, stands[seat]) for seat in conceded if seat not in kept]
+    remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
+    _tell(runtime, state, gone, remaining)
+    return {
+        "turns": said + _turns(again),
+        "degraded": [*_troubles(first), *_troubles(again), *withdrawn, *kept.values()],
+        "eliminations": gone,
+        "active": remaining,
+    }
+
+
+async def _ask(
+    state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
+) -> dict[str, _Answer]:
+    seats = [seat_with_id(state, seat) for seat in ids]
+    decided = await say_and_read_all(state, runtime, seats, "conviction_check", part, _READER)
+    return {
+        seat.id: _unheard(state, runtime, seat, each)
+        if isinstance(each, ModelFailed)
+        else _answer(state, runtime, seat, each)
+        for seat, each in zip(seats, decided, strict=True)
+    }
+
+
+def _answer(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, decided: Decided[Claim]
+) -> _Answer:
+    claim = decided.read
+    conviction = _conviction(state, runtime.context, seat, claim) if claim else None
+    turn = decided.turn.model_copy(update={"assessment": conviction})
+    announce(runtime, turn)
+    degraded = list(decided.degraded)
+    if claim is None:
+        why = "whether it concedes could not be read, so it stays"
+        degraded.append(degrade(runtime, seat, state["round"], "unreadable", why))
+    elif conviction and conviction.convinced and conviction.convinced_by is None:
+        named = " ".join(claim.named.split()) or "nobody by name"
+        why = f"it concedes to {named}: not another seat in the debate that has spoken, so it stays"
+        degraded.append(degrade(runtime, seat, state["round"], "void_concession", why))
+    return _Answer(turn, conviction, tuple(degraded))
+
+
+def _unheard(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
+) -> _Answer:
+    told = degrade(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
+    return _Answer(degraded=(*failure.before, told))
+
+
+def _withdrawal(
+    state: DebateState, runtime: Runtime[Any], seat: str, first: _Answer, again: _Answer
+) -> Degradation:
+    whom = seat_with_id(state, str(first.concedes_to)).name
+    asked = "asked for its reasons, it" if again.turn else "it could not be asked for reasons and"
+    why = f"{asked} did not repeat that it concedes to {whom}, so it stays"
+    return degrade(runtime, seat_with_id(state, seat), state["round"], "concession_withdrawn", why)
+
+
+def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
+    return [answer.turn for answer in answers.values() if answer.turn]
+
+
+def _troubles(answers: Mapping[str, _Answer]) -> list[Degradation]:
+    return [entry for answer in answers.values() for entry in answer.degraded]
+
+
+def _conviction(
+    state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
+) -> Conviction:
+    """The claim, with the seat it names and the words it quotes looked up."""
+    whom = _conceded_to(state, settings, seat, claim)
+    said = [turn.text for turn in speeches(state) if turn.seat == whom]
+    return Conviction(
+        convinced=claim.convinced,
+        convinced_by=whom,
+        argument=claim.argument,
+        quote=claim.quote,
+        quote_found=was_said(claim.quote, said),
+        reasoning=claim.reasoning,
+        read_from=claim.read_from,
+    )
+
+
+def _conceded_to(
+    state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
+) -> str | None:
+    """The seat a claim concedes to: another that is in the debate and holds a position in it."""
+    others = others_heard(state, settings, seat.id)
+    named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
+    return named if named in others else None
+
+
+def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
+    """Whatever seats may be called, what is surest last; all of them, lest a part of the name of
+    one that cannot be conceded to be taken for another's.
+
+    A model's name counts only where one of the others has it.
+    """
+    seats = [seat for seat in state["seats"] if settings.answers(seat)]
+    known = _model_names([seat for seat in seats if seat.id in others])
+    known |= {each.id: each.id for each in seats}
+    known |= {each.name: each.id for each in seats}
+    return known | {label_of(state, settings, each.id): each.id for each in seats}
+
+
+def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
+    named = [(name, s.id) for s in seats for name in (s.model, s.model.partition(":")[2])]
+    names = [name for name, _ in named]
+    return {name: seat for name, seat in named if names.count(name) == 1}
+
+
+def _kept(
+    state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
+) -> dict[str, Degradation]:
+    """Those whose concession does not stand because somebody must stay; each is told."""
+    told = {}
+    for seat, rule in staying(conceded, active, credits_of(state)).items():
+        whom = seat_with_id(state, conceded[seat]).name
+        why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
+        kept = seat_with_id(state, seat)
+        told[seat] = degrade(runtime, kept, state["round"], "void_concession", why)
+    return told
+
+
+def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination:
+    return Elimination(
+        seat=seat,
+        round=state["round"],
+        convinced_by=str(said.convinced_by),
+        argument=said.argument,
+        quote=said.quote,
+        quote_found=said.quote_found,
+        reasoning=said.reasoning,
+    )
+
+
+def _tell(
+    runtime: Runtime[Any], state: DebateState, gone: Sequence[Elimination], remaining: list[str]
+) -> None:
+    number = state["round"]
+    for each in gone:
+        about = each.model_dump(exclude={"round", "reasoning"})
+        runtime.stream_writer(node_event("model_eliminated", number, each.reasoning, **about))
+    left = [each.seat for each in gone]
+    runtime.stream_writer(
+        node_event("convergence_status", number, eliminated=left, remaining=remaining)
+    )

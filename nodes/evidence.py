@@ -1,0 +1,94 @@
+"""What a turn gets besides the debate: passages and pictures; and the check of what it quotes."""
+
+import asyncio
+import re
+from itertools import zip_longest
+
+from graph.settings import DebateSettings, data_home
+from graph.state import DebateState, Seat, Turn
+from models.embeddings import Embedder, EmbeddingFailed
+from nodes.briefing import Material
+from retrieval.documents import Passage, load_corpus
+from retrieval.evidence import Shelf, find_passages
+from retrieval.images import load_images
+from retrieval.quotes import check_quotes
+
+_MOST_QUERIES, _MOST_REMARKS = 12, 3
+# The judge rates the answer; nobody relies on what it quotes.
+_NO_PART_OF_THE_DEBATE = ("score",)
+_FIRST_PARTS = ("first", "opening")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_SHORTEST_CLAIM = 5
+
+
+async def gather(
+    state: DebateState, settings: DebateSettings, seat: Seat, part: str
+) -> tuple[Material, list[str]]:
+    """The material of a seat's turn, and what could not be had of it."""
+    passages, trouble = await _passages(state, settings, seat)
+    images = [each for each in state.get("images", []) if settings.sees(seat, each)]
+    images = images if part in _FIRST_PARTS else []
+    pictures = await asyncio.to_thread(load_images, images, data_home())
+    return Material(passages, pictures), trouble
+
+
+def shelf_of(state: DebateState, settings: DebateSettings, seat: Seat) -> Shelf:
+    """The documents of the debate, and those that this seat may see."""
+    documents = tuple(state.get("documents", []))
+    return Shelf(documents, tuple(each for each in documents if settings.sees(seat, each)))
+
+
+async def _passages(
+    state: DebateState, settings: DebateSettings, seat: Seat
+) -> tuple[tuple[Passage, ...], list[str]]:
+    shelf = shelf_of(state, settings, seat)
+    if not shelf.documents:
+        return (), []
+    # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.
+    corpus = await asyncio.to_thread(load_corpus, shelf.documents, data_home())
+    await asyncio.to_thread(check_quotes, "", corpus, [])
+    embedder = Embedder(state["retrieval"].embedding_model, settings)
+    try:
+        return await find_passages(shelf, argued(state), embedder, settings.passages), []
+    except EmbeddingFailed as failed:
+        return (), [str(failed)]
+
+
+def argued(state: DebateState) -> list[str]:
+    """What the next turn is about: the question, the user's remarks, and the claims before it."""
+    if "cue" in state and state["cue"].about:
+        return list(state["cue"].about)[:_MOST_QUERIES]
+    turns = state.get("turns", [])
+    remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
+    said = _said_last([turn for turn in turns if turn.phase != "remark"])
+    # The first claim of each, then the second: none of those who spoke at once is left out.
+    in_turn = zip_longest(*(_claims(text) for text in said))
+    claims = [claim for together in in_turn for claim in together if claim]
+    return [state["question"], *remarks, *claims][:_MOST_QUERIES]
+
+
+def _claims(text: str) -> list[str]:
+    return [part for part in _PARAGRAPH.split(text) if len(part.split()) >= _SHORTEST_CLAIM]
+
+
+def _said_last(turns: list[Turn]) -> list[str]:
+    """The latest turn and those that were taken together with it."""
+    last = [
+        turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
+    ]
+    return [turn.text for turn in last]
+
+
+async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
+    """The turn with every quoted span marked as found in the documents or not."""
+    documents = state.get("documents", [])
+    if not documents or turn.phase in _NO_PART_OF_THE_DEBATE:
+        return turn
+    corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
+    before = state.get("turns", [])
+    debate = [state["question"], *(each.text for each in before)]
+    disproved = [
+        quote.text for each in before for quote in each.quotes if quote.status == "not_found"
+    ]
+    quotes = await asyncio.to_thread(check_quotes, turn.text, corpus, debate, disproved)
+    return turn.model_copy(update={"quotes": quotes})

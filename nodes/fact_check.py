@@ -1,0 +1,144 @@
+"""The fact checker cuts in: it lists what a statement claims, and checks all claims at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graph.errors import ModelFailed
+from graph.events import node_event
+from graph.state import (
+    NO_SOURCE,
+    NO_USAGE,
+    ClaimCheck,
+    Cue,
+    DebateState,
+    Degradation,
+    FactCheck,
+    Seat,
+    Step,
+    Turn,
+    seat_with_role,
+)
+from models.floor import MOST_CLAIMS, CheckBlock, ClaimsBlock, ShortCheckBlock, ShortClaimsBlock
+from nodes.deciding import Decided, Reader, say_and_read, say_and_read_calls
+from nodes.floor import claim_line
+from nodes.programme import statements
+from nodes.speaking import announce, degrade
+
+_NOTHING = "There is nothing in this statement that could be checked."
+_UNREADABLE = "its check could not be read"
+_CLAIMS: Reader[ClaimsBlock, list[str]] = Reader(
+    form=ClaimsBlock,
+    short_form=ShortClaimsBlock,
+    from_block=lambda block, _: block.tidied(),
+    from_words=lambda _: None,
+    from_report=lambda block, _: block.tidied(),
+)
+_CHECK: Reader[CheckBlock, CheckBlock] = Reader(
+    form=CheckBlock,
+    short_form=ShortCheckBlock,
+    from_block=lambda block, _: block,
+    from_words=lambda _: None,
+    from_report=lambda block, _: block,
+)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """One claim that was checked, and the call that did it, unless that failed."""
+
+    claim: ClaimCheck
+    by: Turn | None
+    degraded: list[Degradation]
+
+
+async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Check the latest statement; a contradicted claim goes back to its speaker at once."""
+    seat, statement = seat_with_role(state, "fact_checker"), statements(state["turns"])[-1]
+    try:
+        listed = await say_and_read(state, runtime, seat, "fact_check", "claims", _CLAIMS)
+    except ModelFailed as failure:
+        return {"degraded": [*failure.before, _unchecked(state, runtime, seat, str(failure))]}
+    claims = (listed.read or [])[:MOST_CLAIMS]
+    checked = await _checked(state, runtime, seat, statement, claims)
+    found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
+    turn = _turn(listed.turn, checked, found)
+    announce(runtime, turn)
+    runtime.stream_writer(_event(turn, found))
+    degraded = [*listed.degraded, *(entry for each in checked for entry in each.degraded)]
+    if listed.read is None:
+        degraded.append(_unchecked(state, runtime, seat, "the list of claims could not be read"))
+    update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
+    if not found.contradicted:
+        return update
+    correction = Step(phase="correction", seat=statement.seat)
+    return update | {"programme": [correction, *state["programme"]]}
+
+
+def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) -> Degradation:
+    return degrade(runtime, seat, state["round"], "not_checked", why)
+
+
+async def _checked(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
+) -> list[_Checked]:
+    """All claims at once, each against the passages nearest to it."""
+    # With the statement's id, which no other claim of the round has: the nonce comes from it.
+    labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
+    cues = [Cue(label=label, about=(claim,)) for label, claim in zip(labels, claims, strict=True)]
+    calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, seat) for cue in cues]
+    decided = await say_and_read_calls(calls, runtime, "fact_check", "check", _CHECK)
+    return [
+        _check(state, runtime, seat, claim, each)
+        for claim, each in zip(claims, decided, strict=True)
+    ]
+
+
+def _check(
+    state: DebateState,
+    runtime: Runtime[Any],
+    seat: Seat,
+    claim: str,
+    decided: Decided[CheckBlock] | ModelFailed,
+) -> _Checked:
+    """What became of a claim; without a readable check it is unverified, and that is told."""
+    if isinstance(decided, ModelFailed):
+        told = _unchecked(state, runtime, seat, str(decided))
+        return _Checked(_unverified(claim, "its check failed"), None, [*decided.before, told])
+    if decided.read is None:
+        told = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
+        unread = _unverified(claim, _UNREADABLE)
+        return _Checked(unread, decided.turn, [*decided.degraded, told])
+    read = decided.read.of(claim, decided.turn.passages)
+    return _Checked(read, decided.turn, decided.degraded)
+
+
+def _unverified(claim: str, why: str) -> ClaimCheck:
+    return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
+
+
+def _turn(listed: Turn, checked: list[_Checked], found: FactCheck) -> Turn:
+    """One turn of all calls: what each claim came to, and what they took together."""
+    parts = [listed, *(each.by for each in checked if each.by)]
+    lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
+    update = {
+        "text": lines or _NOTHING,
+        "assessment": found,
+        "replies_to": found.turn,
+        "usage": sum((part.usage for part in parts), NO_USAGE),
+        "ended_at": max(part.ended_at for part in parts),
+        "passages": tuple(dict.fromkeys(label for part in parts for label in part.passages)),
+        "quotes": (),
+    }
+    return listed.model_copy(update=update)
+
+
+def _event(turn: Turn, found: FactCheck) -> Any:
+    return node_event(
+        "fact_check",
+        turn.round,
+        turn.text,
+        turn=found.turn,
+        claims=[claim.model_dump() for claim in found.claims],
+    )

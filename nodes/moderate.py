@@ -1,0 +1,115 @@
+"""The moderator calls on the sides, rules on what they said, and sums up each round."""
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graph.settings import ModeratedSettings
+from graph.state import (
+    NO_USAGE,
+    DebateState,
+    Ruling,
+    Seat,
+    Turn,
+    seat_with_role,
+)
+from models.floor import PositionsBlock, RulingBlock, ShortPositionsBlock
+from models.seating import is_demonstration
+from nodes.deciding import Reader, block_of, say_and_read
+from nodes.floor import breaches_of
+from nodes.programme import programme_of, unreviewed
+from nodes.speaking import Spoken, announce, degrade, next_turn_id, say
+
+_POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
+    form=PositionsBlock,
+    short_form=ShortPositionsBlock,
+    from_block=lambda block, _: block,
+    from_words=lambda _: None,
+    from_report=lambda block, _: block,
+)
+
+
+async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Take the moderator's next turn; the first of a stage also makes its programme."""
+    settings: ModeratedSettings = runtime.context
+    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    due = state.get("programme") or programme_of(state, sides)
+    state = {**state, "programme": due}
+    seat = seat_with_role(state, "moderator")
+    if due[0].phase == "positions":
+        return await _positions(state, runtime, seat, sides)
+    spoken = await say(state, runtime, seat, due[0].phase, due[0].phase)
+    ruled = _ruling(state, runtime, seat, spoken)
+    turns = [*ruled, spoken["turn"]]
+    for turn in turns:
+        announce(runtime, turn)
+    return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
+
+
+def _ruling(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: Spoken) -> list[Turn]:
+    """The ruling on the statement before this turn, if it broke a rule, as a turn of its own.
+
+    Where no block can be read there is no ruling: the speech was not to hold one.
+    """
+    reviewed = unreviewed(state.get("turns", []))
+    if reviewed is None or is_demonstration([seat]):
+        return []
+    block = block_of(runtime, spoken, RulingBlock)
+    if block is None:
+        why = "the review of the last statement has no readable block, so no rule was enforced"
+        spoken["degraded"].append(degrade(runtime, seat, state["round"], "unreadable", why))
+        return []
+    breach = block.found(breaches_of(runtime.context, reviewed))
+    if breach is None:
+        return []
+    said = spoken["turn"]
+    found = Ruling(turn=reviewed.id, seat=reviewed.seat, breach=breach)
+    update = {
+        "id": next_turn_id(state, "ruling", seat.id),
+        "phase": "ruling",
+        "text": block.ruling.strip(),
+        "assessment": found,
+        "replies_to": reviewed.id,
+        # One call gave both turns: its price and its time are the other one's.
+        "usage": NO_USAGE,
+        "started_at": said.started_at,
+        "ended_at": said.started_at,
+        "thinking": None,
+        "quotes": (),
+    }
+    return [said.model_copy(update=update)]
+
+
+async def _positions(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
+) -> dict[str, Any]:
+    """Propose a position for each side, where nobody gave any."""
+    decided = await say_and_read(state, runtime, seat, "positions", "positions", _POSITIONS)
+    degraded = list(decided.degraded)
+    given = decided.read.for_sides(len(sides)) if decided.read else None
+    if given is None:
+        given = _stand_ins(sides)
+        why = f"the positions {seat.name} proposed could not be read; general ones take their place"
+        degraded.append(degrade(runtime, seat, state["round"], "general_positions", why))
+    held = {side.id: position for side, position in zip(sides, given, strict=True)}
+    seats = [
+        each.model_copy(update={"position": held[each.id]}) if each.id in held else each
+        for each in state["seats"]
+    ]
+    turn = _with_positions(decided.turn, sides, given)
+    announce(runtime, turn)
+    rest = state["programme"][1:]
+    return {"turns": [turn], "seats": seats, "programme": rest, "degraded": degraded}
+
+
+def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
+    """The turn with who is to argue for what: that stands in its block, which nobody is shown."""
+    held = zip(sides, positions, strict=True)
+    lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
+    return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})
+
+
+def _stand_ins(sides: list[Seat]) -> list[str]:
+    if len(sides) == 2:
+        return ["What the topic suggests is right.", "What the topic suggests is wrong."]
+    return [f"The view on the topic that {side.name} holds against all others." for side in sides]

@@ -1,0 +1,28 @@
+"""Opening a round: who is to speak in it, and what follows when they have."""
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graph.events import node_event
+from graph.settings import DebateSettings
+from graph.state import DebateState, ids_with_role
+
+
+def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:
+    """Tell viewers of the round, and give the state it begins with."""
+    settings: DebateSettings = runtime.context
+    waiting = still_active(state, settings)
+    first = ids_with_role(state, settings.opening_role(number))
+    at_once = len(settings.speakers(number, waiting)) > 1
+    runtime.stream_writer(
+        node_event("round_start", number, active=waiting, at_once=at_once, first=first)
+    )
+    return {"round": number, "waiting": waiting, "closing": settings.closing_node(number)}
+
+
+def still_active(state: DebateState, settings: DebateSettings) -> list[str]:
+    """Those who answer and have not conceded, in the order of the table."""
+    answering = [seat.id for seat in state["seats"] if settings.answers(seat)]
+    active = state.get("active", answering)
+    return [seat for seat in answering if seat in active]

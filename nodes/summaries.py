@@ -1,0 +1,20 @@
+"""What viewers are told of a finished round besides its points, by the protocol's own account."""
+
+from functools import singledispatch
+from typing import Any
+
+from graph.settings import DebateSettings, ForecastSettings
+from graph.state import DebateState
+from nodes.forecasting.result import round_facts
+
+
+@singledispatch
+def closing_facts(settings: DebateSettings, state: DebateState) -> dict[str, Any]:  # noqa: ARG001
+    """Nothing, unless the protocol registers something."""
+    return {}
+
+
+@closing_facts.register
+def _of_a_forecast(settings: ForecastSettings, state: DebateState) -> dict[str, Any]:
+    """The round's summary and scores."""
+    return round_facts(state, settings, state["round"])

@@ -1,0 +1,40 @@
+"""Time really worked in a debate: pauses and time between resumes left out."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from graph.state import DebateState, Span, Turn, Usage
+
+Interval = tuple[datetime, datetime]
+
+
+def intervals(turns: Iterable[Turn | Span]) -> list[Interval]:
+    """When each of them began and ended."""
+    return [(turn.started_at, turn.ended_at) for turn in turns]
+
+
+def since(started: datetime) -> Span:
+    """The stretch from then to now."""
+    return Span(started_at=started, ended_at=datetime.now(UTC))
+
+
+def call_since(started: datetime, usage: Usage) -> Span:
+    """The stretch of a call that brought no turn."""
+    return Span(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
+
+
+def busy_ms(spans: list[Interval]) -> int:
+    """The time covered by the intervals, counting what overlaps once."""
+    covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
+    for start, end in sorted(spans):
+        covered += max(timedelta(), end - max(start, reached))
+        reached = max(reached, end)
+    return round(covered.total_seconds() * 1000)
+
+
+def worked_ms(state: DebateState) -> int:
+    """Retrieval, all turns of models so far, and calls that brought none."""
+    retrieval = state.get("retrieval")
+    opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
+    spoken = [turn for turn in state.get("turns", []) if turn.status != "human"]
+    return busy_ms([*opening, *intervals(spoken), *intervals(state.get("spans", []))])
