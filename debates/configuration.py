@@ -3,22 +3,30 @@
 import difflib
 import math
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from graph.errors import BadInput
-from graph.settings import SETTINGS, DebateSettings, data_home, snake_case
+from graph.settings import (
+    SETTINGS,
+    DebateSettings,
+    PositionChoice,
+    SeatChoice,
+    data_home,
+    snake_case,
+)
+from graph.state import ToolName
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
 # Variables that are read elsewhere, or that belong to the command and not to a debate.
-NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG"})
+NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG", "CONTEND_SERVICE_TOKEN"})
 
 _DEFAULT = "default"
 _PLAIN_WORDS = {
@@ -33,6 +41,21 @@ _PLAIN_WORDS = {
     "string_type": "text",
     "tuple_type": "a list",
     "dict_type": "a mapping",
+}
+
+# Settings that have an option of their own, and how one of them is written in a file.
+_OPTIONS = {"seats": "--seat", "positions": "--position"}
+_WRITTEN = {
+    "seats": "{name: NAME, model: PROVIDER:NAME}",
+    "positions": "{name: NAME, position: POSITION}",
+}
+_LAID: dict[str, type[BaseModel]] = {"seats": SeatChoice, "positions": PositionChoice}
+_SEAT_WORDS = {
+    "missing": "is missing",
+    "string_type": "must be text",
+    "string_too_short": "is empty",
+    "greater_than_equal": "must be between 0 and 2",
+    "less_than_equal": "must be between 0 and 2",
 }
 
 
@@ -91,6 +114,15 @@ def configure(
     return Configured(settings, sources, notices)
 
 
+def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> DebateSettings:
+    """The settings a program gives; no file and no variable is read for them."""
+    schema = _schema(protocol)
+    return _validated(
+        schema,
+        {_known(schema, name, source): Given(value, source) for name, value in values.items()},
+    )
+
+
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     """Read `name=value` arguments; the last one for a name counts."""
     flags: dict[str, str] = {}
@@ -100,6 +132,50 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
             raise BadInput(f"'{pair}' is not of the form NAME=VALUE, such as max_rounds=4.")
         flags[name.strip()] = value
     return flags
+
+
+def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `--seat NAME=MODEL` arguments as the setting they are; nothing when there are none."""
+    if not pairs:
+        return {}
+    if "seats" not in _schema(protocol).model_fields:
+        equal = [name for name, schema in SETTINGS.items() if "seats" in schema.model_fields]
+        raise BadInput(
+            f"--seat lays the equal seats of {', '.join(equal)}; {protocol} has none. Name its "
+            "models with --model or --set, or choose another --protocol."
+        )
+    return {"seats": [_seat(pair) for pair in pairs]}
+
+
+def _seat(pair: str) -> dict[str, str]:
+    name, equals, model = pair.partition("=")
+    if not equals or not name.strip() or not model.strip():
+        raise BadInput(f"'--seat {pair}' is not of the form NAME=MODEL, such as Ann=ollama:qwen3.")
+    return {"name": name, "model": model.strip()}
+
+
+def parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `--position "NAME: POSITION"` arguments as the setting they are."""
+    if not pairs:
+        return {}
+    if "positions" not in _schema(protocol).model_fields:
+        fixed = [name for name, schema in SETTINGS.items() if "positions" in schema.model_fields]
+        raise BadInput(
+            f"--position lays the sides of {', '.join(fixed)}; {protocol} hands out no positions. "
+            f"Choose --protocol {fixed[0]}."
+        )
+    return {"positions": [_position(pair) for pair in pairs]}
+
+
+def _position(pair: str) -> dict[str, str]:
+    name, colon, position = pair.partition(":")
+    if not colon or not name.strip():
+        raise BadInput(
+            f"'--position {pair}' is not of the form NAME: POSITION, such as 'Ann: We should wait'."
+        )
+    if not position.strip():
+        raise BadInput(f"The position of '{name.strip()}' is empty (--position).")
+    return {"name": name.strip(), "position": position.strip()}
 
 
 def _schema(protocol: str) -> type[DebateSettings]:
@@ -169,14 +245,15 @@ def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[
     given = {}
     for key, value in flags.items():
         name = _known(schema, key, "--set")
-        read = _read(schema, name, value, "--set") if isinstance(value, str) else value
-        given[name] = Given(read, "--set")
+        if isinstance(value, str):
+            given[name] = Given(_read(schema, name, value, "--set"), "--set")
+        else:
+            given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given
 
 
 def _for_every_seat(schema: type[DebateSettings], model: str) -> dict[str, Given]:
-    names = [f"{seat.id}_model" for seat in schema().seats()]
-    return {name: Given(model, "--model") for name in names}
+    return {name: Given(value, "--model") for name, value in schema.of_one_model(model).items()}
 
 
 def _known(schema: type[DebateSettings], key: str, source: str) -> str:
@@ -202,7 +279,8 @@ def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> An
 
 
 def _is_list(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is tuple
+    kinds = (annotation, *get_args(annotation))  # also where nothing may be given instead
+    return any(getattr(kind, "__origin__", None) is tuple for kind in kinds)
 
 
 def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateSettings:
@@ -225,17 +303,41 @@ def _refuse_odd_numbers(schema: type[DebateSettings], name: str, given: Given) -
 
 
 def _in_words(schema: type[DebateSettings], problem: ErrorDetails, given: dict[str, Given]) -> str:
-    if problem["type"] == "value_error":
-        reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
-        return f"{reason}. Set both, for example with --set."
+    reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
+    if not problem["loc"]:
+        return f"{reason}."
     name = str(problem["loc"][0])
     source = given[name].source if name in given else _DEFAULT
+    if name in _LAID:
+        return f"{_seat_words(name, problem, reason)} ({source})."
     wanted = _limits(schema, name, problem) or _PLAIN_WORDS.get(problem["type"])
     if problem["type"] == "literal_error":
         wanted = f"one of {problem.get('ctx', {}).get('expected', '')}".replace("'", "")
     if wanted is None:
-        return f"{name}: {problem['msg']} ({source})."
+        told = reason if reason.startswith(name) else f"{name}: {reason}"
+        return f"{told} ({source})."
     return f"{name} must be {wanted}, not {_shown(problem['input'])} ({source})."
+
+
+def _seat_words(name: str, problem: ErrorDetails, reason: str) -> str:
+    """What is wrong with the list of seats, and with which of them, counted as people count."""
+    one = name.removesuffix("s")
+    known = ", ".join(_LAID[name].model_fields)
+    words = _SEAT_WORDS | {
+        "extra_forbidden": f"is no setting of a {one}; there are {known}",
+        "model_type": f"must be written as {_WRITTEN[name]}",
+        "tuple_type": f"must be a list of {_WRITTEN[name]}",
+    }
+    if (limit := problem.get("ctx", {}).get("max_length")) is not None:
+        words["string_too_long"] = f"must have {limit} characters at the most"
+    said = words.get(problem["type"], reason)
+    at, *fields = problem["loc"][1:] or ("",)
+    if fields and problem["type"] == "tuple_type":
+        said = "must be a list"
+    if problem["type"] == "literal_error":
+        said = f"names '{_shown(problem['input'])}', but there are {', '.join(get_args(ToolName))}"
+    where = f"{one} {at + 1}" if isinstance(at, int) else name
+    return f"{where}: {' '.join([*map(str, fields[:1]), said])}"
 
 
 def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> str | None:

@@ -3,11 +3,31 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from debates.exports.words import degraded_words, local_time, point_groups, sentence, stop_words
+from debates.exports.floor import floor_facts
+from debates.exports.forecast import forecast_section
+from debates.exports.words import (
+    CLOSINGS,
+    PHASE_WORDS,
+    brought_words,
+    call_words,
+    closings_begin,
+    concession_words,
+    degraded_words,
+    known_as,
+    local_time,
+    opening_title,
+    point_groups,
+    quote_words,
+    quotes_told,
+    seat_names,
+    sentence,
+    stand_in_words,
+    stop_words,
+)
 from debates.records import Debate
 from graph.state import SEVERITY_MARKS, Turn
 
-_AFTER_THE_ROUNDS = ("synthesize", "score")
+_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
 
 def to_markdown(debate: Debate) -> str:
@@ -17,9 +37,14 @@ def to_markdown(debate: Debate) -> str:
         _head(debate),
         _notices(debate, record),
         _answer(record),
+        forecast_section(record),
         _ending(record),
+        _concessions(record),
+        _verdict(record),
         _points(record["points"]),
         _score(record),
+        _floor(record),
+        _evidence(debate, record),
         *_rounds(debate),
         _table(debate, record),
     ]
@@ -29,6 +54,8 @@ def to_markdown(debate: Debate) -> str:
 def _head(debate: Debate) -> str:
     begun = local_time(debate.created_at)
     about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, begun {begun}"
+    for line in known_as(debate.as_settings(), debate.as_state().get("seats", [])):
+        about += f"\n\n{line}"
     return f"# {_heading(debate.question)}\n\n{about}{_full_question(debate.question)}"
 
 
@@ -54,7 +81,8 @@ def _fenced(text: str) -> str:
 
 def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
     """What did not go as planned stands above the answer."""
-    lines = [degraded_words(entry) for entry in record["degraded"]]
+    names = seat_names(record["seats"])
+    lines = [degraded_words(entry, names) for entry in record["degraded"]]
     if record["demonstration"]:
         lines.insert(0, "Argued by the demonstration model: its scores mean nothing.")
     if debate.error:
@@ -65,7 +93,20 @@ def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
 
 
 def _answer(record: Mapping[str, Any]) -> str:
-    return f"## Answer\n\n{record['final_answer'] or 'There is no answer yet.'}"
+    answer = record["final_answer"] or "There is no answer yet."
+    written = [turn for turn in record["turns"] if turn["phase"] == "synthesize"]
+    used = "".join(_tool_uses(turn) for turn in written)
+    return f"## Answer\n\n{_author(record)}{answer}{used}"
+
+
+def _author(record: Mapping[str, Any]) -> str:
+    """Whose words the answer is made of, where nobody wrote it as the final one."""
+    names = seat_names(record["seats"])
+    for turn in record["turns"]:
+        what = stand_in_words(turn["phase"], turn["status"])
+        if what and turn["phase"] == "synthesize":
+            return f"*{names.get(turn['seat'], turn['seat'])}: {what}.*\n\n"
+    return ""
 
 
 def _ending(record: Mapping[str, Any]) -> str:
@@ -73,7 +114,25 @@ def _ending(record: Mapping[str, Any]) -> str:
     if stop is None:
         return ""
     why = sentence(stop["evidence"] or stop_words(stop["reason"]))
-    return f"## Why it stopped\n\nIn round {stop['round']}: {why}"
+    before = opening_title(seat["role"] for seat in record["seats"]).lower()
+    when = f"In round {stop['round']}" if stop["round"] else f"After the {before}"
+    return f"## Why it stopped\n\n{when}: {why}"
+
+
+def _concessions(record: Mapping[str, Any]) -> str:
+    """Who moved whom, in a debate that seats can leave."""
+    gone = record.get("eliminations")
+    if not gone:
+        return ""
+    names = seat_names(record["seats"])
+    lines = [f"- {sentence(concession_words(entry, names))}" for entry in gone]
+    won = record["winner"]
+    lines += [f"- {names[won]} is the one left."] if won else []
+    return "## Who moved whom\n\n" + "\n".join(lines)
+
+
+def _verdict(record: Mapping[str, Any]) -> str:
+    return f"## Verdict\n\n{record['verdict']}" if record.get("verdict") else ""
 
 
 def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
@@ -103,20 +162,66 @@ def _score(record: Mapping[str, Any]) -> str:
         if rated["judge_shares_model_with"]:
             sharing = ", ".join(rated["judge_shares_model_with"])
             lines.append(f"The judge shares its model with: {sharing}.")
+        if rated["judge_wrote_answer"]:
+            lines.append("The judge rates an answer it wrote itself.")
         lines.append(rated["justification"])
     return "## Score\n\n" + "\n\n".join(lines) if lines else ""
 
 
+def _floor(record: Mapping[str, Any]) -> str:
+    """Scores, checks and rulings, where a debate has any."""
+    lines = [f"- {name}: {value}" for name, value in floor_facts(record)]
+    return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
+
+
+def _evidence(debate: Debate, record: Mapping[str, Any]) -> str:
+    """What the debate was given to argue from, and which quotes hold."""
+    lines = [f"- {line}" for line in brought_words(debate.as_state())]
+    used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
+    lines += [f"- Reasoning templates: {', '.join(used)}"] if record["templates"] else []
+    checked = [quote for quote in record["quotes"] if quote["status"] != "from_debate"]
+    if checked:
+        lines.append(f"- Quotes: {quotes_told(checked)}")
+        lines += [
+            f"  - {quote['seat']}, round {quote['round']}: {' '.join(quote_words(quote).split())}"
+            for quote in checked
+        ]
+    return "\n".join(["## Evidence", "", *lines]) if lines else ""
+
+
 def _rounds(debate: Debate) -> Iterable[str]:
-    names = {seat.id: seat.name for seat in debate.as_state().get("seats", [])}
-    shown = 0
-    for turn in debate.turns:
+    seats = debate.as_state().get("seats", [])
+    names = {seat.id: seat.name for seat in seats}
+    opening = opening_title(seat.role for seat in seats)
+    closings, shown = closings_begin(debate.turns), ""
+    for at, turn in enumerate(debate.turns):
         if turn.phase in _AFTER_THE_ROUNDS:
             continue
-        if turn.round != shown:
-            shown = turn.round
-            yield f"## Round {shown}"
-        yield f"### {names.get(turn.seat, turn.seat.capitalize())}{_model(turn)}\n\n{turn.text}"
+        title = CLOSINGS if at >= closings else f"Round {turn.round}" if turn.round else opening
+        if title != shown:
+            shown = title
+            yield f"## {title}"
+        name = names.get(turn.seat, turn.seat.capitalize())
+        what = f", {PHASE_WORDS[turn.phase]}" if turn.phase in PHASE_WORDS else ""
+        used = _tool_uses(turn.model_dump())
+        # A kept answer stands above already, in the round it was given in.
+        text = "" if turn.status == "kept_previous" else turn.text
+        yield f"### {name}{_model(turn)}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
+
+
+def _tool_uses(turn: Mapping[str, Any]) -> str:
+    """What a speaker asked its tools for, and what they gave; in fences, for it may be anything."""
+    shown = ""
+    for use in turn["tool_calls"]:
+        what = "A tool failed" if use["failed"] else "A tool was used"
+        given = _fenced(f"{call_words(use)}\n\n{use['result']}")
+        shown += f"\n\n*{what}:*\n\n{given}"
+    return shown
+
+
+def _stand_in(turn: Turn) -> str:
+    what = stand_in_words(turn.phase, turn.status)
+    return f"*{sentence(what.capitalize())}*\n\n" if what else ""
 
 
 def _model(turn: Turn) -> str:

@@ -1,0 +1,374 @@
+"""A debate as a folder of small files, so that a reader can fetch just what it needs.
+
+It is written while the debate goes on: every file is whole at any time, and a debate that is killed
+leaves a folder that says how far it came.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from debates.exports.floor import (
+    marks_table,
+    score_facts,
+    scores_table,
+    stage_words,
+    statements_table,
+)
+from debates.exports.forecast import forecast_parts
+from debates.exports.pages import Facts, Page, Part, Rows, Title, Words, on_one_line
+from debates.exports.words import (
+    PHASE_WORDS,
+    degraded_words,
+    local_time,
+    seat_names,
+    stop_words,
+)
+from debates.outputs import make_folder
+from debates.records import Debate
+from graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
+from graph.state import DebateState, Marking, Turn
+from models.lengths import count_tokens
+from nodes.store import trace_of
+
+_ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
+# Names of files come from this table alone: what a user calls a seat never does.
+_ROLE_SLUGS = {
+    "moderator": "moderator",
+    "position_advocate": "position_advocate",
+    "fact_checker": "fact_checker",
+    "judge": "judge",
+    "proposer": "proposer",
+    "skeptic": "skeptic",
+    "synthesizer": "synthesizer",
+    "debater": "debater",
+    "optimist": "optimist",
+    "pessimist": "pessimist",
+    "contrarian": "contrarian",
+    "historian": "historian",
+    "user": "user",
+}
+_OTHER_PHASES = {"propose": "answer", "synthesize": "final answer", "score": "scores"}
+_PHASES = PHASE_WORDS | _OTHER_PHASES
+_LINE = 100
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a debate has come."""
+
+    status: str
+    error: str | None
+    state: DebateState
+    rating: int | None = None
+
+
+def write_folder(debate: Debate, plan: FolderPlan) -> Path:
+    """Write the folder of a stored debate of any protocol."""
+    stands = Standing(debate.status, debate.error, debate.as_state(), debate.user_rating)
+    return Folder(debate, plan).begin(stands).path
+
+
+class Scribe:
+    """Keeps the folder of a running debate, if it has one, for as long as it can be written."""
+
+    def __init__(self, debate: Debate, settings: DebateSettings) -> None:
+        self._debate, self._plan = debate, settings.folder_plan
+        self._folder: Folder | None = None
+        self.trouble = ""
+        """Why it could not be written; a debate is worth more than its folder."""
+
+    def write(self, standing: Standing) -> None:
+        """Bring the folder up to date."""
+        if self._plan is None or self.trouble:
+            return
+        try:
+            if self._folder is None:
+                self._folder = Folder(self._debate, self._plan).begin(standing)
+            else:
+                self._folder.update(standing)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            again = f"contend export {self._debate.id[:8]} --format folder"
+            self.trouble = f"{self._plan.base}: {why}; `{again}` writes it anew"
+
+
+class Folder:
+    """The folder of one debate, brought up to date as often as wanted."""
+
+    def __init__(self, debate: Debate, plan: FolderPlan) -> None:
+        self.path, self._debate, self._form = plan.base, debate, plan.form
+        self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
+        self._settings = debate.as_settings()
+        self._written: set[str] = set()
+        # Turns do not change, and there may be many: each is looked at once.
+        self._known: dict[str, dict[str, Any]] = {}
+        self._described: tuple[Any, ...] = ()
+
+    def begin(self, standing: Standing) -> "Folder":
+        """Find the folder, or make it where the plan has it, and bring it up to date."""
+
+        def fill(path: Path) -> None:
+            self.path = path
+            self.update(standing)
+
+        debate = self._debate
+        self.path = make_folder(self.path, debate.created_at, debate.id, fill)
+        return self
+
+    def update(self, standing: Standing) -> None:
+        """Write the messages that are new, then what is told of all of them."""
+        turns = standing.state.get("turns", [])
+        names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
+        record = self._record(standing)
+        abouts = [self._about(turn, record) for turn in turns]
+        (self.path / "messages").mkdir(mode=0o700, exist_ok=True)
+        for name, turn, about in zip(names, turns, abouts, strict=True):
+            if name not in self._written:
+                self._write(f"messages/{name}", self._message(turn, about, record["id"]))
+                self._written.add(name)
+        self._describe(record, standing)
+        if self._transcript:
+            self._write("transcript", _whole(turns, abouts, record))
+        # Last, so that it never names a file that is not there.
+        self._write("index", self._index(record, abouts, names))
+
+    def _describe(self, record: Mapping[str, Any], standing: Standing) -> None:
+        """Tell about the debate as a whole: not after every turn, but when something is new."""
+        known = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
+        found = (record.get("fact_checks"), record.get("rulings"))
+        marks = (standing.status, *found, *(standing.state.get(key) for key in known))
+        if marks != self._described:
+            self._write("metadata", _metadata(record))
+            self._write("summary", _summary(record, self._statements))
+            self._described = marks
+
+    def _record(self, standing: Standing) -> dict[str, Any]:
+        about = self._debate
+        return {
+            **trace_of(standing.state, about.id, standing.rating),
+            "protocol": about.protocol,
+            "status": standing.status,
+            "error": standing.error,
+            "created_at": about.created_at,
+            "question": about.question,
+            "settings": about.settings,
+            **about.fate(),
+        }
+
+    def _about(self, turn: Turn, record: Mapping[str, Any]) -> dict[str, Any]:
+        if turn.id not in self._known:
+            about = _about(turn, seat_names(record["seats"]))
+            self._known[turn.id] = about | self._forecast_phase(turn)
+        return self._known[turn.id]
+
+    def _forecast_phase(self, turn: Turn) -> dict[str, str]:
+        """What an argument of a forecast is for, which its round tells; nothing of other turns."""
+        if not isinstance(self._settings, ForecastSettings):
+            return {}
+        if turn.phase == "synthesize":
+            return {"phase": PHASE_WORDS["verdict"]}
+        return {"phase": self._settings.phase(turn.round)} if turn.phase == "propose" else {}
+
+    @property
+    def _statements(self) -> dict[str, str]:
+        """What the turns so far are, by id, such as Ann: argument, round 1."""
+        return {turn: _told(about) for turn, about in self._known.items()}
+
+    def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> Page:
+        facts = [("Round", str(turn.round)), ("Model", turn.model or "none")]
+        facts += [("Answers", turn.replies_to)] if turn.replies_to else []
+        facts += [("Tokens", _tokens(turn, about["tokens"]))]
+        title = Title(f"{about['speaker']}: {about['phase']}")
+        parts: list[Part] = [title, Facts(facts), Words(turn.text)]
+        data = {**about, "debate": debate, "text": turn.text} | turn.model_dump(
+            mode="json", include={"id", "model", "replies_to", "assessment", "length", "status"}
+        )
+        del data["content"]
+        if isinstance(turn.assessment, Marking):
+            parts.append(Rows(*marks_table(turn.assessment.model_dump(), self._statements)))
+        return Page(parts, data)
+
+    def _name(self, number: int, turn: Turn) -> str:
+        seal = hashlib.sha256(f"{self._debate.id}/{turn.id}".encode()).hexdigest()[:8]
+        return f"{number:03d}_{_ROLE_SLUGS.get(turn.role, 'speaker')}_{seal}"
+
+    def _write(self, name: str, page: Page) -> None:
+        """Put the whole file in place at once; nobody ever sees a half of it."""
+        made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
+        target = self.path / f"{name}.{self._ending}"
+        fresh = target.with_name(f".{target.name}.new")
+        opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+            file.write(made[self._form]())
+        fresh.replace(target)
+
+    def _index(
+        self,
+        record: Mapping[str, Any],
+        abouts: Sequence[dict[str, Any]],
+        names: Sequence[str],
+    ) -> Page:
+        """What there is, with enough about each message to know whether to open it."""
+        listed = [
+            {"number": at, "file": f"messages/{name}.{self._ending}"} | about
+            for at, (about, name) in enumerate(zip(abouts, names, strict=True), 1)
+        ]
+        files = ["metadata", "summary", *(["transcript"] if self._transcript else [])]
+        others = [f"{name}.{self._ending}" for name in files]
+        facts = [
+            *_head(record),
+            ("Messages", f"{len(names)}{'' if record['status'] == 'done' else ' so far'}"),
+            ("Other files", ", ".join(others)),
+        ]
+        head = ("No.", "File", "Speaker", "Phase", "Round", "Tokens", "Begins")
+        keys = ("number", "file", "speaker", "phase", "round", "tokens", "content")
+        rows = [[str(each[key]) for key in keys] for each in listed]
+        parts: list[Part] = [Title(record["question"]), Facts(facts), Rows(head, rows)]
+        data = {**_identity(record), "files": others, "messages": listed}
+        return Page(parts, data)
+
+
+def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": record["id"],
+        "topic": record["question"],
+        "protocol": record["protocol"],
+        "status": record["status"],
+        "created_at": record["created_at"],
+    }
+
+
+def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    how = record["settings"].get("debate_format")
+    return [
+        ("Debate", record["id"]),
+        ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
+        ("Status", _status(record)),
+        ("Begun", local_time(record["created_at"])),
+    ]
+
+
+def _status(record: Mapping[str, Any]) -> str:
+    """Also true for a debate that was killed: nobody was there to say so."""
+    if record["status"] == "done":
+        return "done"
+    why = f": {record['error']}" if record["error"] else ""
+    stands = "not finished" if record["status"] == "running" else f"{record['status']}, unfinished"
+    return f"{stands}{why}"
+
+
+def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "speaker": called.get(turn.seat, turn.seat.capitalize()),
+        "role": turn.role,
+        "phase": _phase(turn),
+        "round": turn.round,
+        "tokens": count_tokens(turn.text),
+        "content": on_one_line(turn.text, _LINE),
+    }
+
+
+def _phase(turn: Turn) -> str:
+    if isinstance(turn.assessment, Marking):
+        return stage_words(turn.assessment.model_dump())
+    return _PHASES.get(turn.phase, turn.phase.replace("_", " "))
+
+
+def _told(about: Mapping[str, Any]) -> str:
+    in_a_round = about["round"] and about["phase"] != _PHASES["closing"]
+    where = f", round {about['round']}" if in_a_round else ""
+    return f"{about['speaker']}: {about['phase']}{where}"
+
+
+def _tokens(turn: Turn, tokens: int) -> str:
+    if turn.length is None:
+        return str(tokens)
+    over = ", overlong" if turn.is_overlong else ""
+    return f"{tokens} of {turn.length.limit}{over}"
+
+
+def _metadata(record: Mapping[str, Any]) -> Page:
+    """Settings, seats and numbers."""
+    usage, timing = record["usage"], record["timing"]
+    cost = "unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}"
+    names = seat_names(record["seats"])
+    facts = [
+        *_head(record),
+        ("Ended", stop_words(record["stop_reason"])),
+        ("Rounds", str(record["total_rounds"])),
+        ("Tokens", f"{_known(usage['input_tokens'])} in, {_known(usage['output_tokens'])} out"),
+        ("Cost", cost),
+        ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
+    ]
+    facts += [("Notice", degraded_words(entry, names)) for entry in record["degraded"]]
+    seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]
+    chosen = [[name, _shown(value)] for name, value in record["settings"].items()]
+    keys = ("stop_reason", "total_rounds", "usage", "timing", "degraded", "demonstration", "seats")
+    data = _identity(record) | {key: record[key] for key in keys}
+    parts: list[Part] = [
+        Title("About this debate"),
+        Facts(facts),
+        Title("Seats", 2),
+        Rows(("Name", "Role", "Model", "Position"), seats),
+        Title("Settings", 2),
+        Rows(("Setting", "Value"), chosen),
+    ]
+    return Page(parts, data | {"settings": record["settings"]})
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Page:
+    """The end of it: the answer or summary, scores, checks and rulings."""
+    parts: list[Part] = [
+        Title("Summary"),
+        Facts(_head(record)),
+        Words(record["final_answer"] or "There is no summary yet."),
+    ]
+    if record["user_rating"] is not None:
+        parts.append(Facts([("Your rating", f"{record['user_rating']} of 10")]))
+    parts += forecast_parts(record)
+    if record.get("scores"):
+        parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
+        parts += [Title("Scores by statement", 2), Rows(*statements_table(record, statements))]
+    if record.get("fact_checks"):
+        rows = [_check_row(each, record) for each in record["fact_checks"]]
+        head = ("Speaker", "Claim", "Verdict", "Source", "Why", "Correction")
+        parts += [Title("Fact checks", 2), Rows(head, rows)]
+    if record.get("rulings"):
+        names = seat_names(record["seats"])
+        ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
+        parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
+    keys = ("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score")
+    fate = ("user_rating", "due", "resolution")
+    data = {key: record[key] for key in (*keys, *fate) if key in record}
+    if record.get("forecast"):  # without its log, which is what the messages are
+        data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
+    return Page(parts, {**_identity(record), "summary": record["final_answer"], **data})
+
+
+def _check_row(check: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
+    names = seat_names(record["seats"])
+    cells = [names[check["seat"]], *(check[key] for key in ("claim", "verdict", "source", "why"))]
+    return [*cells, check["correction"] or ""]
+
+
+def _whole(
+    turns: Sequence[Turn], abouts: Sequence[Mapping[str, Any]], record: Mapping[str, Any]
+) -> Page:
+    parts: list[Part] = [Title(record["question"]), Facts(_head(record))]
+    said = []
+    for turn, about in zip(turns, abouts, strict=True):
+        parts += [Title(f"{about['speaker']}: {about['phase']}", 2), Words(turn.text)]
+        said.append({**about, "id": turn.id, "text": turn.text})
+    return Page(parts, {**_identity(record), "messages": said})

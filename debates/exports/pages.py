@@ -1,0 +1,116 @@
+"""One page of a debate's folder: the same content as Markdown, as plain text and as JSON."""
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_TEXT_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Title:
+    """A heading."""
+
+    text: str
+    level: int = 1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What there is to know, one line each."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text as somebody wrote it."""
+
+    text: str
+
+
+Part = Title | Facts | Rows | Words
+
+
+@dataclass(frozen=True)
+class Page:
+    """Content for people, and the same as data."""
+
+    parts: Sequence[Part]
+    data: dict[str, Any]
+
+    def as_markdown(self) -> str:
+        """The page as Markdown."""
+        return "\n\n".join(filter(None, map(_markdown, self.parts))) + "\n"
+
+    def as_text(self) -> str:
+        """The page as plain text."""
+        return "\n\n".join(filter(None, map(_text, self.parts))) + "\n"
+
+    def as_json(self) -> str:
+        """The page as JSON."""
+        return json.dumps(self.data, ensure_ascii=False, indent=2) + "\n"
+
+
+def on_one_line(text: str, limit: int | None = None) -> str:
+    """Text without line breaks, cut at a word where it is longer than the limit."""
+    joined = " ".join(text.split())
+    if limit is None or len(joined) <= limit:
+        return joined
+    head = joined[: limit - 1]
+    return f"{head.rpartition(' ')[0] or head}…"
+
+
+def _markdown(part: Part) -> str:
+    match part:
+        case Title(text, level):
+            return f"{'#' * level} {on_one_line(text)}"
+        case Facts(rows):
+            return "\n".join(f"- **{name}:** {on_one_line(value)}" for name, value in rows)
+        case Rows(head, rows):
+            lines = [_cells(tuple(head)), "|" + "---|" * len(head)]
+            return "\n".join([*lines, *(_cells(tuple(row)) for row in rows)]) if rows else ""
+        case Words(text):
+            return text
+
+
+# An index grows by a row while all others stay as they are.
+@lru_cache(maxsize=4096)
+def _cells(cells: tuple[str, ...]) -> str:
+    shown = (on_one_line(cell).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+def _text(part: Part) -> str:
+    match part:
+        case Title(text, level):
+            line = on_one_line(text)
+            return f"{line}\n{('=' if level == 1 else '-') * min(len(line), _TEXT_WIDTH)}"
+        case Facts(rows):
+            return "\n".join(_hanging(f"{name}: {on_one_line(value)}") for name, value in rows)
+        case Rows(head, rows):
+            pairs = [zip(head, row, strict=True) for row in rows]
+            return "\n".join(_hanging(_pairs(pair)) for pair in pairs)
+        case Words(text):
+            return text
+
+
+def _pairs(pairs: Any) -> str:
+    return "; ".join(f"{name} {on_one_line(cell)}" for name, cell in pairs if cell)
+
+
+def _hanging(line: str) -> str:
+    return textwrap.fill(
+        line, _TEXT_WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,375 @@
+"""Forecasts as the front ends use them: asked for, resolved when they come due, and scored."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
+from statistics import fmean
+from typing import Annotated, Any
+from uuid import uuid4
+
+from langchain_core.messages import HumanMessage
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+
+from debates.records import Debate, Records
+from graph.contract import (
+    MAX_REQUEST_BYTES,
+    OUTCOME_ID,
+    DebateRequest,
+    DebateResult,
+    PredictionTask,
+)
+from graph.errors import BadInput
+from graph.settings import DebateSettings
+from graph.state import NO_USAGE, Seat, Usage, VerdictReading, turns_of
+from models.calls import Listener, extract
+from models.providers import open_models
+from models.seating import is_demonstration
+from nodes.briefing import fence_mark
+from nodes.forecasting.arguments import kept_arguments, stated_in
+from nodes.forecasting.numbers import (
+    CalibrationBin,
+    Distribution,
+    brier,
+    calibration,
+    fitted_factor,
+    is_complete,
+    linear_pool,
+    log_loss,
+)
+from prompts import fence, render
+
+PROTOCOL = "forecast"
+POOLS = ("contract", "linear", "log_odds", "extremised")
+# With fewer, a fitted factor says more of chance than of the panel.
+ENOUGH_TO_FIT = 20
+
+
+# --- asking ---
+
+
+def read_request(text: str | bytes) -> DebateRequest:
+    """A request as somebody wrote it, or BadInput that says where it is wrong."""
+    if len(text) > MAX_REQUEST_BYTES:
+        raise BadInput(f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
+    with _told_plainly():
+        return DebateRequest.model_validate_json(text)
+
+
+def check_question(question: str) -> None:
+    """Raise BadInput where no request could hold this question, whatever its outcomes."""
+    with _told_plainly():
+        PredictionTask(question=question)
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        raise BadInput(f"The request cannot be used: {'; '.join(problems(error))}.") from error
+
+
+def problems(error: ValidationError, most: int = 5) -> list[str]:
+    """What is wrong and where, without the values: those may be anything, and large."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    said = [
+        f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+        for each in found[:most]
+    ]
+    return said + ([f"and {len(found) - most} more"] if len(found) > most else [])
+
+
+def _place(steps: Sequence[int | str]) -> str:
+    """Where in a request; a name we do not know may be long, and is told by how it begins."""
+    names = (str(step) for step in steps)
+    return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
+
+
+def plain_request(
+    question: str, outcomes: Sequence[dict[str, str]], due: date | None
+) -> DebateRequest:
+    """The request of somebody who has a question and its outcomes."""
+    context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
+    if due:
+        context["data_summary"] = {"timeframe": {"end": due.isoformat()}}
+    return read_request(json.dumps({"task_id": f"ask-{uuid4()}", "prediction_context": context}))
+
+
+def with_due(request: DebateRequest, due: date) -> DebateRequest:
+    """The request with another day on which it comes due; what it left out stays left out."""
+    given = request.model_dump(mode="json", exclude_unset=True)
+    data = given["prediction_context"].setdefault("data_summary", {})
+    data.setdefault("timeframe", {})["end"] = due.isoformat()
+    return read_request(json.dumps(given))
+
+
+def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
+    """Read `ID: LABEL` arguments; a label alone is its own id, if it can be one."""
+    outcomes = []
+    for number, text in enumerate(given, 1):
+        name, colon, label = text.partition(":")
+        if not name.strip() or (colon and not label.strip()):
+            raise BadInput(
+                f"'--outcome {text}' is not of the form ID: LABEL, such as yes: It wins."
+            )
+        outcomes.append({"id": _slug(name, number), "label": (label or name).strip()})
+    if len(outcomes) == 1:
+        raise BadInput("A forecast needs at least two outcomes; --outcome was given once.")
+    return outcomes
+
+
+def _slug(name: str, number: int) -> str:
+    """A name as an id; the outcome's number where it gives none, as in other alphabets."""
+    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
+    return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
+
+
+class _ProposedOutcome(BaseModel):
+    id: Annotated[str, StringConstraints(max_length=30)]
+    label: Annotated[str, StringConstraints(max_length=80)]
+    description: Annotated[str, StringConstraints(max_length=200)]
+
+
+class _ProposedOutcomes(BaseModel):
+    outcomes: Annotated[list[_ProposedOutcome], Field(min_length=2, max_length=5)]
+    due: str | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Outcomes a model proposes for a question, and what asking for them took."""
+
+    outcomes: list[dict[str, str]]
+    due: date | None
+    model: str
+    usage: Usage
+
+
+async def propose_outcomes(
+    question: str, seats: Sequence[Seat], settings: DebateSettings
+) -> Proposal:
+    """Ask the judge's model what the question can come to."""
+    judge = next(seat for seat in seats if seat.role == "judge")
+    small = "small/" if is_demonstration([judge]) else ""
+    mark = fence_mark(str(uuid4()))
+    values = {
+        "question": lambda: question if small else fence("question", question, mark),
+        "data_short": lambda: render("forecast/data", {"mark": lambda: mark}),
+    }
+    messages = [HumanMessage(render(f"forecast/{small}outcomes", values))]
+    async with open_models():
+        answered = await extract(judge, list(messages), _ProposedOutcomes, settings, Listener())
+    block = answered.result.block
+    if block is None:
+        raise BadInput(_UNUSABLE)
+    outcomes = [
+        each.model_dump() | {"id": _slug(each.id, number)}
+        for number, each in enumerate(block.outcomes, 1)
+    ]
+    if len({each["id"].casefold() for each in outcomes}) < len(outcomes):
+        raise BadInput(_UNUSABLE)
+    return Proposal(outcomes, _day(block.due), answered.model, answered.result.usage or NO_USAGE)
+
+
+_UNUSABLE = "The model proposed no usable outcomes; name them yourself with --outcome ID: LABEL."
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text or "")
+    except ValueError:
+        return None
+
+
+# --- what became of them ---
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A finished forecast and, once it is known, what came true."""
+
+    debate: Debate
+    request: DebateRequest
+    result: DebateResult
+    came: str | None
+
+    @property
+    def due(self) -> date | None:
+        """The day it comes due, if the request says one."""
+        return self.request.prediction_context.data_summary.timeframe.end
+
+    @property
+    def outcome_ids(self) -> tuple[str, ...]:
+        """Its outcomes."""
+        return self.request.prediction_context.outcome_ids
+
+
+def forecasts(records: Records) -> list[Forecast]:
+    """All finished forecasts, the oldest first."""
+    came = records.resolutions()
+    return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
+
+
+def _forecast(debate: Debate, came: str | None) -> Forecast:
+    request = DebateRequest.model_validate_json(json.dumps(debate.state["request"]))
+    result = DebateResult.model_validate_json(json.dumps(debate.state["forecast"]))
+    return Forecast(debate, request, result, came)
+
+
+def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> list[Forecast]:
+    """Those nobody has resolved: the ones that have come due, or all of them."""
+    waiting = [each for each in found if each.came is None]
+    if not every:
+        waiting = [each for each in waiting if each.due is not None and each.due <= today]
+    return sorted(waiting, key=lambda each: each.due or date.max)
+
+
+def resolve(records: Records, debate: Debate, outcome: str, *, replace: bool) -> Forecast:
+    """Keep which outcome came true; to change it, one must say so."""
+    if debate.protocol != PROTOCOL:
+        raise BadInput(f"Debate {debate.id[:8]} is no forecast: there is nothing to resolve.")
+    if debate.status != "done":
+        raise BadInput(f"Debate {debate.id[:8]} is {debate.status}; resolve it when it is done.")
+    known = {each.casefold(): each for each in _forecast(debate, None).outcome_ids}
+    came = known.get(outcome.strip().casefold())
+    if came is None:
+        raise BadInput(
+            f"'{outcome}' is no outcome of debate {debate.id[:8]}; it has: "
+            f"{', '.join(known.values())}."
+        )
+    before = records.resolutions().get(debate.id)
+    if before is not None and before != came and not replace:
+        raise BadInput(
+            f"Debate {debate.id[:8]} is resolved as '{before}' already; add --replace to change it."
+        )
+    records.resolve(debate.id, came)
+    return _forecast(debate, came)
+
+
+# --- the scoreboard ---
+
+
+@dataclass(frozen=True)
+class Row:
+    """How well one forecaster did, over as many forecasts as it gave whole distributions for."""
+
+    name: str
+    count: int
+    brier: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Every way to look at how good the forecasts were."""
+
+    resolved: int
+    pools: list[Row]
+    roles: list[Row]
+    models: list[Row]
+    rounds: list[Row]
+    calibration: list[CalibrationBin]
+    factor: float | None
+    """The extremising factor these forecasts would have wanted; None of too few."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+Scored = Iterator[tuple[str, Distribution, str]]
+
+
+def scoreboard(records: Records) -> Scoreboard:
+    """Brier score and log loss by pool, role, model and round, over all resolved forecasts."""
+    resolved = [each for each in forecasts(records) if each.came is not None]
+    # The turns are what tells models and rounds apart, and only resolved forecasts need theirs.
+    whole = [_with_turns(records, each) for each in resolved]
+    pooled = [(_pool(each, "contract"), each.came or "") for each in whole]
+    pooled = [(values, came) for values, came in pooled if values]
+    return Scoreboard(
+        resolved=len(whole),
+        pools=_rows(_by_pool(whole)),
+        roles=_rows(_by_role(whole)),
+        models=_rows(_by_model(whole)),
+        rounds=_rows(_by_round(whole)),
+        calibration=calibration(pooled),
+        factor=_factor(whole),
+    )
+
+
+def _with_turns(records: Records, found: Forecast) -> Forecast:
+    return _forecast(records.find(found.debate.id), found.came)
+
+
+def _pool(found: Forecast, name: str) -> dict[str, float]:
+    """One pool of a forecast; empty when it is not whole."""
+    values = {pools.outcome_id: getattr(pools, name) for pools in found.result.report.pools}
+    return {} if None in values.values() else values
+
+
+def _by_pool(found: Iterable[Forecast]) -> Scored:
+    for each in found:
+        for name in POOLS:
+            yield name, _pool(each, name), each.came or ""
+
+
+def _by_role(found: Iterable[Forecast]) -> Scored:
+    """What each role said last, and the judge's verdict apart from its arguments."""
+    for each in found:
+        stated: dict[str, dict[str, float]] = defaultdict(dict)
+        for row in each.result.probability_distribution:
+            for given in row.role_assessments:
+                stated[given.role][row.outcome_id] = given.probability
+            if row.judge_probability is not None:
+                stated["judge (verdict)"][row.outcome_id] = row.judge_probability
+        for role, values in stated.items():
+            yield role, _whole(values, each), each.came or ""
+
+
+def _by_model(found: Iterable[Forecast]) -> Scored:
+    """The numbers of every argument and of the verdict, under the model that gave them."""
+    for each in found:
+        state = each.debate.as_state()
+        stated = [(said.turn.model, said.reading.stated) for said in kept_arguments(state)]
+        stated += [
+            (turn.model, turn.assessment.stated)
+            for turn in turns_of(state, "synthesize")
+            if isinstance(turn.assessment, VerdictReading)
+        ]
+        for model, given in stated:
+            yield model, _whole(given.probabilities, each), each.came or ""
+
+
+def _by_round(found: Iterable[Forecast]) -> Scored:
+    """The mean of the roles that gave whole distributions in a round."""
+    for each in found:
+        kept = kept_arguments(each.debate.as_state())
+        for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
+            agreed = linear_pool(list(stated_in(kept, number).values()), each.outcome_ids)
+            yield f"round {number}", agreed, each.came or ""
+
+
+def _whole(values: Distribution, found: Forecast) -> Distribution:
+    return values if is_complete(values, found.outcome_ids) else {}
+
+
+def _rows(scored: Scored) -> list[Row]:
+    losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for name, values, came in scored:
+        if values:
+            losses[name].append((brier(values, came), log_loss(values, came)))
+    return [
+        Row(name, len(each), fmean(b for b, _ in each), fmean(loss for _, loss in each))
+        for name, each in losses.items()
+    ]
+
+
+def _factor(found: Sequence[Forecast]) -> float | None:
+    pooled = [(_pool(each, "log_odds"), each.came or "") for each in found]
+    pooled = [(values, came) for values, came in pooled if values]
+    return fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None

@@ -1,0 +1,14 @@
+"""Run by Alembic: the changes, on the connection that holds the lock."""
+
+from alembic import context
+
+from debates.migrations import VERSION_TABLE
+from debates.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,11 @@
+"""An index for the list of debates: on a server many people's debates come together."""
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Make the index."""
+    op.create_index("ix_debates_created_at", "debates", ["created_at"])

@@ -1,0 +1,61 @@
+"""Where the folder of a debate lies: by day and second of its beginning, one debate in each."""
+
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from graph.errors import BadInput
+
+
+def check_writable(base: Path) -> None:
+    """Find out before anything is paid that no folder can be written there."""
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Permissions alone do not tell: /proc looks writable to root.
+        with tempfile.TemporaryDirectory(dir=base):
+            pass
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise BadInput(
+            f"The output folder {base} cannot be written: {why}. Name another with "
+            "--set output_dir=PATH."
+        ) from error
+
+
+def find_folder(base: Path, begun: str, debate_id: str) -> Path | None:
+    """The folder of this debate, if it was written."""
+    return next((p for p in _candidates(base, begun, debate_id) if _is_of(p, debate_id)), None)
+
+
+def make_folder(base: Path, begun: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
+    """The folder of this debate, filled; another debate's is left alone.
+
+    A new one is filled under a name that only this debate uses and appears whole: whoever is killed
+    meanwhile leaves nothing that it would not find again.
+    """
+    found = find_folder(base, begun, debate_id)
+    if found is not None:
+        fill(found)
+        return found
+    own, with_id = _candidates(base, begun, debate_id)
+    own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = with_id.with_name(f".{with_id.name}.new")
+    draft.mkdir(mode=0o700, exist_ok=True)
+    fill(draft)
+    try:
+        return draft.rename(own)
+    except OSError:  # another debate began in the same second
+        return draft.rename(with_id)
+
+
+def _candidates(base: Path, begun: str, debate_id: str) -> tuple[Path, Path]:
+    stamp = datetime.fromisoformat(begun).astimezone(UTC)
+    name = f"{stamp:%Y-%m-%dT%H-%M-%S}_debate"
+    day = base / f"{stamp:%Y-%m-%d}"
+    return day / name, day / f"{name}_{debate_id[:8]}"
+
+
+def _is_of(folder: Path, debate_id: str) -> bool:
+    """Whether an index there names this debate; every index names its own."""
+    return any(debate_id in index.read_text("utf-8") for index in folder.glob("index.*"))

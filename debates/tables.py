@@ -1,0 +1,90 @@
+"""The tables records are kept in, and how they are reached."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from graph.checkpoints import BUSY_TIMEOUT_MS
+
+if TYPE_CHECKING:  # only who uses a server loads its driver
+    from graph.postgres import Postgres
+
+# What the newest revision in migrations/ makes; a test holds the two together.
+metadata = sa.MetaData()
+debates = sa.Table(
+    "debates",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("protocol", sa.String(32), nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.String(32), nullable=False, index=True),
+    sa.Column("updated_at", sa.String(32), nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("state", sa.JSON, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("demonstration", sa.Boolean, nullable=False),
+    sa.Column("user_rating", sa.Integer),
+    sa.Column("last_seq", sa.Integer, nullable=False, default=0),
+    sa.Column("lease_owner", sa.String(36)),
+    sa.Column("lease_holder", sa.String(255)),
+    sa.Column("lease_until", sa.String(32)),
+)
+turns = sa.Table(
+    "debate_turns",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("turn", sa.JSON, nullable=False),
+)
+resolutions = sa.Table(
+    "forecast_resolutions",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("outcome", sa.String(64), nullable=False),
+    sa.Column("resolved_at", sa.String(32), nullable=False),
+)
+accepted = sa.Table(
+    "accepted_debates",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("task_id", sa.String(200), nullable=False, unique=True),
+)
+
+
+def open_engine(where: "Path | Postgres") -> sa.Engine:
+    """The engine on a file or a server; nothing is asked of it yet."""
+    return _sqlite(where) if isinstance(where, Path) else _postgres(where)
+
+
+def _sqlite(path: Path) -> sa.Engine:
+    engine = sa.create_engine(f"sqlite:///{path}", hide_parameters=True)
+    sa.event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+
+
+def _postgres(where: "Postgres") -> sa.Engine:
+    # The address as the driver reads it, as for the checkpoints: SQLAlchemy would read it its way.
+    engine = sa.create_engine(
+        "postgresql+psycopg://",
+        connect_args=where.parts(),
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )
+    sa.event.listen(engine, "handle_error", partial(_tell_outage, where))
+    return engine
+
+
+def _tell_outage(where: "Postgres", context: sa.ExceptionContext) -> None:
+    # A connection found broken before use is replaced, which tells no more than that it was old.
+    away = where.away(context.original_exception)
+    if away and not context.is_pre_ping:
+        raise away from context.original_exception

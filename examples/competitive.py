@@ -1,0 +1,35 @@
+"""A competitive debate: scored in both orders, the winner declared or contested.
+
+    python examples/competitive.py openai:gpt-5-mini openrouter:mistralai/mistral-large
+
+The first model argues and moderates, the second judges: a judge should not score its own model.
+"""
+
+import asyncio
+import sys
+
+from debates.creating import advocate, create_debate, judge, moderator
+
+MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
+print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+JUDGE = sys.argv[2] if len(sys.argv) > 2 else MODEL
+
+debate = create_debate(
+    "Cities should ban private cars from their centres",
+    [
+        advocate("Pro", "They should", MODEL),
+        advocate("Contra", "They should not", MODEL),
+        moderator(model=MODEL),
+        judge(model=JUDGE),
+    ],
+    {"debateFormat": "competitive", "roundCount": 2, "outputFormat": "json"},
+)
+result = asyncio.run(debate.run())
+
+scoring = result.record["scoring"]
+print(f"Winner: {result.winner or 'nobody, ' + scoring['no_winner']}")
+for name, score in result.scores.items():
+    # None if no statement has a score that counts: each is contested, or could not be read.
+    total = "no score that counts" if score["total"] is None else f"{score['total']:.2f}"
+    print(f"{name}: {total} ({len(score['turns'])} statements scored)")
+print(f"Contested statements: {len(scoring['contested'])}\n\n{result.summary}")

@@ -1,0 +1,33 @@
+"""An educational debate of three perspectives, with a fact checker.
+
+python examples/educational.py openai:gpt-5-mini lecture.pdf notes.md
+"""
+
+import asyncio
+import sys
+
+from debates.creating import advocate, create_debate, fact_checker, judge, moderator
+
+MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
+print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+DOCUMENTS = sys.argv[2:]
+
+debate = create_debate(
+    "Why did the Roman Republic fall?",
+    [
+        advocate("Economist", "Land, debt and inequality broke it", MODEL),
+        advocate("Soldier", "Armies that followed their generals broke it", MODEL),
+        advocate("Jurist", "Its offices were made for a city, not for an empire", MODEL),
+        moderator("Teacher", MODEL),
+        fact_checker(model=MODEL),
+        judge(model=MODEL),
+    ],
+    {"debateFormat": "educational", "roundCount": 1, "generateFullTranscript": True},
+    documents=DOCUMENTS,
+)
+result = asyncio.run(debate.run())
+
+print(result.summary)
+for check in result.fact_checks:
+    print(f"- {check['verdict']} [{check['source']}]: {check['claim']}")
+print(f"\nThe transcript is in {result.output_dir}")
