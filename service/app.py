@@ -1,0 +1,74 @@
+"""The HTTP API: a small FastAPI app, run by `contend serve`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+
+from graph.contract import DebateRequest
+from graph.errors import DatabaseAway
+from service.answers import (
+    Refused,
+    on_away,
+    on_http_error,
+    on_invalid,
+    on_refused,
+    on_unexpected,
+)
+from service.forecasts import router
+from service.running import Runs, ServiceOptions
+
+_ABOUT = (
+    "Forecasting debates: five roles argue over outcomes for three rounds, every argument is "
+    "scored, and the numbers they state give a probability distribution. What a debate could not "
+    "yield is null, and named in `report.gaps`."
+)
+
+
+def create_app(options: ServiceOptions | None = None) -> FastAPI:
+    """The app; its debates are held with these options."""
+    runs = Runs(options or ServiceOptions())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await runs.open()
+        try:
+            yield
+        finally:
+            await runs.close()
+
+    made = FastAPI(
+        title="Contend", version=version("contend"), description=_ABOUT, lifespan=lifespan
+    )
+    made.state.runs = runs
+    made.include_router(router)
+    made.exception_handler(Refused)(on_refused)
+    made.exception_handler(DatabaseAway)(on_away)
+    made.exception_handler(RequestValidationError)(on_invalid)
+    made.exception_handler(HTTPException)(on_http_error)
+    # As a handler of the app it would be followed by the server's own traceback, secrets and all.
+    made.add_middleware(ExceptionMiddleware, handlers={Exception: on_unexpected})
+    made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
+    return made
+
+
+def _openapi(made: FastAPI) -> dict[str, Any]:
+    """The document with the request's schema, which is read from the body by ourselves."""
+    if made.openapi_schema:
+        return made.openapi_schema
+    document = get_openapi(
+        title=made.title, version=made.version, description=made.description, routes=made.routes
+    )
+    at = "#/components/schemas/{model}"
+    schema = DebateRequest.model_json_schema(mode="validation", ref_template=at)
+    schemas = document["components"]["schemas"]
+    schemas |= {name: each for name, each in schema.pop("$defs").items() if name not in schemas}
+    schemas["DebateRequest"] = schema
+    made.openapi_schema = document
+    return document

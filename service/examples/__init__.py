@@ -1,0 +1,24 @@
+"""Examples for the API's documentation: one request, and what a debate made of it."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def example(name: str) -> Any:
+    """The request, the result, or the part of the result that an endpoint answers with."""
+    if name in ("request", "result"):
+        text = files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
+        return json.loads(text)
+    result = example("result")
+    rounds = result["debate_log"]["rounds"]
+    match name:
+        case "round":
+            return {"round": rounds[0]}
+        case "role":
+            held = (each for one in rounds for each in one["arguments"])
+            return {"arguments": [each for each in held if each["role"] == "historian"]}
+    parts = ("consensus_score", "probability_distribution", "disagreement_map")
+    return {part: result[part] for part in parts}
