@@ -15,29 +15,38 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
 
 from cli.consoles import stdout
+from cli.pulling import is_unharmed, known_models
 from cli.words import counted, plain
-from graph.errors import BadInput
+from debates.records import count_debates
+from graph.checkpoints import database, is_on_server
+from graph.errors import BadInput, DatabaseAway
 from graph.settings import SETTINGS, data_home
-from models.failures import scrub
+from models.failures import first_line, scrub
 from models.ollama import has_model, pulled_models
 from models.providers import parse_spec
-from models.weights import KNOWN, is_pulled
 
 Level = Literal["ok", "warn", "problem"]
 
 _PACKAGES = (
     "contend",
     "langgraph",
+    "langgraph-checkpoint-postgres",
     "langgraph-checkpoint-sqlite",
     "langchain",
     "langchain-core",
     "langchain-openai",
     "langchain-ollama",
+    "langchain-community",
+    "faiss-cpu",
     "langsmith",
+    "onnxruntime",
+    "psycopg",
     "pydantic",
     "sqlalchemy",
+    "alembic",
     "typer",
     "rich",
     "xllamacpp",
@@ -138,25 +147,47 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
+    return _server() if is_on_server() else _file()
+
+
+def _server() -> Finding:
+    """Whether the server DATABASE_URL names answers; nothing is made or changed there."""
+    fix = "see to the server or to DATABASE_URL; unset it to keep debates in a file"
+    try:
+        where = database()
+        count = count_debates(where)
+    except BadInput as unreadable:
+        return Finding("problem", "database", str(unreadable), fix)
+    except (DatabaseAway, SQLAlchemyError) as error:
+        return Finding("problem", "database", first_line(error), fix)
+    kept = "tables made with the first debate" if count is None else counted(count, "debate")
+    return Finding("ok", "database", f"{where}, {kept}")
+
+
+def _file() -> Finding:
     path = data_home() / "contend.db"
     if not path.exists():
-        return Finding("ok", "database", "made with the first debate")
+        return Finding("ok", "database", "SQLite, made with the first debate")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
             count = opened.execute("SELECT count(*) FROM debates").fetchone()[0]
     except sqlite3.Error as error:
         fix = f"move {path} away, or restore it from a copy"
         return Finding("problem", "database", f"cannot be opened: {error}", fix)
-    return Finding("ok", "database", counted(count, "debate"))
+    return Finding("ok", "database", f"SQLite, {counted(count, 'debate')}")
 
 
 def _weights() -> Iterator[Finding]:
-    for weights in KNOWN.values():
-        what = f"embedded:{weights.name}"
-        if is_pulled(weights, data_home()):
-            yield Finding("ok", what, "pulled")
-        else:
+    for model in known_models():
+        what = str(model["spec"])
+        name = what.partition(":")[2]
+        if not model["pulled"]:
             yield Finding("warn", what, "not pulled", "contend models pull (or the first `ask`)")
+        elif is_unharmed(name):
+            yield Finding("ok", what, "pulled, checksums right")
+        else:
+            fix = f"remove {data_home() / 'models' / name}.*, then contend models pull {name}"
+            yield Finding("problem", what, "damaged: its checksum is not the expected one", fix)
 
 
 def _ollama() -> Finding:
@@ -165,7 +196,7 @@ def _ollama() -> Finding:
     except BadInput:
         fix = "ollama serve, or set OLLAMA_HOST; needed only for ollama: models"
         return Finding("warn", "ollama", "not reachable", fix)
-    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().seats()}
+    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().table()}
     names = sorted(parse_spec(model).name for model in wanted)
     missing = [name for name in names if not has_model(name, pulled)]
     detail = f"reachable, {counted(len(pulled), 'model')}"

@@ -7,34 +7,44 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from debates.records import Debate, Records
 from debates.runner import open_records
-from graph.errors import BadInput
+from graph.checkpoints import database, is_on_server
+from graph.errors import BadInput, DatabaseAway
 from graph.settings import data_home
+from models.failures import first_line
 
 
 @contextmanager
 def records() -> Iterator[Records]:
     """The repository of debates, made if it is not there yet."""
     try:
-        opened = open_records()
+        opened = _open()
+        try:
+            yield opened
+        finally:
+            opened.close()
+    except DatabaseAway as away:
+        raise BadInput(f"{away}. See to the server or to DATABASE_URL, then try again.") from away
+
+
+def _open() -> Records:
+    try:
+        return open_records()
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(
             f"The data folder {data_home()} cannot be used: {why}. Set CONTEND_HOME to another."
         ) from error
     except SQLAlchemyError as error:
-        why = str(getattr(error, "orig", error))
+        where = str(database()) if is_on_server() else f"database in {data_home()}"
+        why = first_line(getattr(error, "orig", error))
         raise BadInput(
-            f"The database in {data_home()} cannot be opened: {why}. `contend doctor` says more."
+            f"The {where} cannot be opened: {why}. `contend doctor` says more."
         ) from error
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def is_empty() -> bool:
     """Whether no debate was ever kept; asking must not create the database."""
-    return not (data_home() / "contend.db").exists()
+    return not is_on_server() and not (data_home() / "contend.db").exists()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,19 +17,39 @@ from langgraph.runtime import RunControl
 from cli import data
 from cli.consoles import Output, silence, stderr, stdout, tell, write_json
 from cli.exits import MODEL_FAILED, OK, PAUSED
-from cli.pulling import pull_missing
+from cli.forecast_view import print_forecast_of, quiet_lines, round_words
+from cli.forecasting import (
+    ForecastOptions,
+    due_notice,
+    early_request,
+    proposed_request,
+    time_notice,
+)
+from cli.pulling import progress, pull_embedding, pull_missing
 from cli.render import Renderer
 from cli.words import counted, resume_command
-from debates.configuration import configure, parse_assignments
+from debates.attachments import (
+    Attachments,
+    check_kept,
+    keep_attachments,
+    read_attachments,
+)
+from debates.configuration import configure, parse_assignments, parse_positions, parse_seats
 from debates.events import Event, Watch
 from debates.exports.words import sentence
+from debates.forecasts import PROTOCOL as FORECAST
+from debates.outputs import check_writable
 from debates.records import Debate, Records
 from debates.runner import run_debate, write_debate
 from graph.errors import BadInput
-from graph.settings import SETTINGS, DebateSettings
-from graph.state import Remark, Seat
-from models.seating import choose_seats, preflight
+from graph.settings import DebateSettings
+from graph.settings.forecast import settings_of
+from graph.state import DebateState, Remark, Seat
+from models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
+from models.needed import models_of
+from models.seating import check_sight, choose_seats, preflight
 from nodes.retrieve import checked_question
+from retrieval.search import open_searcher
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -37,30 +57,70 @@ _SIGNALS = [
 
 
 @dataclass(frozen=True)
+class Files:
+    """What was brought along."""
+
+    documents: list[Path]
+    images: list[Path]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Who was laid a place by an option of its own."""
+
+    seats: list[str]
+    positions: list[str]
+
+
+@dataclass(frozen=True)
 class Request:
     """What `contend ask` was given."""
 
-    question: str
+    question: str | None
     protocol: str
     model: str | None
+    sides: Sides
     assignments: list[str]
     config: Path | None
+    files: Files
+    forecast: ForecastOptions
 
 
 def ask_question(request: Request, output: Output) -> int:
     """Check, seat and run a new debate; nothing is kept of one that is refused."""
-    question = _read_question(request.question)
-    if not question.strip():
-        raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
-    question = checked_question(question)
-    flags = parse_assignments(request.assignments)
+    question = None if request.question is None else _asked(request.question)
+    forecast = early_request(request.forecast, request.protocol, question)
+    if question is None:
+        if forecast is None:
+            raise BadInput("--request belongs to forecasts: add --protocol forecast.")
+        question = checked_question(forecast.prediction_context.task.question)
+    flags = {
+        **(settings_of(forecast) if request.forecast.request and forecast else {}),
+        **parse_assignments(request.assignments),
+        **parse_seats(request.protocol, request.sides.seats),
+        **parse_positions(request.protocol, request.sides.positions),
+    }
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
-    for notice in [] if output.quiet else configured.notices:
+    settings = configured.settings
+    files = request.files
+    brought = read_attachments(files.documents, files.images, settings.files_of_seats())
+    for notice in [] if output.quiet else [*configured.notices, *brought.notices]:
         tell(f"Note: {notice}", style="yellow")
-    seating = asyncio.run(choose_seats(configured.settings))
-    _make_ready(seating.seats, configured.settings, question, output)
+    seating = asyncio.run(choose_seats(settings))
+    odd = (due_notice(request.forecast), time_notice(seating.seats, settings))
+    for notice in [] if output.quiet else filter(None, odd):
+        tell(f"Note: {notice}", style="yellow")
+    if settings.templates or brought.documents:
+        warm_up(seating.embedding_model)
+    given: DebateState = {"documents": brought.documents, "images": brought.images}
+    _make_ready({**given, "question": question, "seats": seating.seats}, settings, output)
+    if settings.folder_plan is not None:
+        check_writable(settings.folder_plan.base)
+    _make_ready_to_search(seating.embedding_model, settings, brought, output)
+    if forecast is None and request.protocol == FORECAST:
+        forecast = proposed_request(question, request.forecast, seating.seats, settings, output)
     with data.records() as records:
-        debate = write_debate(records, question, configured.settings, seating)
+        debate = write_debate(records, question, settings, seating, brought, forecast)
         return _Session(records, debate, output, seating.notice).run(Remark())
 
 
@@ -68,10 +128,19 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
     """Go on with a stopped debate."""
     with data.existing(reference) as (records, debate):
         if debate.status != "done":
-            settings = SETTINGS[debate.protocol].model_validate(debate.settings)
-            _make_ready(debate.as_state()["seats"], settings, debate.question, output)
+            settings = debate.as_settings()
+            state = debate.as_state()
+            check_kept(state.get("documents", []), state.get("images", []))
+            _make_ready(state, settings, output)
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
+
+
+def _asked(given: str) -> str:
+    question = _read_question(given)
+    if not question.strip():
+        raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
+    return checked_question(question)
 
 
 def _read_question(given: str) -> str:
@@ -79,16 +148,50 @@ def _read_question(given: str) -> str:
         return given
     if sys.stdin.isatty():
         tell("Type the question; end it with Ctrl-D.")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape").rstrip("\r\n")
-
-
-def _make_ready(seats: list[Seat], settings: DebateSettings, question: str, output: Output) -> None:
-    """Fetch embedded weights that are missing, then find whatever would fail later."""
-    pull_missing(seats, quiet=output.quiet)
     try:
-        asyncio.run(preflight(seats, settings, question))
+        return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise BadInput("What came from stdin is not UTF-8 text.") from error
+
+
+def _make_ready(state: DebateState, settings: DebateSettings, output: Output) -> None:
+    """Fetch embedded weights that are missing, then find whatever would fail later."""
+    seats = state["seats"]
+    documents, images = state.get("documents", []), state.get("images", [])
+    check_sight(seats, settings, images)  # before anything large is fetched in vain
+    pull_missing(seats, quiet=output.quiet)
+    checks = preflight(seats, settings, state["question"], documents=documents, images=images)
+    try:
+        asyncio.run(checks)
     except BadInput as refused:
         raise BadInput(f"{refused}{_askers(str(refused), seats)}") from refused
+
+
+def _make_ready_to_search(
+    embedding_model: str, settings: DebateSettings, brought: Attachments, output: Output
+) -> None:
+    """Fetch the embedding model if it is missing, and index the documents.
+
+    Templates are a help, so that a debate can begin without; documents are what it argues from.
+    """
+    if settings.templates or brought.documents:
+        try:
+            pull_embedding(embedding_model, quiet=output.quiet)
+        except BadInput as unavailable:
+            if brought.documents:
+                raise
+            tell(f"Note: {unavailable}", style="yellow")
+    if settings.templates and embedding_model == EMBEDDED_EMBEDDING:
+        # The first time takes some seconds, which nobody should spend before an empty screen.
+        with (
+            progress("Indexing the templates", quiet=output.quiet) as on_progress,
+            suppress(EmbeddingFailed),  # the debate tells it, and goes on without
+        ):
+            asyncio.run(open_searcher(Embedder(embedding_model, settings), on_progress))
+    with progress("Indexing the documents", quiet=output.quiet) as on_progress:
+        notice = asyncio.run(keep_attachments(brought, settings, embedding_model, on_progress))
+    if notice:
+        tell(f"Note: {notice}", style="yellow")
 
 
 def _askers(refusal: str, seats: list[Seat]) -> str:
@@ -97,12 +200,8 @@ def _askers(refusal: str, seats: list[Seat]) -> str:
     if not missing:
         return ""
     wanted = f"{key.lower()}:"
-    asking = [s.name for s in seats if any(m.startswith(wanted) for m in _models_of(s))]
+    asking = [s.name for s in seats if any(m.startswith(wanted) for m in models_of([s]))]
     return f" Asked for by: {', '.join(asking)}." if 0 < len(asking) < len(seats) else ""
-
-
-def _models_of(seat: Seat) -> list[str]:
-    return [seat.model, *seat.fallback_models]
 
 
 class _Session:
@@ -154,9 +253,13 @@ class _Session:
         """Render an event; the header waits for the first, since a run may yet be refused."""
         if event["event"] in ("debate_start", "resumed"):
             renderer.header(self._debate, self._notice)
+            if self._debate.as_state().get("stop"):
+                renderer.end_rounds()
             if self._said.strip():
                 renderer.remark(self._said)
         renderer.show(event)
+        if event["event"] == "round_complete" and "summary" in event["metadata"]:
+            renderer.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
         """A reader that has gone must not fail the debate: without one on stdout it is paused."""
@@ -183,9 +286,12 @@ class _Session:
             self._guarded(self._renderer.break_line)()
         if not self._output.quiet:
             tell(message, style="yellow")
+        if self._renderer:
+            self._guarded(self._renderer.resume_waiting)()
 
     def _close(self, ended: Debate) -> int:
         if self._renderer:
+            self._guarded(partial(print_forecast_of, to_stderr=self._output.json))(ended)
             self._guarded(self._renderer.footer)(ended)
         self._guarded(self._print_result)(ended)
         again = resume_command(ended.id)
@@ -195,14 +301,23 @@ class _Session:
             why = sentence(ended.error or "the debate failed")
             tell(f"Error: {why} Everything so far is kept; go on with: {again}", "red")
             return MODEL_FAILED
-        tell(f"Paused. Go on with: {again}", "yellow")
+        if ended.error:
+            tell(
+                f"Paused: {sentence(ended.error)} Everything paid for is kept; when it can be "
+                f"used again, go on with: {again}",
+                "red",
+            )
+        else:
+            tell(f"Paused. Go on with: {again}", "yellow")
         return PAUSED
 
     def _print_result(self, ended: Debate) -> None:
         if self._output.json:
             write_json(ended.as_json())
         elif self._output.quiet and not self._output.events and ended.status == "done":
-            sys.stdout.write(f"{ended.as_state().get('final_answer', '')}\n")
+            answer, forecast = ended.as_state().get("final_answer", ""), ended.state.get("forecast")
+            sys.stdout.write("\n".join([answer, *(quiet_lines(forecast) if forecast else [])]))
+            sys.stdout.write("\n")
             sys.stdout.flush()
 
 
@@ -240,7 +355,7 @@ class _Stopper:
 def _renderer(output: Output) -> Renderer | None:
     if output.quiet or output.events:
         return None
-    return Renderer(stderr() if output.json else stdout())
+    return Renderer(stderr(widest=None) if output.json else stdout(widest=None))
 
 
 def _print_event(event: Event) -> None:

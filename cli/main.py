@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli import ask, doctor, models, settings, stored
+from cli import ask, doctor, forecasts, models, serving, settings, stored, templates
 from cli.exits import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 a model failed."
@@ -23,16 +23,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# Click cuts longer sentences short in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
 app.command("list")(stored.list_debates)
 app.command("show")(stored.show)
 app.command("rate")(stored.rate)
-app.command("export")(stored.export)
+app.command("export", short_help="Write a debate as a document or a folder.")(stored.export)
+app.command("resolve", short_help="Say which outcome of a forecast came true.")(forecasts.resolve)
+app.command("due", short_help="List the forecasts that wait for their outcome.")(forecasts.due)
+app.command("scoreboard", short_help="Score all resolved forecasts.")(forecasts.scoreboard)
+app.command("schema")(forecasts.schema)
+app.command("serve", short_help="Serve the forecasting API.")(serving.serve)
 app.command("doctor")(doctor.doctor)
 app.command("config")(settings.config)
 app.command("graph")(settings.graph)
 app.add_typer(models.app, name="models")
+app.add_typer(templates.app, name="templates")
 
 
 def _print_version(wanted: bool) -> None:
@@ -95,7 +102,9 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     usage = getattr(error, "format_message", None)
     if usage is not None:
         command = _command(error, arguments)
-        return _refuse(_usage_error(usage(), command), BAD_INPUT, debug=debug)
+        paths = any(option in arguments for option in ("--docs", "--image"))
+        said = _nearest_option(error) or usage()
+        return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
     from graph.errors import BadInput  # --help must not wait for it
     from models.failures import scrub
 
@@ -104,6 +113,19 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     said = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if debug else " Run it again with --debug for the traceback."
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
+
+
+def _nearest_option(error: Exception) -> str:
+    """A mistyped option with the one nearest to it; Click lists all that come near by name."""
+    options, given = getattr(error, "possibilities", None), getattr(error, "option_name", "")
+    if not options or not given:
+        return ""
+    import difflib  # rarely needed
+
+    nearest = max(
+        sorted(options), key=lambda each: difflib.SequenceMatcher(None, each, given).ratio()
+    )
+    return f"No such option: {given}. Did you mean {nearest}?"
 
 
 def _command(error: Exception, arguments: list[str]) -> str:
@@ -115,16 +137,18 @@ def _command(error: Exception, arguments: list[str]) -> str:
 
 _NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
 _QUOTES = ' Put the question in quotes: contend ask "...".'
+_REPEAT = " Repeat --docs or --image for every path."
 
 
-def _usage_error(said: str, command: str) -> str:
+def _usage_error(said: str, command: str, *, paths: bool) -> str:
     """A mistake on the command line, and the help of the command it was made with."""
     from debates.exports.words import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "a whole number is needed")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
     unquoted = command == "contend ask" and ("extra argument" in said or "'QUESTION'" in said)
-    return f"{sentence(said)}{_QUOTES * unquoted} See `{command} --help`."
+    hint = (_REPEAT if paths else _QUOTES) if unquoted else ""
+    return f"{sentence(said)}{hint} See `{command} --help`."
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:

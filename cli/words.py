@@ -1,8 +1,10 @@
 """How the terminal says things: numbers, times, reasons and other people's text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from debates.exports.words import INITIAL
 
 DEMONSTRATION = (
     "This is the demonstration model: it is far too small to argue well, and its scores mean "
@@ -56,20 +58,26 @@ def duration(milliseconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def rounds_words(settings: Mapping[str, Any]) -> str:
-    """How many rounds the settings allow, such as 3 to 5 rounds; empty without such limits."""
-    least, most = settings.get("min_rounds"), settings.get("max_rounds")
-    if most is None:
-        return ""
-    return counted(most, "round") if least in (None, most) else f"{least} to {most} rounds"
+def elapsed(seconds: float) -> str:
+    """A span that is still growing: without tenths, which nobody could read."""
+    return f"{int(seconds)} s" if seconds < 60 else duration(seconds * 1000)
 
 
-def round_title(number: int, settings: Mapping[str, Any]) -> str:
-    """A round and how many there may be."""
-    least, most = settings.get("min_rounds"), settings.get("max_rounds")
-    if most is None:
-        return f"Round {number}"
-    return f"Round {number} of {'' if least in (None, most) else 'at most '}{most}"
+def rounds_words(least: int, most: int) -> str:
+    """How many rounds the settings allow, such as 3 to 5 rounds."""
+    return counted(most, "round") if least == most else f"{least} to {most} rounds"
+
+
+def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> str:
+    """A round and how many there may be; round 0 is what comes before all argument."""
+    if number == 0:
+        return opening
+    return f"Round {number} of {'' if least == most else 'at most '}{most}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as one says them: A, B and C."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def score_words(rated: Mapping[str, Any]) -> str:

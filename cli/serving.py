@@ -1,0 +1,65 @@
+"""`contend serve`: the HTTP API on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from cli.ask import Assignments, Config, Model
+from cli.exits import OK
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8000,
+    model: Model = None,
+    assignments: Assignments = None,
+    config: Config = None,
+) -> int:
+    """Serve the forecasting API; callers need the token in CONTEND_SERVICE_TOKEN."""
+    import asyncio  # --help must not wait for it
+    import errno
+    import os
+    import socket
+
+    import uvicorn
+
+    from cli.consoles import tell
+    from cli.data import records
+    from cli.pulling import pull_missing
+    from debates.configuration import parse_assignments
+    from graph.errors import BadInput
+    from models.seating import choose_seats, preflight
+    from service.app import create_app
+    from service.forecasts import PREFIX
+    from service.logs import show_notes
+    from service.running import ServiceOptions
+    from service.stopping import PausingServer
+    from service.tokens import TOKEN_VARIABLE
+
+    if not os.environ.get(TOKEN_VARIABLE, "").strip():
+        raise BadInput(f"Callers need a token: set {TOKEN_VARIABLE} to a long random text.")
+    wanted = parse_assignments(assignments or [])
+    options = ServiceOptions(model, wanted, config)
+    settings = options.settings()
+    seating = asyncio.run(choose_seats(settings))
+    pull_missing(seating.seats, quiet=False)
+    asyncio.run(preflight(seating.seats, settings, "?"))
+    with records():  # one that cannot be used is told before anything is served
+        pass
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        why = error.strerror or type(error).__name__
+        hint = "--host must be an address of this machine."
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            hint = "Try another --port."
+        raise BadInput(f"Cannot listen on {host}:{port}: {why}. {hint}") from error
+    app = create_app(options)
+    show_notes()
+    tell(f"{seating.notice} Serving http://{host}:{port}{PREFIX}, documented under /docs.")
+    running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    PausingServer(running, app.state.runs).run(sockets=[listening])
+    return OK
