@@ -1,0 +1,77 @@
+"""How far pooled forecasts should be moved from the middle: fitted on questions that came due.
+
+    python -m evals.extremising market_resolved.csv
+
+reads a table with the columns `id`, `crowd_probability` and `outcome` (0 or 1), such as the
+resolved market questions of ForecastBench (CC BY-SA 4.0, not part of this project), counts every
+question once, and prints the factor with the least log loss beside what it gains.
+EXTREMISING_FACTOR in graph/settings/forecast.py is what it gave.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from graph.errors import BadInput
+from nodes.forecasting.numbers import Distribution, brier, extremised, fitted_factor, log_loss
+
+Resolved = Sequence[tuple[Distribution, str]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The factor, and the losses with and without it."""
+
+    questions: int
+    factor: float
+    log_loss: tuple[float, float]
+    brier: tuple[float, float]
+
+
+def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
+    """One forecast a question: of several, the first, for they are not independent."""
+    seen: dict[str, tuple[Distribution, str]] = {}
+    for row in csv.DictReader(lines):
+        try:
+            yes, came = float(row["crowd_probability"]), {"0": "no", "1": "yes"}[row["outcome"]]
+        except (KeyError, ValueError) as error:
+            raise BadInput(f"This row cannot be read: {row}.") from error
+        seen.setdefault(row["id"], ({"yes": yes, "no": 1 - yes}, came))
+    return list(seen.values())
+
+
+def fit(resolved: Resolved) -> Fit:
+    """The best factor, and what it changes."""
+    factor = fitted_factor(resolved)
+    moved = [(extremised(values, factor), came) for values, came in resolved]
+    return Fit(
+        questions=len(resolved),
+        factor=factor,
+        log_loss=(_mean(log_loss, resolved), _mean(log_loss, moved)),
+        brier=(_mean(brier, resolved), _mean(brier, moved)),
+    )
+
+
+def _mean(loss: Callable[[Distribution, str], float], resolved: Resolved) -> float:
+    return fmean(loss(values, came) for values, came in resolved)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the fit of one file."""
+    if len(arguments) != 1:
+        sys.stderr.write("Name one CSV file of resolved questions.\n")
+        return 2
+    with Path(arguments[0]).open(encoding="utf-8", newline="") as file:
+        found = fit(read_resolved(file))
+    sys.stdout.write(
+        f"{found.questions} questions: factor {found.factor:g}; log loss {found.log_loss[0]:.4f} "
+        f"-> {found.log_loss[1]:.4f}, Brier {found.brier[0]:.4f} -> {found.brier[1]:.4f}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,146 @@
+"""How well templates are found, and where an embedding model's threshold must lie.
+
+    python -m evals.templates [SPEC]
+
+The questions were written without sight of the templates' words. One half chooses the threshold
+and may be looked at to improve templates and plain requests; the other half is what the result is
+read from.
+"""
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput
+from graph.settings import AdversarialSettings
+from models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
+from models.providers import open_models
+from retrieval.search import Ranking, Rule, Searcher, open_searcher
+
+QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
+_TOP = 3
+LEAST_RECALL, LEAST_NOTHING = 0.85, 0.9
+_RECALL_TO_SPARE, _MARGIN = 0.02, 0.05
+_THRESHOLDS = [step / 100 for step in range(90)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A labelled question and what the search makes of it."""
+
+    question: str
+    wanted: tuple[str, ...]
+    ranking: Ranking
+    spread: float | None = None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether this question belongs to the half that chooses the threshold."""
+        return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
+
+    def given(self, threshold: float) -> list[str]:
+        """The templates a speaker would get."""
+        chosen = self.ranking.chosen(_TOP, Rule(threshold, self.spread))
+        return [each.template.id for each in chosen]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a threshold does to a set of questions."""
+
+    threshold: float
+    recall: float
+    """Share of the questions with a fitting template that get one, among three at the most."""
+    nothing: float
+    """Share of the questions without a fitting template that get none."""
+    precision: float
+    """Share of the templates given that fit."""
+
+
+def measure(asked: Sequence[Asked], threshold: float) -> Measured:
+    """Count what this threshold lets through."""
+    fitting = [each for each in asked if each.wanted]
+    plain = [each for each in asked if not each.wanted]
+    given = [(each, name) for each in fitting for name in each.given(threshold)]
+    right = sum(name in each.wanted for each, name in given)
+    hit = sum(any(name in each.wanted for name in each.given(threshold)) for each in fitting)
+    empty = sum(not each.given(threshold) for each in plain)
+    return Measured(
+        threshold, hit / len(fitting), empty / len(plain), right / len(given) if given else 0.0
+    )
+
+
+def best_threshold(asked: Sequence[Asked]) -> float:
+    """The strictest one that costs the half that chooses hardly any of its recall, less a margin.
+
+    The margin is owed to the other half, as the templates were improved on this one; it may not
+    cost what is asked of plain requests.
+    """
+    half = [each for each in asked if each.chooses]
+    measured = [measure(half, threshold) for threshold in _THRESHOLDS]
+    most = max(each.recall for each in measured)
+    strictest = max(each.threshold for each in measured if each.recall >= most - _RECALL_TO_SPARE)
+    silent = min(each.threshold for each in measured if each.nothing >= LEAST_NOTHING)
+    return round(max(strictest - _MARGIN, silent), 2)
+
+
+async def search_all(spec: str) -> list[Asked]:
+    """Ask every labelled question."""
+    settings = AdversarialSettings(embedding_model=spec)
+    async with open_models():
+        searcher = await open_searcher(Embedder(spec, settings))
+        return [await _search(searcher, json.loads(line)) for line in _lines()]
+
+
+def _lines() -> list[str]:
+    return QUESTIONS.read_text("utf-8").splitlines()
+
+
+async def _search(searcher: Searcher, row: dict[str, Any]) -> Asked:
+    ranking = await searcher.rank(row["question"])
+    spread = searcher.embedder.traits.spread
+    return Asked(row["question"], tuple(row["templates"]), ranking, spread)
+
+
+def table(spec: str, asked: Sequence[Asked]) -> str:
+    """The result in Markdown."""
+    chosen = best_threshold(asked)
+    parts = {
+        "half that chose": [each for each in asked if each.chooses],
+        "other half": [each for each in asked if not each.chooses],
+        "all": list(asked),
+    }
+    lines = [
+        f"`{spec}`, threshold {chosen:.2f}:",
+        "",
+        "| questions | number | recall@3 | nothing for plain requests | precision |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, part in parts.items():
+        found = measure(part, chosen)
+        lines.append(
+            f"| {name} | {len(part)} | {found.recall:.2f} | {found.nothing:.2f} "
+            f"| {found.precision:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure one embedding model and print the table."""
+    spec = arguments[0] if arguments else EMBEDDED_EMBEDDING
+    try:
+        asked = asyncio.run(search_all(spec))
+    except (BadInput, EmbeddingFailed) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(f"{table(spec, asked)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
