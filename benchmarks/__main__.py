@@ -7,14 +7,28 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks import computing, growing, starting, waiting
+from benchmarks import (
+    computing,
+    forecasting,
+    growing,
+    moderating,
+    retrieving,
+    speaking,
+    starting,
+    waiting,
+)
 from benchmarks.harness import REPOSITORY, Result
 
 ALL: dict[str, Callable[[], list[Result]]] = {
     "waiting": waiting.results,
+    "speaking": speaking.results,
     "computing": computing.results,
     "growing": growing.results,
+    "moderating": moderating.results,
     "starting": starting.results,
+    "forecasting": forecasting.results,
+    "retrieving": retrieving.results,
+    "retrieving_million": retrieving.million,
 }
 _PACKAGES = (
     "langgraph",
@@ -22,6 +36,7 @@ _PACKAGES = (
     "langchain-core",
     "langchain-openai",
     "openai",
+    "faiss-cpu",
 )
 _HEADER = "| what | measured | at most | | |\n|---|---|---|---|---|"
 
@@ -50,7 +65,8 @@ def _report(found: list[Result]) -> str:
         f"`make bench`, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}.",
         "",
-        "Ratios are taken within one run, against the bare openai client making the same calls.",
+        "Ratios are taken within one run, against the bare openai client making the same calls, or "
+        "bare FAISS searching the same vectors.",
         "",
         _HEADER,
         *(result.row() for result in found),

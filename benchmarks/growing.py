@@ -54,7 +54,7 @@ async def _run(rounds: int) -> int:
     from graph.settings import AdversarialSettings
 
     models = {f"{seat}_model": "bench:speaker" for seat in ("proposer", "skeptic", "synthesizer")}
-    chosen = AdversarialSettings(**models, judge_model="bench:speaker")
+    chosen = AdversarialSettings(**models, judge_model="bench:speaker", templates=False)
     # A copy is not checked against the limit of fifty rounds; 200 turns are 99 rounds.
     chosen = chosen.model_copy(update={"min_rounds": rounds, "max_rounds": rounds})
     async with checkpointer() as saver:

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import graph  # noqa: F401 - first, because it makes langgraph strict
+
+if TYPE_CHECKING:  # what a benchmark does not use must not be loaded in its time
+    from debates.events import Watch
+    from graph.settings import DebateSettings
 
 REPOSITORY = Path(__file__).parents[1]
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
@@ -23,11 +28,11 @@ QUESTION = "Should a four-person team split its monolith into services?"
 
 @dataclass(frozen=True)
 class Result:
-    """One measured number and the most it may be."""
+    """One measured number and the most it may be, if there is such a limit."""
 
     what: str
     value: float
-    limit: float
+    limit: float = math.inf
     unit: str = "x"
     note: str = ""
 
@@ -38,11 +43,11 @@ class Result:
 
     def row(self) -> str:
         """The line of the results table."""
-        verdict = "ok" if self.holds else "**broken**"
         measured = f"{self.value:.2f} {self.unit}"
-        return (
-            f"| {self.what} | {measured} | {self.limit:g} {self.unit} | {verdict} | {self.note} |"
-        )
+        limit, verdict = f"{self.limit:g} {self.unit}", "ok" if self.holds else "**broken**"
+        if self.limit == math.inf:
+            limit, verdict = "-", ""
+        return f"| {self.what} | {measured} | {limit} | {verdict} | {self.note} |"
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Seen:
     messages: Any
     started: float
     ended: float
+    reply: str = ""
 
 
 class ModelProcess:
@@ -117,7 +123,7 @@ def data_home() -> Iterator[Path]:
 def environment(**values: str) -> Iterator[None]:
     """Set variables for as long as the block lasts."""
     before = dict(os.environ)
-    os.environ.update(values)
+    os.environ.update({"DATABASE_URL": ""} | values)  # measured on a file of its own
     try:
         yield
     finally:
@@ -128,10 +134,11 @@ def environment(**values: str) -> Iterator[None]:
 def settings(**changes: Any) -> dict[str, Any]:
     """Settings of a debate that runs all its rounds against the model process."""
     models = {f"{seat}_model": f"openai:{seat}" for seat in SEATS}
-    return {**models, "min_rounds": ROUNDS, "max_rounds": ROUNDS, "max_retries": 0, **changes}
+    calm = {"min_rounds": ROUNDS, "max_rounds": ROUNDS, "max_retries": 0, "templates": False}
+    return {**models, **calm, **changes}
 
 
-async def debate() -> None:
+async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
     """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
     from langgraph.runtime import RunControl
 
@@ -139,11 +146,11 @@ async def debate() -> None:
     from graph.settings import AdversarialSettings
     from models.seating import choose_seats
 
-    chosen = AdversarialSettings.model_validate(settings())
+    chosen = chosen or AdversarialSettings.model_validate(settings())
     records = open_records()
     try:
         opened = write_debate(records, QUESTION, chosen, await choose_seats(chosen))
-        done = await run_debate(records, opened, lambda _: None, RunControl())
+        done = await run_debate(records, opened, watch or (lambda _: None), RunControl())
     finally:
         records.close()
     if done.status != "done":
@@ -152,18 +159,40 @@ async def debate() -> None:
 
 async def replay(calls: list[Seen]) -> None:
     """The same calls, one after another, by the bare openai client."""
+    await replay_steps([[call] for call in calls])
+
+
+async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
+    """The same calls by the bare openai client, those of a step at once; the seconds of each."""
     from openai import AsyncOpenAI
 
+    took = []
     async with AsyncOpenAI(max_retries=0) as client:
-        for call in calls:
-            stream = await client.chat.completions.create(
-                model=call.model,
-                messages=call.messages,
-                stream=True,
-                stream_options={"include_usage": True},
-            )
-            async for _ in stream:
-                pass
+        for step in steps:
+            began = time.monotonic()
+            await asyncio.gather(*(ask_again(client, call) for call in step))
+            took.append(time.monotonic() - began)
+    return took
+
+
+def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
+    """Calls in the steps they belong to; it is an error if they are not as many as planned."""
+    if len(calls) != sum(sizes):
+        raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
+    left = iter(calls)
+    return [[next(left) for _ in range(size)] for size in sizes]
+
+
+async def ask_again(client: Any, call: Seen) -> None:
+    """Make a call once more, by the bare client."""
+    stream = await client.chat.completions.create(
+        model=call.model,
+        messages=call.messages,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    async for _ in stream:
+        pass
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
@@ -181,3 +210,14 @@ def wall(work: Callable[[], Any]) -> float:
 def cpu(work: Callable[[], Any]) -> float:
     """Seconds of processor, all threads of this process together."""
     return measured(time.process_time, work)
+
+
+def link_embedding_weights(home: Path) -> None:
+    """Put the embedded embedding model into a data folder, fetched once per checkout."""
+    from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
+
+    kept = REPOSITORY / ".cache" / "home"
+    for weights in EMBEDDINGS[DEFAULT_EMBEDDING]:
+        if not is_pulled(weights, kept):
+            pull(weights, kept, lambda _done, _total: None)
+    (home / "models").symlink_to(kept / "models")

@@ -5,32 +5,49 @@ import json
 import re
 import sys
 
+from benchmarks.panel import panel
+from tests.support.floor_server import decided, part_of
 from tests.support.model_server import Call, ModelServer, Reply, Request, Script
 
-_DOUBTS = {
+_DOUBTS: dict[str, object] = {
     "ready": False,
     "score": 4,
     "points": [{"id": "", "severity": "critical", "status": "open", "text": "It costs too much."}],
 }
-_RATINGS = {
+_RATINGS: dict[str, object] = {
     **dict.fromkeys(("correctness", "completeness", "clarity", "depth"), 7),
     "justification": "Sound.",
     "would_benefit_from_finetune": False,
 }
 _DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
+# What the form of a control block that is asked for tells of the decision, in a forum.
+_BY_FORM: dict[str, dict[str, object]] = {
+    '"convinced": "true|false"': {"convinced": False, "reasoning": "Mine holds."},
+    '"decision": "continue|stop"': {"decision": "continue", "reasoning": "Much is open."},
+}
+_CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1, 2, 3)]}
 
 
 def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
-    """A script whose Skeptic never gives in, so that a debate takes all its rounds."""
+    """A script in which nobody ever gives in, so that a debate takes all its rounds."""
     words = " ".join(f"word{n}" for n in range(tokens))
 
     def speak(request: Request) -> Reply:
-        text, decided = words, _DECISIONS.get(request.model)
-        if decided and (tag := re.search(r'"nonce": "(\w+)"', request.text)):
-            text += f"\n\n```json\n{json.dumps({'nonce': tag.group(1), **decided})}\n```"
+        text, block = words, _decision(request)
+        if block and (tag := re.search(r'"nonce": "(\w+)"', request.text)):
+            text += f"\n\n```json\n{json.dumps({'nonce': tag.group(1), **block})}\n```"
         return Reply(text, delay=delay, chunk_delay=chunk_delay)
 
     return speak
+
+
+def _decision(request: Request) -> dict[str, object] | None:
+    """What is decided; on the floor every statement makes three claims."""
+    if request.model == "floor":
+        what = part_of(request)
+        return _CLAIMS if what == "claims" else decided(what, request)
+    by_form = (block for form, block in _BY_FORM.items() if form in request.text)
+    return next(by_form, _DECISIONS.get(request.model))
 
 
 def main() -> None:
@@ -39,24 +56,29 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--chunk-delay", type=float, default=0.0)
+    parser.add_argument("--panel", action="store_true", help="speak as a forecasting panel")
     options = parser.parse_args()
     script = speaker(options.tokens, options.delay, options.chunk_delay)
+    if options.panel:
+        script = panel(options.delay)
     with ModelServer(script, models=None) as server:
         print(server.openai_url, flush=True)
         told = 0
         for _ in sys.stdin:
             calls = server.wait_for_idle()
-            print(json.dumps([_seen(call) for call in calls[told:]]), flush=True)
+            seen = [_seen(call, script) for call in calls[told:]]
+            print(json.dumps(seen), flush=True)
             told = len(calls)
 
 
-def _seen(call: Call) -> dict[str, object]:
-    request = call.request
+def _seen(call: Call, script: Script) -> dict[str, object]:
+    request, reply = call.request, script(call.request)
     return {
         "model": request.model,
         "messages": request.messages,
         "started": call.started,
         "ended": call.ended,
+        "reply": reply if isinstance(reply, str) else reply.text,
     }
 
 

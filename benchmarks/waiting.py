@@ -23,7 +23,7 @@ def _result(seconds: float, runs: int) -> Result:
     that does nothing else, and a busy machine slows both alike. The note gives the other ratio.
     """
     ratios, strict = [], []
-    with model_process(*_pace(seconds)) as server:
+    with model_process(*pace(seconds)) as server:
         wall(debate)  # imports and caches
         server.take_calls()
         for _ in range(runs):
@@ -36,7 +36,7 @@ def _result(seconds: float, runs: int) -> Result:
     return Result(f"wall-clock over calls of {seconds:g} s", median(ratios), LIMIT, "x", note)
 
 
-def _pace(seconds: float) -> list[str]:
+def pace(seconds: float) -> list[str]:
     """Half the time to the first token, half for the others, as a fast hosted model has it."""
     tokens = round(seconds * _TOKENS_PER_SECOND)
     rest = seconds / 2

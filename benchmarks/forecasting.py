@@ -1,0 +1,203 @@
+"""A forecast's wall-clock over its critical path, and the tokens it takes.
+
+The critical path follows from what needs what. A score needs its argument; a round needs all of the
+one before to be scored, for a weak argument is replaced before anybody answers it; the judge's last
+argument needs those of the others, whose scores run beside it; the verdict needs all. The roles
+take different times to argue, and their arguments to be scored: whoever waits without need shows.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import REPOSITORY, Result, Seen, ask_again, model_process, wall
+from graph.contract import ROLES
+
+LIMIT = 1.1
+SECONDS, RUNS = 1.2, 3
+ROUNDS = 3
+MOST_IN, MOST_OUT = 600, 500
+MOST_IN_ALL, MOST_OUT_ALL = 25_000, 20_000
+
+_REQUEST = {
+    "task_id": "benchmark",
+    "prediction_context": {
+        "task": {
+            "question": "Will the central bank cut its main rate by at least 25 basis points at "
+            "one of its two meetings before the end of March?",
+            "resolution_criteria": "The bank's own statement after the meeting.",
+        },
+        "outcomes": [
+            {"id": "cut", "label": "It cuts the rate", "description": "By 25 points or more."},
+            {"id": "hold", "label": "It leaves the rate unchanged", "description": ""},
+            {"id": "raise", "label": "It raises the rate", "description": ""},
+        ],
+        "key_variables": [
+            {
+                "name": "core inflation",
+                "category": "prices",
+                "importance": 0.9,
+                "current_value": 2.6,
+            },
+            {"name": "unemployment", "category": "labour", "importance": 0.7, "current_value": 4.4},
+        ],
+        "simulation_summary": {
+            "final_distribution": [
+                {"outcome_id": "cut", "probability": 0.55},
+                {"outcome_id": "hold", "probability": 0.42},
+                {"outcome_id": "raise", "probability": 0.03},
+            ],
+            "key_findings": ["Energy prices decide the spring figures in most runs."],
+        },
+        "data_summary": {
+            "region": "a mid-sized open economy",
+            "timeframe": {"start": "2026-11-17", "end": "2027-03-31"},
+            "economic_highlights": ["Growth slowed for two quarters."],
+            "sentiment_highlights": ["Two of nine members have called for patience."],
+            "data_gaps": ["No wage data since September."],
+        },
+    },
+}
+
+
+def results() -> list[Result]:
+    """The ratio, then the tokens against the contract's budget.
+
+    The yardstick is the bare openai client making the same calls as soon as what they need is
+    there: what the critical path costs a program that does nothing else, on a machine as busy. The
+    note gives the ratio over the server's own time.
+    """
+    ratios, strict = [], []
+    with model_process("--panel", "--delay", str(SECONDS)) as server:
+        wall(_forecast)  # imports and caches
+        server.take_calls()
+        for _ in range(RUNS):
+            took = wall(_forecast)
+            calls = server.take_calls()
+            ratios.append(took / wall(partial(_replay, calls)))
+            strict.append(took / sum(map(_longest, parts(calls))))
+            server.take_calls()
+    note = f"{len(calls)} calls; {median(strict):.2f} over the server's own time"
+    what = f"forecast over its critical path, calls of about {SECONDS:g} s"
+    return [Result(what, median(ratios), LIMIT, "x", note), *_tokens(calls)]
+
+
+Chain = list[Seen]
+"""Calls of which each needs the one before."""
+
+
+def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
+    """The parts that follow each other, each of them chains that need nothing of one another."""
+    found: list[list[Chain]] = []
+    for number in range(1, ROUNDS + 1):
+        chains = {role: _chain(calls, role, number) for role in ROLES}
+        if number < ROUNDS:
+            found.append(list(chains.values()))
+        else:
+            judge = chains.pop("judge")
+            found.append([chain[:1] for chain in chains.values()])
+            found.append([*(chain[1:] for chain in chains.values()), judge])
+    return [*found, [[call for call in calls if _kind(call)[0] == "verdict"]]]
+
+
+def _chain(calls: Sequence[Seen], role: str, number: int) -> Chain:
+    by_kind = {_kind(call): call for call in calls}
+    return [by_kind["argument", number, role], by_kind["score", number, role]]
+
+
+def _longest(part: Sequence[Chain]) -> float:
+    return max(sum(call.ended - call.started for call in chain) for chain in part)
+
+
+async def _replay(calls: Sequence[Seen]) -> None:
+    """The same calls by the bare openai client, each as soon as it can be made."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(max_retries=0) as client:
+
+        async def ask(chain: Chain) -> None:
+            for call in chain:
+                await ask_again(client, call)
+
+        for part in parts(calls):
+            await asyncio.gather(*map(ask, part))
+
+
+def _kind(call: Seen) -> tuple[str, int, str]:
+    """What a call is for, its round, and the role that argues or whose argument is scored."""
+    system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
+    if "All rounds are over" in user:
+        return "verdict", 0, "judge"
+    if scored := re.search(r"The (\w+)'s argument of round (\d+)", user):
+        return "score", int(scored[2]), scored[1]
+    number, role = re.search(r"Round (\d+) of", user), re.search(r"You are the (\w+)", system)
+    if number is None or role is None:
+        raise RuntimeError(f"no call of a forecast: {user}")
+    return "argument", int(number[1]), role[1].lower()
+
+
+def _text(message: Any) -> str:
+    return str(message["content"])
+
+
+def _tokens(calls: Sequence[Seen]) -> list[Result]:
+    """Counted by a real tokenizer; replies are arguments of the length that is asked for."""
+    count = _counter()
+    sent = [sum(count(_text(m)) for m in call.messages) for call in calls]
+    back = [count(call.reply) for call in calls]
+    arguments = [at for at, call in enumerate(calls) if _kind(call)[0] == "argument"]
+    rows = {
+        "tokens into an argument call": (max(sent[at] for at in arguments), MOST_IN),
+        "tokens out of an argument call": (max(back[at] for at in arguments), MOST_OUT),
+        "tokens into a whole forecast": (sum(sent), MOST_IN_ALL),
+        "tokens out of a whole forecast": (sum(back), MOST_OUT_ALL),
+    }
+    note = f"{len(arguments)} argument calls of {len(calls)}"
+    return [Result(what, value, most, "tokens", note) for what, (value, most) in rows.items()]
+
+
+def _counter() -> Callable[[str], int]:
+    """The embedded embedding model's WordPiece, rather finer than tokenizers of chat models."""
+    from tokenizers import Tokenizer
+
+    from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull, weights_path
+
+    kept = REPOSITORY / ".cache" / "home"
+    files = EMBEDDINGS[DEFAULT_EMBEDDING]
+    for weights in files:
+        if not is_pulled(weights, kept):
+            pull(weights, kept, lambda _done, _total: None)
+    path = next(p for p in (weights_path(f, kept) for f in files) if p.suffix == ".json")
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+async def _forecast() -> None:
+    """One whole forecast through the runner, with the contract's defaults."""
+    from langgraph.runtime import RunControl
+
+    from debates.runner import open_records, run_debate, write_debate
+    from graph.contract import DebateRequest
+    from graph.settings import ForecastSettings
+    from models.seating import choose_seats
+
+    settings = ForecastSettings.model_validate(
+        {**ForecastSettings.of_one_model("openai:panel"), "max_retries": 0}
+    )
+    request = DebateRequest.model_validate_json(json.dumps(_REQUEST))
+    question = request.prediction_context.task.question
+    records = await asyncio.to_thread(open_records)
+    try:
+        seating = await choose_seats(settings)
+        opened = write_debate(records, question, settings, seating, request=request)
+        done = await run_debate(records, opened, lambda _: None, RunControl())
+    finally:
+        records.close()
+    if done.status != "done" or done.state["forecast"]["report"]["gaps"]:
+        raise RuntimeError(f"the forecast ended {done.status}: {done.error}")

@@ -1,0 +1,123 @@
+"""A moderated debate: wall-clock over the critical path of its calls, and what its folder costs."""
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.harness import (
+    QUESTION,
+    Result,
+    data_home,
+    debate,
+    in_steps,
+    model_process,
+    replay_steps,
+    wall,
+)
+from benchmarks.waiting import pace
+
+LIMIT = 1.05
+FOLDER_LIMIT_MS = 5.0
+_SECONDS_A_CALL = 1.0
+_RUNS = 3
+_TURNS, _WORDS = 80, 250
+# A statement: it is called for and made, its claims are listed, then all three checked at once.
+_STATEMENT = [1, 1, 1, 3]
+# Two openings, four statements of the round and its summary, two closings and the end; then three
+# stages are scored in both orders, all at once, and the debate is summed up.
+_STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
+
+
+def results() -> list[Result]:
+    """Calls that do not depend on each other overlap; the folder costs next to nothing."""
+    return [_critical_path(), _folder()]
+
+
+def _settings() -> Any:
+    """Two sides, a round, three claims in every statement, all stages scored in both orders."""
+    from graph.settings import ModeratedSettings
+
+    roles = ("advocate", "moderator", "fact_checker", "judge")
+    models = {f"{role}_model": "openai:floor" for role in roles}
+    sides = [{"name": "Ann", "position": "Yes."}, {"name": "Ben", "position": "No."}]
+    more = {"round_count": 1, "fact_check": True, "debate_format": "competitive"}
+    calm = {"max_retries": 0, "templates": False}
+    return ModeratedSettings.model_validate({"positions": sides, **models, **more, **calm})
+
+
+def _critical_path() -> Result:
+    """The yardstick is the bare client making the same calls, in a row or at once as planned."""
+    ratios: list[float] = []
+    with model_process(*pace(_SECONDS_A_CALL)) as server:
+        chosen = _settings()
+        wall(partial(debate, chosen))  # imports and caches
+        server.take_calls()
+        for _ in range(_RUNS):
+            took = wall(partial(debate, chosen))
+            steps = in_steps(server.take_calls(), _STEPS)
+            ratios.append(took / wall(partial(replay_steps, steps)))
+            server.take_calls()
+    calls, at_once = sum(map(len, steps)), max(map(len, steps))
+    note = f"{calls} calls in {len(steps)} steps, up to {at_once} at once"
+    what = f"moderated: wall-clock over its critical path, calls of {_SECONDS_A_CALL:g} s"
+    return Result(what, median(ratios), LIMIT, "x", note)
+
+
+def _folder() -> Result:
+    """Every update after a turn, in a debate of many turns."""
+    from debates.exports.folder import Folder, Standing
+
+    with data_home() as home:
+        stored, state = _long_debate()
+        plan = _settings().folder_plan
+        turns, spent = state["turns"], []
+        nothing_yet = Standing("running", None, state | {"turns": []})
+        folder = Folder(stored, plan).begin(nothing_yet)  # imports and caches
+        for count in range(1, len(turns) + 1):
+            began = time.perf_counter()
+            folder.update(Standing("running", None, state | {"turns": turns[:count]}))
+            spent.append(1000 * (time.perf_counter() - began))
+        bare = median(_bare_write(home) for _ in range(_TURNS))
+    note = f"median of {_TURNS} turns of {_WORDS} words; a bare write and rename {bare:.1f} ms"
+    return Result("the folder, per turn", median(spent), FOLDER_LIMIT_MS, "ms", note)
+
+
+def _bare_write(home: Path) -> float:
+    """What the machine takes for one file that appears whole: an update of the folder is two."""
+    began = time.perf_counter()
+    fresh = home / "bare.new"
+    fresh.write_text("word " * _WORDS)
+    fresh.replace(home / "bare")
+    return 1000 * (time.perf_counter() - began)
+
+
+def _long_debate() -> tuple[Any, Any]:
+    from debates.records import Debate
+    from graph.state import Turn
+
+    settings, now = _settings(), datetime.now(UTC)
+    text = " ".join(f"word{n}" for n in range(_WORDS))
+    sides = [seat for seat in settings.table() if seat.role == settings.answering_role]
+    turns = [
+        Turn(
+            id=f"r{at}.argument.{sides[at % 2].id}",
+            round=at // 4,
+            phase="argument",
+            seat=sides[at % 2].id,
+            role=sides[at % 2].role,
+            model="openai:floor",
+            text=text,
+            started_at=now,
+            ended_at=now,
+        )
+        for at in range(_TURNS)
+    ]
+    state = {"question": QUESTION, "seats": settings.table(), "round": 1, "turns": turns}
+    about = {"protocol": "moderated", "question": QUESTION, "status": "running", "error": None}
+    times = {"created_at": now.isoformat(), "updated_at": now.isoformat(), "last_seq": 0}
+    kept = {"settings": settings.model_dump(mode="json"), "state": {}, "demonstration": False}
+    return Debate(id=str(uuid4()), user_rating=None, **about, **times, **kept), state
