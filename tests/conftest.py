@@ -1,19 +1,35 @@
 """What every test stands on: an empty environment, a data folder of its own, closed models."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+from debates.records import Records
+from graph.checkpoints import checkpointer
+from graph.postgres import read_address
 from models import providers
+from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull, weights_path
 from tests.support.model_server import ModelServer, always
+from tests.support.postgres import PostgresServer
 from tests.support.scripted import register_cast
 
 # What could lead a test to a real provider, or a real user's data.
-_LEAKS = ("OPENAI_", "OPENROUTER_", "ANTHROPIC_", "OLLAMA_", "CONTEND_", "LANGSMITH_", "LANGCHAIN_")
+_LEAKS = (
+    *("OPENAI_", "OPENROUTER_", "ANTHROPIC_", "OLLAMA_", "LANGSMITH_", "LANGCHAIN_"),
+    *("CONTEND_", "DATABASE_URL", "PG"),
+)
 # Nothing listens there, so an Ollama on the developer's machine is never found.
 _NOBODY = "http://127.0.0.1:1"
+
+# A machine that is busy with other tests is slow; that says nothing about the code.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +54,30 @@ def scripted_provider() -> Iterator[None]:
     providers._registered.pop("scripted", None)
 
 
+@pytest.fixture(scope="session")
+def embedding_weights() -> list[Path]:
+    """The files of the real embedded embedding model, fetched once per checkout."""
+    home = Path(__file__).parents[1] / ".cache" / "home"
+    return [
+        weights_path(file, home) if is_pulled(file, home) else pull(file, home, lambda *_: None)
+        for file in EMBEDDINGS[DEFAULT_EMBEDDING]
+    ]
+
+
+@pytest.fixture
+def embedding_model(embedding_weights: list[Path], tmp_path: Path) -> str:
+    """The embedded embedding model, ready in this test's data folder."""
+    return link_weights(embedding_weights, tmp_path / "home")
+
+
+def link_weights(weights: list[Path], home: Path) -> str:
+    """Put model files into a data folder; gives the model's spec."""
+    (home / "models").mkdir(parents=True, exist_ok=True)
+    for file in weights:
+        os.link(file, home / "models" / file.name)
+    return f"embedded:{DEFAULT_EMBEDDING}"
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A running model server that `openai:`, `openrouter:` and `ollama:` specs all reach."""
@@ -48,3 +88,45 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
         monkeypatch.setenv("OPENROUTER_API_KEY", "or-canary-0123456789abcdef")
         monkeypatch.setenv("OLLAMA_HOST", running.url)
         yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running PostgreSQL, one for all tests of this process."""
+    with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: PostgresServer) -> str:
+    """The name of a database with all tables and no rows, to copy for each test."""
+    url = postgres.create()
+    Records(read_address(url)).close()
+
+    async def set_up() -> None:
+        async with checkpointer():
+            pass
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATABASE_URL", url)
+        asyncio.run(set_up())
+    return url.rpartition("/")[2]
+
+
+@pytest.fixture
+def postgres_url(
+    postgres: PostgresServer, postgres_template: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The address of a database of this test's own, which debates are kept in."""
+    url = postgres.create(postgres_template)
+    monkeypatch.setenv("DATABASE_URL", url)
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    """Run the test once on each kind of database; gives the kind."""
+    if request.param == "postgres":
+        request.getfixturevalue("postgres_url")
+    return str(request.param)

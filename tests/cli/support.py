@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cli.main import run
+from models.weights import DEFAULT, KNOWN, weights_path
 from tests.support.model_server import ModelServer, Reply, Request
 
 ROOT = Path(__file__).parents[2]
@@ -31,12 +32,24 @@ def debaters(change: Change = lambda role, round_number, reply: reply) -> Any:
     """A script for a whole debate; the round is read from what is sent, so resuming is exact."""
 
     def script(request: Request) -> Reply:
-        found = re.search(r"You are the (\w+)", request.system)
+        found = re.search(r"You are (?:the|one of several) (\w+?)s?\b", request.system)
         role = found[1].lower() if found else "extraction"
         number = 1 + len(set(re.findall(r"This is critique (\d)", request.text)))
+        if role == "debater":
+            again = re.search(r"Round (\d+) of", request.user)
+            number = int(again[1]) if again else 0
         return change(role, number, Reply(_said(role, number, request)))
 
     return script
+
+
+# What is said to whoever is asked for it.
+_SAID = {
+    "Give feedback that makes": "This is feedback: be concrete.",
+    "Merge these answers": ANSWER,
+    "Give your verdict on it": "Each has a point.",
+    "Write the one answer the user will read": ANSWER,
+}
 
 
 def _said(role: str, number: int, request: Request) -> str:
@@ -46,6 +59,11 @@ def _said(role: str, number: int, request: Request) -> str:
         points = [point | {"text": "The cost is never estimated."}]
         block = {"nonce": _nonce(request), "ready": False, "score": 5, "points": points}
         return f"This is critique {number} 🔍 of the answer.\n\n```json\n{json.dumps(block)}\n```"
+    for sign, said in _SAID.items():
+        if sign in request.user:
+            return said
+    if role == "debater":
+        return f"This is answer {number} of {request.model}."
     if role == "judge":
         ratings = {"correctness": 8, "completeness": 7, "clarity": 9, "depth": 6}
         more = {"justification": "Clear.", "would_benefit_from_finetune": False}
@@ -95,6 +113,8 @@ class Command:
             "OPENAI_API_KEY": "sk-canary-0123456789abcdef",
             "OLLAMA_HOST": server.url,
             "LANGSMITH_TRACING": "false",
+            # Tests of retrieval switch them on; the others need no embedding model.
+            "CONTEND_TEMPLATES": "false",
         }
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
@@ -138,3 +158,12 @@ class Command:
 def spoken(record: dict[str, Any]) -> list[tuple[str, str]]:
     """The transcript as ids and texts: what must be the same whatever happened on the way."""
     return [(turn["id"], turn["text"]) for turn in record["turns"]]
+
+
+def on_embedded(contend: Command, weights: Path) -> None:
+    """Leave the command nothing but the embedded model."""
+    home = weights_path(KNOWN[DEFAULT], contend.home)
+    home.parent.mkdir(parents=True)
+    os.link(weights, home)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        contend.env.pop(name)

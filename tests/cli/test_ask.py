@@ -3,8 +3,17 @@
 import json
 from dataclasses import replace
 
+from cli.ask import PROTOCOLS
+from graph.settings import SETTINGS
 from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
+
+
+def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
+    assert "..." not in contend.here("--help").out.partition("Commands:")[2]
+    listed = " ".join(contend.here("ask", "--help").out.split())
+    assert "How the models debate: adversarial, forum, refine, forecast or moderated." in listed
+    assert tuple(SETTINGS) == PROTOCOLS
 
 
 def test_default_output_shows_the_whole_debate(contend: Command, models: ModelServer) -> None:

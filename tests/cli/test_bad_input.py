@@ -1,7 +1,10 @@
 """What is refused: one clear line, exit code 2, no model call, nothing left on disk."""
 
 import re
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
@@ -26,8 +29,10 @@ REFUSED = {
     "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
     "openai model": (["ask", QUESTION, "-m", "openai:mm"], "The nearest it has is 'openai:m'."),
     "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
+    "option": (["ask", QUESTION, "--modell", "m"], "--modell. Did you mean --model? See `contend"),
     "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
-    "docs": (["ask", QUESTION, "--docs", "notes"], "--docs. See `contend ask --help`."),
+    "no such document": (["ask", QUESTION, "--docs", "notes"], "notes"),
+    "no such image": (["ask", QUESTION, "--image", "chart.png"], "chart.png cannot be read"),
     "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
     "show": (["show", "0000"], "No debate has the id '0000'"),
     "resume": (["resume", "0000"], "No debate has the id '0000'"),
@@ -71,7 +76,11 @@ def test_missing_key_and_unreachable_servers(
     for model, said, env in [
         ("openai:m", "OPENAI_API_KEY is not set", {"OPENAI_API_KEY": ""}),
         ("openai:m", "openai cannot be reached", {"OPENAI_BASE_URL": f"{nobody}/v1"}),
-        ("ollama:m", "Ollama is not running", {"OLLAMA_HOST": nobody}),
+        ("ollama:m", "Error: Ollama is not running", {"OLLAMA_HOST": nobody}),
+        ("foo:bar", "'foo:bar' was taken for a model of Ollama, since no", {"OLLAMA_HOST": nobody}),
+        ("foo:bar", "no provider is called 'foo'. A model is PROVIDER:", {"OLLAMA_HOST": nobody}),
+        ("gpt5", "'gpt5' was taken for a model of Ollama, since it names", {"OLLAMA_HOST": nobody}),
+        ("gpt5", "since it names no provider", {}),
     ]:
         _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
 
@@ -161,3 +170,11 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
     )
     with pytest.raises(AssertionError, match="Traceback"):
         contend.here("config", CONTEND_DEBUG="1")
+
+
+def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> None:
+    piped = SimpleNamespace(buffer=BytesIO(b"\xff\xfe"), isatty=lambda: False)
+    with patch("cli.debating.sys.stdin", piped):
+        ended = contend.here("ask", "-", "-m", "openai:m")
+    assert (ended.code, ended.err) == (2, "Error: What came from stdin is not UTF-8 text.\n")
+    assert models.calls == []

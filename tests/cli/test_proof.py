@@ -1,6 +1,6 @@
 """What is promised of a whole debate: the trace on every provider, and faults that are told."""
 
-import os
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from models.weights import DEFAULT, KNOWN, weights_path
-from tests.cli.support import ROOT, SHORT, Command, debaters
+from models.weights import DEFAULT
+from tests.cli.support import SHORT, Command, debaters, on_embedded
 from tests.models.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls
 from tests.support.model_server import ModelServer, Reply, Request
 
@@ -102,12 +102,7 @@ def test_every_fault_is_told_and_survived(
 def test_a_real_debate_on_the_embedded_model(
     weights: Path, contend: Command, models: ModelServer
 ) -> None:
-    home = weights_path(KNOWN[DEFAULT], contend.home)
-    home.parent.mkdir(parents=True)
-    os.link(weights, home)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        contend.env.pop(name)
-    contend.env["PYTHONPATH"] = str(ROOT)
+    on_embedded(contend, weights)
     rounds = ["--set", "min_rounds=1", "--set", "max_rounds=1"]
     ended = contend("ask", "Why is the sky blue?", *rounds, "--json", "--quiet")
     assert (ended.code, ended.err) == (0, "")
@@ -119,3 +114,68 @@ def test_a_real_debate_on_the_embedded_model(
     ]
     assert all(turn["text"] for turn in record["turns"])
     assert models.calls == []
+
+
+@pytest.mark.embedded
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_real_moderated_debate_on_the_embedded_model_runs_through_all_phases(
+    weights: Path, contend: Command, models: ModelServer
+) -> None:
+    on_embedded(contend, weights)
+    asked = ["ask", "Should pupils wear school uniforms?", "-p", "moderated"]
+    with contend.start(*asked, "--set", "round_count=1", "--json", "--quiet") as process:
+        out, err = process.communicate(timeout=550)
+    assert (process.returncode, err) == (0, "")
+    record = json.loads(out)
+    phases = [turn["phase"] for turn in record["turns"]]
+    assert [phase for phase in phases if phase not in ("request", "score")] == [
+        *("positions", "opening", "opening"),
+        *("argument", "rebuttal", "argument", "rebuttal", "summary"),
+        *("closing", "closing", "end", "synthesize"),
+    ]
+    assert phases.count("request") == 8
+    assert phases.count("score") == 3
+    assert all(turn["text"] for turn in record["turns"])
+    held = {s["position"] for s in record["seats"] if s["role"] == "position_advocate"}
+    assert len(held) == 2
+    assert set(record["scores"]) == {"Advocate A", "Advocate B"}
+    assert record["demonstration"]
+    assert "not finished" not in (Path(record["output_dir"]) / "index.md").read_text()
+    assert models.calls == []
+
+
+@pytest.mark.embedded
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("mode", "asked"),
+    [("self_convergence", "conviction_check"), ("external_judge", "judge_continue")],
+)
+def test_a_real_forum_on_the_embedded_model(
+    mode: str, asked: str, weights: Path, contend: Command
+) -> None:
+    """Two seats on one model; what they decide is theirs, how it is told and counted is ours."""
+    on_embedded(contend, weights)
+    two = [word for name in ("Ann", "Ben") for word in ("--seat", f"{name}=embedded:{DEFAULT}")]
+    settings = [f"judge_mode={mode}", "max_rounds=3", f"judge_model=embedded:{DEFAULT}"]
+    chosen = [word for each in settings for word in ("--set", each)]
+    with contend.start("ask", "Why is the sky blue?", "-p", "forum", *two, *chosen) as process:
+        out, err = process.communicate(timeout=380)
+    assert (process.returncode, err) == (0, "")
+    (listed,) = contend.here("list", "--json").json
+    record = contend.here("show", listed["id"], "--json").json
+    turns = record["turns"]
+    assert all(turn["text"] and turn["status"] == "ok" for turn in turns)
+    assert [(t["round"], t["seat"]) for t in turns if t["phase"] == "propose"][:4] == [
+        *[(1, "ann"), (1, "ben"), (2, "ann"), (2, "ben")]
+    ]
+    assert [turn for turn in turns if turn["phase"] == asked and turn["round"] == 2]
+    assert record["stop_reason"] in ("one_left", "converged", "judge_stop", "max_rounds")
+    assert record["demonstration"]
+    assert all(f"{name} · embedded:{DEFAULT}" in out for name in ("Ann", "Ben"))
+    shown = ["─ Round 1 of at most 3 ─", "─ Round 2 of", "The rounds end here: ", "─ Answer ─"]
+    places = [out.find(text) for text in shown]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "nonce" not in out

@@ -1,14 +1,21 @@
 """Pausing by signal and by wish, failing for good, and going on afterwards."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from debates.records import Records
+from debates.runner import open_records
 from tests.cli.support import ASK, Command, debaters, slowly, spoken
 from tests.support.model_server import ModelServer, Reply
+
+
+@pytest.fixture
+def contend(contend: Command, database: str) -> Command:
+    contend.env["DATABASE_URL"] = os.environ.get("DATABASE_URL", "")
+    return contend
 
 
 def _resume_id(err: str) -> str:
@@ -111,7 +118,7 @@ def test_finish_is_refused_where_nobody_waits_and_changes_nothing(
 
 def test_a_debate_that_another_runs_is_refused_in_one_line(contend: Command) -> None:
     debate = _resume_id(contend.ask_here("--pause", "each_round").err)
-    records = Records(contend.home / "contend.db")
+    records = open_records()
     records.acquire(records.find(debate).id)
     refused = contend.here("resume", debate)
     records.close()

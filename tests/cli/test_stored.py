@@ -1,11 +1,15 @@
 """list, show, rate and export of debates that are kept, and the commands around them."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 from debates.records import Records
 from graph.settings import AdversarialSettings
 from graph.state import DebateState
-from tests.cli.support import QUESTION, Command, debaters
+from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
+from tests.cli.support import QUESTION, ROOT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 
 
@@ -40,7 +44,9 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
 
     rated = contend.here("rate", short, "9")
     assert (rated.code, rated.err) == (0, f"Rated debate {short} with 9 of 10.\n")
-    assert "Your rating: 9 of 10." in contend.here("show", short).out
+    facts = contend.here("show", short).out.partition("Done")[2].replace("\u00a0", " ")
+    assert re.search(r"^Score +\d", facts, re.MULTILINE)
+    assert re.search(r"^Your rating +9 of 10$", facts, re.MULTILINE)
 
     markdown = contend.here("export", short).out
     assert markdown.startswith(f"# {QUESTION}\n")
@@ -75,6 +81,17 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert not contend.home.exists()
 
 
+def test_doctor_sees_damaged_weights(contend: Command) -> None:
+    (contend.home / "models").mkdir(parents=True)
+    for file in EMBEDDINGS[DEFAULT_EMBEDDING]:
+        with weights_path(file, contend.home).open("wb") as sink:
+            sink.truncate(file.size)
+    findings = {each["what"]: each for each in contend.here("doctor", "--json").json}
+    found = findings["embedded:minilm-l6"]
+    assert (found["level"], "checksum" in found["detail"]) == ("problem", True)
+    assert "contend models pull minilm-l6" in found["fix"]
+
+
 def test_doctor_sees_a_broken_database_and_tracing(contend: Command) -> None:
     contend.home.mkdir()
     (contend.home / "contend.db").write_bytes(b"not a database" * 100)
@@ -105,9 +122,10 @@ def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Pat
     assert "max_rounds = 5  (default)\n" in shown
     assert "context_tokens = null  (default)\n" in shown
     assert "skeptic_fallbacks = []  (default)\n" in shown
-    assert shown.endswith("else embedded:smollm2-135m (no key is set).\n")
+    assert "else embedded:smollm2-135m (no key is set)." in shown
+    assert shown.endswith("has that one, else embedded:minilm-l6.\n")
     assert "OPENAI_API_KEY is set" in contend.here("config").out
-    assert contend.here("config", "-m", "openai:m").out.endswith("Models: as named above.\n")
+    assert "Models: as named above." in contend.here("config", "-m", "openai:m").out
 
 
 def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
@@ -142,7 +160,7 @@ def test_an_id_must_be_unique(contend: Command) -> None:
     contend.home.mkdir()
     records = Records(contend.home / "contend.db")
     for end in "12":
-        seats = AdversarialSettings(judge_model="openai:m").seats()
+        seats = AdversarialSettings(judge_model="openai:m").table()
         debate = f"aaaaaaaa-0000-4000-8000-00000000000{end}"
         state: DebateState = {"question": f"Question {end}?", "seats": seats}
         records.start(debate, "adversarial", state, {}, demonstration=False)
@@ -154,3 +172,20 @@ def test_an_id_must_be_unique(contend: Command) -> None:
     found = contend.here("show", "aaaaaaaa-0000-4000-8000-000000000001")
     assert "Interrupted, begun" in found.out
     assert "Go on with: contend resume aaaaaaaa" in found.out
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """The process ends through the same code as any other, which must stay light as well."""
+    code = (
+        "import sys\n"
+        "sys.argv = ['contend', '--help']\n"
+        "from cli.main import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'langgraph', 'langchain_core', 'pydantic', 'numpy'}\n"
+        "sys.exit(','.join(heavy & {*sys.modules}) or 0)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

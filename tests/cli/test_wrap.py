@@ -34,9 +34,9 @@ The end.
 """
 
 
-def _wrapped(pieces: list[str], width: int = 30) -> str:
+def _wrapped(pieces: list[str], width: int = 30, *, on_screen: bool = False) -> str:
     out: list[str] = []
-    wrapper = WordWrapper(width, lambda text, _: out.append(text))
+    wrapper = WordWrapper(width, lambda text, _: out.append(text), on_screen=on_screen)
     for piece in pieces:
         wrapper.feed(piece)
     wrapper.finish()
@@ -67,6 +67,34 @@ def test_the_lines() -> None:
         "  折り返されます。\n"
         "\n"
         "  The end.\n"
+    )
+
+
+WIDE = """```python
+def untouched():   # however long this line may become
+    return "https://example.org/a/rather/long/address"
+```
+| a table | is | broken | at | words |
+- See https://example.org/a/rather/long/address
+"""
+
+
+@given(st.lists(st.integers(0, len(WIDE)), max_size=6))
+def test_on_a_screen_what_is_too_wide_goes_on_at_the_indent(cuts: list[int]) -> None:
+    ends = sorted({0, len(WIDE), *cuts})
+    assert _wrapped([WIDE[a:b] for a, b in pairwise(ends)], on_screen=True) == (
+        "  ```python\n"
+        "  def untouched():   # however\n"
+        "    long this line may become\n"
+        "      return\n"
+        '        "https://example.org/a\n'
+        '        /rather/long/address"\n'
+        "  ```\n"
+        "  | a table | is | broken | at\n"
+        "    | words |\n"
+        "  - See\n"
+        "    https://example.org/a/rath\n"
+        "    er/long/address\n"
     )
 
 

@@ -4,13 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from debates.exports.markdown import to_markdown
+from debates.exports.words import known_as
 from debates.records import Debate
-from graph.settings import AdversarialSettings
-from graph.state import Assessment, Point, Turn, Usage
+from graph.settings import AdversarialSettings, ForumSettings
+from graph.state import Assessment, Elimination, Point, Turn, Usage
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEATS = [
-    seat.model_copy(update={"model": f"openai:{seat.id}"}) for seat in AdversarialSettings().seats()
+    seat.model_copy(update={"model": f"openai:{seat.id}"}) for seat in AdversarialSettings().table()
 ]
 SCORE = {
     "correctness": 8,
@@ -130,3 +131,65 @@ def test_a_long_question_is_kept_whole_and_cannot_break_out() -> None:
     document = to_markdown(_debate(question=question))
     assert document.startswith("# Why? ``` # Not a heading word")
     assert f"````text\n{question}\n````" in document
+
+
+def test_a_forum_tells_who_moved_whom_and_the_verdict() -> None:
+    seats = ForumSettings(seats=[{"name": n, "model": f"openai:{n}"} for n in ("Ann", "Ben")],
+                          judge_model="openai:judge").table()  # fmt: skip
+    gone = Elimination(
+        seat="ann",
+        round=2,
+        convinced_by="ben",
+        argument="Costs decide",
+        quote="it costs twice as much",
+        quote_found=True,
+        reasoning="They do.",
+    )
+    turns = [
+        _turn(2, "propose", "ben", "It costs twice as much."),
+        _turn(2, "conviction_check", "ann", "CONVINCED: Ben"),
+        _turn(2, "verdict", "judge", "Ben met every objection."),
+        _turn(2, "synthesize", "judge", "Keep it."),
+    ]
+    state = {"seats": [seat.model_dump() for seat in seats], "active": ["ben"]}
+    state |= {"eliminations": [gone.model_dump()], "final_answer": "Keep it."}
+    text = to_markdown(_debate(protocol="forum", turns=turns, state=state, settings={}))
+    assert (
+        "## Who moved whom\n\n"
+        "- Ann conceded to Ben in round 2: Costs decide (“it costs twice as much”).\n"
+        "- Ben is the one left." in text
+    )
+    assert "## Verdict\n\nBen met every objection." in text
+    assert "### Ann (openai:ann), asked whether it concedes" in text
+    invented = gone.model_copy(update={"quote_found": False, "argument": ""})
+    state["eliminations"] = [invented.model_dump()]
+    text = to_markdown(_debate(protocol="forum", turns=turns, state=state, settings={}))
+    assert "Ann conceded to Ben in round 2: no argument named." in text
+
+
+def test_what_seats_know_each_other_as() -> None:
+    seats = [{"name": name, "model": f"openai:{name}"} for name in ("Ann", "Ben")]
+    named = ForumSettings(seats=seats, judge_model="openai:judge")
+    hidden = ForumSettings(seats=seats, judge_model="openai:judge", anonymous=True)
+    assert known_as(named, named.table()) == []
+    assert known_as(hidden, hidden.table()) == [
+        "To each other: Ann is Debater 1, Ben is Debater 2."
+    ]
+
+
+def test_closings_belong_to_no_round() -> None:
+    said = [("argument", "ann"), ("request", "moderator"), ("closing", "ann"), ("end", "moderator")]
+    turns = [_turn(1, phase, seat, f"{seat}: {phase}.") for phase, seat in said]
+    document = to_markdown(_debate(protocol="moderated", turns=turns))
+    argued, closed = document.split("## Closing statements\n")
+    assert "ann: argument." in argued.split("## Round 1\n")[1]
+    assert "moderator: request." in closed
+    assert "## Round" not in closed
+
+
+def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None:
+    first = _turn(0, "propose", "ann", "Keep the monolith.")
+    turns = [first, _turn(1, "propose", "ann", first.text, status="kept_previous")]
+    document = to_markdown(_debate(turns=turns))
+    assert document.count("Keep the monolith.") == 1
+    assert "*An earlier answer, kept because the call failed.*" in document

@@ -1,9 +1,10 @@
 """Running a debate: one runner at a time, every event numbered once, no word of a person lost."""
 
 import asyncio
-import sqlite3
+import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,23 +12,40 @@ import sqlalchemy as sa
 from langgraph.runtime import RunControl
 
 from debates.events import Event
-from debates.records import LEASE, Debate, Lease, LeaseLost, Records
+from debates.leases import LEASE, Lease, LeaseLost
+from debates.records import Debate, Records, Status
 from debates.runner import open_records, run_debate, write_debate
-from graph.checkpoints import database_path
-from graph.errors import BadInput
+from graph.errors import BadInput, DatabaseAway
 from graph.settings import AdversarialSettings
 from graph.state import Remark
 from models.seating import choose_seats
+from nodes.retrieve import checked_question
 from tests.cli.support import debaters, spoken
-from tests.support.model_server import ModelServer, Reply, Request
+from tests.support.model_server import ModelServer, Reply, Request, openai_error
+from tests.support.postgres import PASSWORD
 
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
 
 
 @pytest.fixture
-def records() -> Iterator[Records]:
+def records(database: str) -> Iterator[Records]:
     with closing(open_records()) as opened:
         yield opened
+
+
+def execute(records: Records, statement: str, **values: Any) -> None:
+    """Change the database behind everybody's back."""
+    with records._engine.begin() as connection:
+        connection.execute(sa.text(statement), values)
+
+
+def contents(records: Records) -> str:
+    """All that the database keeps, checkpoints included."""
+    with records._engine.connect() as connection:
+        names = sa.inspect(connection).get_table_names()
+        rows = [connection.execute(sa.text(f"SELECT * FROM {name}")).all() for name in names]  # noqa: S608
+    assert "checkpoints" in names
+    return repr(rows)
 
 
 @pytest.fixture(autouse=True)
@@ -35,12 +53,12 @@ def talking(server: ModelServer) -> None:
     server.script = debaters()
 
 
-async def begin(records: Records, **changes: Any) -> Debate:
+async def begin(records: Records, question: str = "Why?", **changes: Any) -> Debate:
     named = {f"{seat}_model": "openai:m1" for seat in SEATS}
     settings = AdversarialSettings.model_validate(
-        named | {"min_rounds": 1, "max_rounds": 2, "retry_wait": 0.01} | changes
+        named | {"min_rounds": 1, "max_rounds": 2, "retry_wait": 0.01, "templates": False} | changes
     )
-    return write_debate(records, "Why?", settings, await choose_seats(settings))
+    return write_debate(records, question, settings, await choose_seats(settings))
 
 
 async def run(
@@ -133,8 +151,7 @@ async def test_no_event_number_is_given_twice_after_a_crash(
     server.script = debaters()
     # As a process that was killed leaves it: the row of a run that never closed.
     after: list[Event] = []
-    with closing(sqlite3.connect(database_path())) as database, database:
-        database.execute("UPDATE debates SET last_seq=?", [crashed.last_seq])
+    execute(records, "UPDATE debates SET last_seq=:seq", seq=crashed.last_seq)
     done = await run(records, debate, events=after)
     numbers = [event["seq"] for event in before + after]
     assert numbers == sorted(set(numbers))
@@ -158,8 +175,7 @@ async def test_a_runner_that_lost_its_lease_writes_nothing(
     records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken_over(request: Request) -> Reply:
-        with closing(sqlite3.connect(database_path())) as database, database:
-            database.execute("UPDATE debates SET lease_owner='other', last_seq=999, status='done'")
+        execute(records, "UPDATE debates SET lease_owner='other', last_seq=999, status='done'")
         return Reply("An answer.")
 
     server.script = taken_over
@@ -170,22 +186,78 @@ async def test_a_runner_that_lost_its_lease_writes_nothing(
     assert (kept.status, kept.last_seq, kept.turns) == ("done", 999, [])
 
 
-async def test_a_busy_database_does_not_end_the_renewing(
-    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("trouble", [sa.exc.OperationalError, sa.exc.InternalError])
+async def test_a_database_in_trouble_does_not_end_the_renewing(
+    trouble: type[sa.exc.DBAPIError],
+    records: Records,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[int] = []
 
-    def busy(self: Lease, **values: Any) -> bool:
+    def busy(self: Lease, connection: sa.Connection, **values: Any) -> bool:
         if "lease_owner" in values:
             return True
         tried.append(1)
-        raise sa.exc.OperationalError("locked", None, Exception())
+        raise trouble("locked", None, Exception())
 
     monkeypatch.setattr(Lease, "_set", busy)
     monkeypatch.setattr("debates.runner.LEASE", LEASE / 3000)
     debate = await run(records, await begin(records))
     assert debate.status == "done"
     assert len(tried) > 1
+
+
+async def test_a_renewing_that_broke_leaves_no_lease_behind(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Lease) -> bool:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("debates.runner.LEASE", LEASE / 3000)
+    debate = await begin(records)
+    with monkeypatch.context() as patch:
+        patch.setattr(Lease, "renew", broken)
+        with pytest.raises(RuntimeError, match="broken"):
+            await run(records, debate)
+    assert records.acquire(debate.id).renew()
+
+
+async def test_a_record_that_lags_behind_catches_up(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away_meanwhile(self: Records, lease: Lease, status: Status, *more: Any) -> None:
+        if status == "running":
+            raise DatabaseAway("away")
+        save(self, lease, status, *more)
+
+    save = Records.save
+    monkeypatch.setattr(Records, "save", away_meanwhile)
+    done = await run(records, await begin(records))
+    assert (done.status, len(done.turns)) == ("done", 6)
+
+
+async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
+    records: Records, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away_at_the_end(self: Records, lease: Lease, status: Status, *more: Any) -> None:
+        if status == "done":
+            raise DatabaseAway("away")
+        save(self, lease, status, *more)
+
+    save, events = Records.save, list[Event]()
+    monkeypatch.setattr("graph.outages.PATIENCE", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Records, "save", away_at_the_end)
+        paused = await run(records, await begin(records), events=events)
+    assert (paused.status, paused.error, len(paused.turns)) == ("paused", "away", 6)
+    assert events[-1]["event"] == "paused"
+    assert records.find(paused.id).status == "interrupted"
+    calls = len(server.calls)
+    done = await run(records, paused, events=events)
+    assert (done.status, done.turns, len(server.calls)) == ("done", paused.turns, calls)
+    numbers = [event["seq"] for event in events]
+    assert numbers == sorted(set(numbers))
 
 
 async def test_one_debate_that_ends_leaves_the_other_its_connections(
@@ -227,22 +299,43 @@ async def test_a_key_in_an_unknown_exception_reaches_no_file(
     debate = await run(records, await begin(records))
     assert debate.status == "failed"
     assert "RuntimeError" in (debate.error or "")
-    records.close()
-    for file in database_path().parent.glob("contend.db*"):
-        assert b"canary" not in file.read_bytes()
-
-
-def test_a_database_of_a_later_release_is_left_alone(records: Records) -> None:
-    with closing(sqlite3.connect(database_path())) as database:
-        database.execute("PRAGMA user_version=99")
-    with pytest.raises(BadInput, match="newer version"):
-        open_records()
+    found = contents(records)
+    assert debate.id in found
+    assert "canary" not in found
+    assert PASSWORD not in found
 
 
 async def test_a_setting_a_later_release_dropped_does_not_strand_a_debate(
     records: Records, server: ModelServer
 ) -> None:
     debate = await begin(records)
-    with records._engine.begin() as connection:
-        connection.execute(sa.text("UPDATE debates SET settings=json_set(settings, '$.bygone', 1)"))
+    settings = json.dumps(debate.settings | {"bygone": 1})
+    execute(records, "UPDATE debates SET settings=:settings", settings=settings)
     assert (await run(records, debate)).status == "done"
+
+
+BROKEN = "nul \x00, half a pair \ud83d, "
+
+
+async def test_text_no_database_takes_does_not_break_a_debate(
+    records: Records, server: ModelServer
+) -> None:
+    """It comes from the user, at the start and in between, and from every model."""
+    server.script = debaters(lambda _, __, reply: replace(reply, text=BROKEN + reply.text))
+    debate = await begin(records, checked_question(f"{BROKEN}Why?"), pause="each_round")
+    paused = await run(records, debate)
+    assert paused.status == "paused", paused.error
+    done = await run(records, paused, Remark(say=f"{BROKEN}mind the cost."))
+    done = await run(records, done)
+    assert done.status == "done", done.error
+    assert done.question == "nul , half a pair , Why?"
+    texts = [turn.text for turn in done.turns]
+    assert len(texts) == 7
+    assert all(text.startswith("nul , half a pair ") for text in texts)
+
+
+async def test_a_failure_in_such_text_is_kept(records: Records, server: ModelServer) -> None:
+    server.script = lambda _: openai_error(401, f"{BROKEN}no.")
+    failed = await run(records, await begin(records))
+    assert failed.status == "failed"
+    assert "nul , half a pair , no." in str(failed.error)

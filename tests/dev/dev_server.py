@@ -22,8 +22,11 @@ _SECONDS_TO_STOP = 20
 class DevServer:
     """The server on the repository's langgraph.json; its files and debates lie under `home`."""
 
-    def __init__(self, home: Path, models: ModelServer) -> None:
-        self.home, self.models = home, models
+    def __init__(
+        self, home: Path, models: ModelServer, database_url: str = "", **environment: str
+    ) -> None:
+        self.home, self.models, self.database_url = home, models, database_url
+        self.more = environment
         self.log = home / "server.log"
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,10 +87,12 @@ class DevServer:
             "PYTHONPATH": str(REPOSITORY),
             "CONTEND_HOME": str(self.home / "contend"),
             "OPENAI_BASE_URL": self.models.openai_url,
+            "DATABASE_URL": self.database_url,
             "OLLAMA_HOST": self.models.url,
             "OPENAI_API_KEY": "sk-for-a-local-test-server",
             "LANGGRAPH_CLI_NO_ANALYTICS": "1",
             "LANGSMITH_TRACING": "false",
+            **self.more,
         }
 
 

@@ -1,6 +1,7 @@
 """`langgraph dev` on our langgraph.json, driven by langgraph-sdk as Studio drives it."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from retrieval.documents import load_documents, save_corpus
+from tests.conftest import link_weights
 from tests.dev.dev_server import DevServer
 from tests.support.model_server import ModelServer, Reply, Request, openai_error
 
@@ -38,6 +41,10 @@ def _speak(request: Request) -> Reply | str:
     """Every call says something else, so that two branches of a debate can be told apart."""
     if request.model == "broken":
         return openai_error(401, "This account is closed.")
+    if request.tools and not request.results:
+        return Reply(tool_calls=[("calculate", {"expression": "6 * 7"})])
+    if "NOT CONVINCED" in request.user:
+        return "NOT CONVINCED" if request.model == "proposer" else "CONVINCED: Ann"
     found = re.search(r'"nonce": "(\w+)"', request.text)
     said = f"The {request.model} speaks in call {request.index}."
     if found is None or request.model not in ("skeptic", "judge"):
@@ -54,8 +61,14 @@ def models() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def server(models: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
-    running = DevServer(tmp_path_factory.mktemp("dev"), models).start()
+def server(
+    models: ModelServer,
+    tmp_path_factory: pytest.TempPathFactory,
+    embedding_weights: list[Path],
+) -> Iterator[DevServer]:
+    home = tmp_path_factory.mktemp("dev")
+    link_weights(embedding_weights, home / "contend")
+    running = DevServer(home, models).start()
     yield running
     running.stop()
     assert "BlockingError" not in running.log.read_text()
@@ -133,6 +146,8 @@ async def test_a_debate_streams_pauses_and_hears_the_user(
 
         assert done["final_answer"] == done["trace"]["final_answer"] == _texts(done)[-2]
         assert done["auto_score"]["score"] == 7
+        assert "migration-plan" in done["trace"]["templates_used"]
+        assert done["trace"]["degraded"] == []
         said_by = [turn["role"] for turn in done["turns"]]
         a_round = ["proposer", "skeptic", "user"]
         assert said_by == [*a_round, *a_round, "synthesizer", "judge"]
@@ -191,9 +206,9 @@ async def test_a_refusal_says_why(
 
 
 async def test_a_paused_debate_outlives_a_killed_server(
-    models: ModelServer, tmp_path: Path
+    models: ModelServer, tmp_path: Path, database: str
 ) -> None:
-    server = DevServer(tmp_path, models).start()
+    server = DevServer(tmp_path, models, os.environ.get("DATABASE_URL", "")).start()
     try:
         async with server.client() as client:
             thread = await _begin(client)
@@ -211,6 +226,99 @@ async def test_a_paused_debate_outlives_a_killed_server(
             done = await _resume(client, thread, "")
     finally:
         server.stop()
+    assert "BlockingError" not in server.log.read_text()
+    assert (tmp_path / "contend" / "contend.db").exists() == (database == "sqlite")
     assert _texts(done)[:2] == _texts(before)
     assert done["trace"]["total_rounds"] == 2
     assert len(models.calls) - calls == 4  # the second round, the answer and its rating
+
+
+async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
+    server: DevServer, models: ModelServer, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.txt").write_text("The monolith stays until the second team is hired.")
+    loaded, _ = load_documents([tmp_path / "plan.txt"])
+    save_corpus(loaded, server.home / "contend")
+    document = loaded[0].document.model_dump()
+    given: dict[str, Any] = {"question": "Should we split it?", "documents": [document]}
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "adversarial", input=given, context=_SETTINGS)
+        assert "[plan:1]\nThe monolith stays until" in models.calls[-1].request.text
+        for bad in ([{"id": 7}], [document | {"sha256": "0" * 64}]):
+            calls = len(models.calls)
+            with pytest.raises(Exception, match=r"BadInput: The documents .*(well-formed|gone)"):
+                await client.runs.wait(
+                    None, "adversarial", input=given | {"documents": bad}, context=_SETTINGS
+                )
+            assert len(models.calls) == calls
+
+
+async def test_paths_of_seats_are_refused_and_their_tools_work(
+    server: DevServer, models: ModelServer
+) -> None:
+    def seats(**own: Any) -> dict[str, Any]:
+        ann = {"name": "Ann", "model": "openai:proposer", **own}
+        table = {"seats": [ann, {"name": "Ben", "model": "openai:skeptic"}]}
+        return table | {"judge_model": "openai:judge", "enable_debate": False, "templates": False}
+
+    question = {"question": "How much is it?"}
+    async with server.client() as client:
+        for own in ({"docs": ["plan.txt"]}, {"images": ["/etc/chart.png"]}):
+            calls = len(models.calls)
+            with pytest.raises(Exception, match=r"BadInput: .* a server reads no files of its cli"):
+                await client.runs.wait(None, "refine", input=question, context=seats(**own))
+            assert len(models.calls) == calls
+        done = await client.runs.wait(
+            None, "refine", input=question, context=seats(tools=["calculate"])
+        )
+    assert isinstance(done, dict)
+    (use,) = done["turns"][0]["tool_calls"]
+    assert (use["arguments"], use["result"]) == ({"expression": "6 * 7"}, "42")
+
+
+async def test_a_forum_runs_until_one_is_left(server: DevServer, models: ModelServer) -> None:
+    laid = {"Ann": "openai:proposer", "Ben": "ollama:synthesizer"}
+    chosen: dict[str, Any] = {
+        "seats": [{"name": name, "model": model} for name, model in laid.items()],
+        "judge_mode": "self_convergence",
+        "judge_model": "openai:judge",
+        "verify_concessions": False,
+        "templates": False,
+    }
+    question = {"question": "Should we split the monolith?"}
+    async with server.client() as client:
+        (assistant,) = await client.assistants.search(graph_id="forum")
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        fields: Any = (schemas["context_schema"] or {})["properties"]
+        assert fields["judge_mode"]["enum"] == [
+            "external_judge",
+            "self_convergence",
+            "display_only",
+        ]
+        assert "custom" in fields["debate_format"]["enum"]
+        assert all(field["description"] for field in fields.values())
+
+        calls, alone = len(models.calls), chosen | {"seats": chosen["seats"][:1]}
+        with pytest.raises(Exception, match="takes 2 to 8 seats, not 1"):
+            await client.runs.wait(None, "forum", input=question, context=alone)
+        assert len(models.calls) == calls
+
+        thread = (await client.threads.create())["thread_id"]
+        parts = [
+            part
+            async for part in client.runs.stream(
+                thread, "forum", input=question, context=chosen, stream_mode=["custom"]
+            )
+        ]
+        done: Any = (await client.threads.get_state(thread))["values"]
+    told = [part.data for part in parts if part.event == "custom"]
+    (left,) = [event for event in told if event["event"] == "model_eliminated"]
+    assert (left["metadata"]["seat"], left["metadata"]["convinced_by"]) == ("ben", "ann")
+    assert {"seat_chunk", "convergence_status", "synthesis_chunk"} <= {e["event"] for e in told}
+    trace = done["trace"]
+    assert (trace["stop_reason"], trace["winner"]) == ("one_left", "ann")
+    assert [turn["seat"] for turn in done["turns"]] == [
+        *["ann", "ben"] * 3,  # two rounds, and whether they concede
+        *["ann", "judge"],
+    ]

@@ -1,5 +1,6 @@
 """Every command of the README is run as it stands there."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,27 +9,50 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import QUESTION, ROOT, Command, Ended, debaters
-from tests.support.model_server import ModelServer
+from graph.contract import json_schemas
+from tests.cli.support import QUESTION, ROOT, Command, Ended
+from tests.cli.test_templates import librarian
+from tests.conftest import link_weights
+from tests.graph.test_evidence import PIXEL
+from tests.retrieval.test_library import GOOD
+from tests.support.forecasting import forecasters
+from tests.support.model_server import ModelServer, Reply, Request
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+(EXAMPLE,) = re.findall(r"^```json\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 # These two would test the tests and start a server that never ends; tests/dev starts the latter.
 ONLY_SHOWN = ("make test", "make dev")
+# This one would serve for ever; tests/service starts it.
+ONLY_EXPLAINED = "contend serve"
 MODELS = ["qwen3:32b", "llama3.3:70b", "gpt-5-mini", "mistralai/mistral-large"]
+
+
+def _anybody(request: Request) -> Reply | str:
+    """Whoever a command needs: a panel of forecasters, or the debaters of everything else."""
+    forecast = "forecasting panel" in request.system or "asks for a forecast" in request.user
+    reply: Reply | str = forecasters()(request) if forecast else librarian(request)
+    return reply
 
 
 @pytest.fixture
 def models() -> Iterator[ModelServer]:
-    with ModelServer(debaters(), models=MODELS) as running:
+    with ModelServer(_anybody, models=MODELS) as running:
         yield running
 
 
 @pytest.fixture
-def contend(tmp_path: Path, models: ModelServer) -> Command:
+def contend(tmp_path: Path, models: ModelServer, embedding_weights: list[Path]) -> Command:
+    link_weights(embedding_weights, tmp_path / "home")
     (tmp_path / "question.txt").write_text("Which one?", encoding="utf-8")
     (tmp_path / "settings.yaml").write_text("min_rounds: 2\n", encoding="utf-8")
+    (tmp_path / "contract.txt").write_text("Pets need consent.", encoding="utf-8")
+    (tmp_path / "minutes").mkdir()
+    (tmp_path / "minutes" / "may.md").write_text("Nobody minds dogs.", encoding="utf-8")
+    (tmp_path / "chart.png").write_bytes(PIXEL)
+    (tmp_path / "tea.md").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "request.json").write_text(EXAMPLE, encoding="utf-8")
     command = Command(tmp_path / "home", models)
     command.env |= {
         "PATH": f"{Path(sys.executable).parent}:{command.env['PATH']}",
@@ -40,9 +64,15 @@ def contend(tmp_path: Path, models: ModelServer) -> Command:
 
 def _debate(contend: Command, *, waiting: bool) -> str:
     pause = ["--pause", "each_round"] if waiting else []
-    asked = contend("ask", QUESTION, "-m", "openai:gpt-5-mini", "--json", *pause)
+    asked = contend.here("ask", QUESTION, "-m", "openai:gpt-5-mini", "--json", *pause)
     assert asked.code == (3 if waiting else 0)
     return str(asked.json["id"])
+
+
+def _forecast(contend: Command) -> str:
+    outcomes = ["--outcome", "yes: It opens", "--outcome", "no: It does not"]
+    ask = ["ask", QUESTION, "-p", "forecast", "-m", "openai:gpt-5-mini", *outcomes]
+    return str(contend.here(*ask, "--json").json["id"])
 
 
 def _run(contend: Command, line: str) -> Ended:
@@ -68,13 +98,25 @@ def test_the_readme_has_commands() -> None:
 def test_command(line: str, contend: Command) -> None:
     if line in ONLY_SHOWN:
         line = line.replace("make", "make -n")
+    if line.startswith(ONLY_EXPLAINED):
+        line = f"{ONLY_EXPLAINED} --help"
+    if "scoreboard" in line:
+        assert contend.here("resolve", _forecast(contend), "yes").code == 0
     if " ID" in line:
-        line = line.replace(" ID", f" {_debate(contend, waiting='resume' in line)}")
+        forecast = "resolve" in line
+        debate = _forecast(contend) if forecast else _debate(contend, waiting="resume" in line)
+        if "learn" in line:
+            contend.here("rate", debate, "9")
+        line = line.replace(" ID", f" {debate}")
     # What make set up stays as it is, whatever the times of its files.
     ended = _run(contend, line.replace("make ask", "make -o .venv/.ready ask"))
     waits = "--pause each_round" in line or ("resume" in line and "--finish" not in line)
     assert ended.code == (3 if waits else 0), ended.err
     assert "Traceback" not in ended.err
+
+
+def test_the_request_is_the_one_of_the_schema() -> None:
+    assert json_schemas()["debate_request"]["examples"] == [json.loads(EXAMPLE)]
 
 
 def test_every_local_link_leads_somewhere() -> None:

@@ -5,18 +5,19 @@ import os
 import random
 import re
 import signal
-import sqlite3
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import QUESTION, Command, debaters, spoken
+from tests.faults.killing import is_kept
 from tests.support.model_server import Call, ModelServer, Reply, Request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -25,6 +26,7 @@ THREE_ROUNDS = ["--set", "min_rounds=3", "--set", "max_rounds=5", "--set", "retr
 ASK = ["ask", QUESTION, "-m", "openai:m", *THREE_ROUNDS, "--quiet"]
 TURNS = 8
 CALLS = TURNS + 1  # the second critique says nothing a rule can read, so it is asked once more
+UNREADABLE = "This is critique 2, and it says neither what is open nor what is settled."
 READ_BY_SCHEMA = json.dumps({"ready": False, "score": None, "points": []})
 
 
@@ -33,7 +35,7 @@ def _unreadable_in_round_two(role: str, number: int, reply: Reply) -> Reply:
     if role == "extraction":
         text = READ_BY_SCHEMA
     elif (role, number) == ("skeptic", 2):
-        text = "This is critique 2, and it says neither what is open nor what is settled."
+        text = UNREADABLE
     return replace(reply, text=text, chunk_delay=0.01, chunk_size=4)
 
 
@@ -66,7 +68,7 @@ class Killer:
             process = self._start("resume", self._debate(), "--quiet")
         _, err = process.communicate()
         assert process.returncode == 0, err
-        record: dict[str, object] = self.contend("show", self._debate(), "--json").json
+        record: dict[str, object] = self.contend.here("show", self._debate(), "--json").json
         return record
 
     def kill(self, request: Request) -> None:
@@ -82,20 +84,22 @@ class Killer:
         return process
 
     def _debate(self) -> str:
-        with closing(sqlite3.connect(self.contend.home / "contend.db")) as database:
-            return str(database.execute("SELECT id FROM debates").fetchone()[0])
+        (debate,) = self.contend.here("list", "--json").json
+        return str(debate["id"])
 
 
-@pytest.mark.parametrize("at_chunk", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("at_chunk", [1, 2, 4])
 def test_killed_in_the_middle_of_every_call(
     at_chunk: int, tmp_path: Path, models: ModelServer
 ) -> None:
-    undisturbed = Command(tmp_path / "calm", models)(*ASK, "--json").json
+    undisturbed = Command(tmp_path / "calm", models).here(*ASK, "--json").json
     assert len(models.calls) == CALLS
     killer = Killer(Command(tmp_path / "killed", models))
 
     def script(request: Request) -> Reply | str:
         if request.schema:  # not streamed, so it is killed as it arrives
+            while not is_kept(killer.contend.home, UNREADABLE):
+                time.sleep(0.01)
             killer.kill(request)
         return calm(request)
 
@@ -111,9 +115,10 @@ def test_killed_in_the_middle_of_every_call(
     assert finished.total() == len(finished) == TURNS
 
 
-def test_killed_at_any_moment(tmp_path: Path, models: ModelServer) -> None:
-    undisturbed = Command(tmp_path / "calm", models)(*ASK, "--json").json
+def test_killed_at_any_moment(tmp_path: Path, models: ModelServer, database: str) -> None:
+    undisturbed = Command(tmp_path / "calm", models).here(*ASK, "--json").json
     killer = Killer(Command(tmp_path / "killed", models))
+    killer.contend.env["DATABASE_URL"] = os.environ.get("DATABASE_URL", "")
     chance = random.Random(9)  # noqa: S311 - where the kills fall, not a secret
 
     def sometimes(call: Call, _sent: int) -> None:

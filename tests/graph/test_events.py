@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from graph.errors import ModelFailed
-from graph.events import EventName, chunk_event
+from graph.events import EventName, NodeEvent, chunk_event
 from graph.state import Turn
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import Played, Sent, critique, full_cast, play
@@ -50,12 +50,12 @@ async def test_an_early_stop_is_told_with_its_reason() -> None:
     (stop,) = played.named("early_stop")
     assert stop["metadata"]["reason"] == "skeptic_ready"
     decision = played.named("judge_decision")[0]["metadata"]
-    assert decision == {"decision": "stop", "reason": "skeptic_ready"}
+    assert decision == {"decision": "stop", "reason": "skeptic_ready", "by_model": False}
 
 
-async def test_the_empty_library_says_so(played: Played) -> None:
+async def test_templates_switched_off_are_told(played: Played) -> None:
     (found,) = played.named("rag_complete")
-    assert "empty" in found["content"]
+    assert found["content"] == "Templates are switched off."
     assert found["metadata"]["templates"] == []
 
 
@@ -89,6 +89,18 @@ async def test_a_chunk_names_its_speaker(played: Played) -> None:
     assert first["metadata"]["seat"] == first["metadata"]["role"] == "skeptic"
     counts = [e["metadata"]["tokens_so_far"] for e in played.named("skeptic_chunk")[:2]]
     assert counts == sorted(counts)
+
+
+async def test_every_speech_begins_with_a_chunk_without_words(played: Played) -> None:
+    """So that viewers know whom the debate waits for, whatever the protocol."""
+    asked = [(e["round"], e["metadata"]) for e in played.events if _is_opening(e)]
+    assert [(number, meta["seat"], meta["phase"], meta["model"]) for number, meta in asked] == [
+        (turn.round, turn.seat, turn.phase, turn.model) for turn in played.turns
+    ]
+
+
+def _is_opening(event: NodeEvent) -> bool:
+    return event["event"].endswith("_chunk") and event["content"] == ""
 
 
 async def test_ratings_that_cannot_be_read_leave_the_answer_unrated() -> None:

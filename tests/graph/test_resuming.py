@@ -1,7 +1,10 @@
 """Pausing, crashing and resuming: nothing paid twice, and every object back as it was."""
 
+import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
+from graph.adversarial import builder
 from graph.checkpoints import checkpointer, database_path
 from graph.errors import ModelFailed, Paused
 from graph.state import (
@@ -28,11 +32,20 @@ from graph.state import (
 )
 from models.critiques import CritiqueBlock, CritiquePoint
 from tests.support.model_server import ModelServer, Reply, openai_error
-from tests.support.scripted import Lines, Played, Sent, full_cast, play
+from tests.support.scripted import (
+    THREAD,
+    Lines,
+    Played,
+    Sent,
+    full_cast,
+    play,
+    scripted_settings,
+)
 
 ROUND = ["propose", "critique", "judge_continue"]
 END = ["synthesize", "score", "store"]
 MAJOR = CritiquePoint(severity="major", status="open", text="No numbers.")
+on_both_databases = pytest.mark.usefixtures("database")
 
 
 @asynccontextmanager
@@ -58,6 +71,7 @@ def assert_types(state: DebateState) -> None:
             assert all(type(point) is Point for point in turn.assessment.points)
 
 
+@on_both_databases
 async def test_checkpoints_load_only_our_own_types() -> None:
     crafted = JsonPlusSerializer(allowed_msgpack_modules=True).dumps_typed(Remark(say="foreign"))
     async with checkpointer() as opened:
@@ -66,6 +80,7 @@ async def test_checkpoints_load_only_our_own_types() -> None:
         assert opened.serde.loads_typed(ours) == Usage(input_tokens=1)
 
 
+@on_both_databases
 async def test_a_pause_each_round_gives_everything_back_on_a_new_saver() -> None:
     undisturbed = await play(full_cast(), saver=InMemorySaver(), min_rounds=1, max_rounds=2)
     cast = full_cast()
@@ -147,6 +162,7 @@ async def drained_after(calls: int, cast_lines: dict[str, Lines]) -> tuple[Playe
         return stopped, await play(cast, None, saver=opened, min_rounds=1, max_rounds=2)
 
 
+@on_both_databases
 @pytest.mark.parametrize("calls", range(1, 6))
 async def test_a_drained_debate_goes_on_behind_the_last_paid_call(calls: int) -> None:
     undisturbed = await play(full_cast(), saver=InMemorySaver(), min_rounds=1, max_rounds=2)
@@ -156,6 +172,7 @@ async def test_a_drained_debate_goes_on_behind_the_last_paid_call(calls: int) ->
     assert_types(resumed.state)
 
 
+@on_both_databases
 async def test_a_speech_is_not_paid_again_when_its_reading_was_interrupted() -> None:
     """The Skeptic's speech is a call of its own; the form that reads it comes after the pause."""
     form = CritiqueBlock(ready=False, points=[MAJOR]).model_dump_json()
@@ -167,6 +184,7 @@ async def test_a_speech_is_not_paid_again_when_its_reading_was_interrupted() -> 
     assert resumed.path == ["critique", "judge_continue", *END]
 
 
+@on_both_databases
 async def test_a_failed_debate_resumes_where_it_failed(server: ModelServer) -> None:
     cast, broken = full_cast(), True
     server.script = lambda request: openai_error(401, "no") if broken else "Saved.\n🔴 Cost."
@@ -182,6 +200,18 @@ async def test_a_failed_debate_resumes_where_it_failed(server: ModelServer) -> N
     assert resumed.turns[1].text == "Saved.\n🔴 Cost."
 
 
+async def test_a_debate_of_an_earlier_release_knows_nobody_who_waits() -> None:
+    cast, settings = full_cast(), scripted_settings(min_rounds=1, max_rounds=1)
+    graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["propose"])
+    config: Any = {"configurable": {"thread_id": THREAD}}
+    with cast.on_stage():
+        await graph.ainvoke({"question": "Why?"}, config, context=settings)
+        await graph.aupdate_state(config, {"waiting": []}, as_node="retrieve")
+        ended = await graph.ainvoke(None, config, context=settings)
+    assert [turn.seat for turn in ended["turns"]][:2] == ["proposer", "skeptic"]
+
+
+@on_both_databases
 async def test_degradations_survive_a_restart(server: ModelServer) -> None:
     replies = [Reply(status=500), Reply("Fine.")]
     server.script = lambda request: replies[min(request.index, 1)]
@@ -201,3 +231,14 @@ async def test_degradations_survive_a_restart(server: ModelServer) -> None:
 def test_the_database_is_the_users_own() -> None:
     assert database_path().stat().st_mode & 0o077 == 0
     assert database_path().parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_reader_beside_a_running_debate_leaves_its_log_alone() -> None:
+    read = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM kept')"
+    with closing(sqlite3.connect(database_path())) as running:
+        running.execute("PRAGMA journal_mode=WAL")
+        running.execute("CREATE TABLE kept (turn)")
+        running.commit()
+        path = database_path()
+        subprocess.run([sys.executable, "-c", f"{read}; c.close()", str(path)], check=True)
+        assert path.with_name(f"{path.name}-wal").exists()

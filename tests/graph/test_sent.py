@@ -166,7 +166,7 @@ async def test_a_short_window_drops_whole_old_turns_and_says_so() -> None:
     assert len(shown) < 6
     for letter in set("axbycz") - set(shown):
         assert f"{letter}1 " not in final.user
-    has(final, "Left out because the whole does not fit: round 1 proposer")
+    has(final, "Left out because the whole does not fit: round 1 Proposer")
     said = [entry for entry in played.degraded if entry.what == "history_shortened"]
     assert "synthesizer" in {entry.seat for entry in said}
 

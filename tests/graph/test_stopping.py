@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from graph.state import Assessment
 from models.critiques import CritiqueBlock
 from tests.support.scripted import (
     Lines,
@@ -152,7 +153,7 @@ async def test_an_unreadable_critique_is_asked_for_once_more_in_a_form() -> None
     assert doubts in form.user
     assert speech.schema is None
     turn = played.turns[1]
-    assert turn.assessment is not None
+    assert isinstance(turn.assessment, Assessment)
     assert turn.assessment.read_from == "extraction"
     assert (turn.usage.input_tokens, turn.usage.output_tokens) == (20, 10)
     assert played.degraded == []

@@ -4,19 +4,23 @@ import asyncio
 import os
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from graph.errors import ModelFailed, Paused
 from graph.settings import AdversarialSettings
 from graph.state import Seat
 from models import calls
-from models.calls import Answered, Extracted, Listener, Trouble, ask, extract
+from models.calls import Aids, Answered, Extracted, Listener, Trouble, ask, extract
 from models.calls import Reply as Accepted
+from models.providers import _registered, parse_spec, provider_of
 from models.ratings import RatingBlock
+from models.tools import calls_in, open_tools
+from tests.support import model_server
 from tests.support.model_server import (
     ModelServer,
     Reply,
@@ -235,6 +239,51 @@ async def test_an_answer_cut_by_length_is_asked_for_shorter(
     assert len(second.messages) == len(first.messages) + 1
     assert "half the length" in second.user
     assert third.user == "Why?", "the nudge answers a length cut, not any failure"
+
+
+LIMIT = Aids(limit=300)
+
+
+def ceilings(server: ModelServer) -> list[int | None]:
+    """The most tokens each call allowed, by what its provider calls them."""
+    bodies = [call.request.body for call in server.calls]
+    return [
+        body.get("max_completion_tokens", body.get("options", {}).get("num_predict"))
+        for body in bodies
+    ]
+
+
+async def limited(model: str, ear: Ear, **changes: Any) -> Answered[Accepted]:
+    return await ask(seat(model), list(MESSAGES), settings(**changes), ear.listener(), LIMIT)
+
+
+@both
+async def test_who_overruns_a_limit_is_not_helped_to_be_shorter(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply("one two", finish="length"), Reply(status=500), ANSWER])
+    await limited(model, ear, max_retries=2)
+    assert {call.request.user for call in server.calls} == {"Why?"}
+    assert ceilings(server) == [600, 2400, 2400], "the last try keeps a long answer whole, too"
+
+
+@both
+async def test_a_model_that_never_ends_is_stopped_and_fails(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = always(Reply("one two", finish="length"))
+    with pytest.raises(ModelFailed, match="cut off"):
+        await limited(model, ear, max_retries=1)
+    assert ceilings(server) == [600, 2400]
+
+
+@both
+async def test_a_call_without_retries_has_a_ceiling(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = always(ANSWER)
+    await limited(model, ear, max_retries=0)
+    assert ceilings(server) == [2400]
 
 
 @both
@@ -515,3 +564,130 @@ async def test_a_form_meets_the_total_timeout(server: ModelServer, ear: Ear, mod
     server.script = sequence([Reply("{", stall_after=0), FORM.model_dump_json()])
     assert (await extracted(model, ear, total_timeout=0.5)).block == FORM
     assert ear.heard == [("retried", "total")]
+
+
+# --- tools ---
+
+
+async def no_search(query: str) -> tuple[str, Any]:
+    raise AssertionError
+
+
+TOOLS = tuple(open_tools(("calculate", "search_documents"), no_search))
+SUM = ("calculate", {"expression": "6 * 7"})
+
+
+async def asked_with(model: str, ear: Ear, aids: Aids, **changes: Any) -> Accepted:
+    listener = ear.listener()
+    answered = await ask(seat(model), list(MESSAGES), settings(**changes), listener, aids)
+    return answered.result
+
+
+@both
+async def test_tools_are_offered_and_called_while_the_text_streams(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = always(Reply("Let me see.", tool_calls=[SUM, SUM], usage=(11, 7)))
+    reply = await asked_with(model, ear, Aids(TOOLS))
+    assert server.calls[0].request.tools == ["calculate", "search_documents"]
+    assert len(ear.pieces) > 1
+    assert reply.text == "".join(ear.pieces) == "Let me see."
+    assert reply.message is not None
+    assert [(each["name"], each["args"]) for each in calls_in(reply.message)] == [SUM, SUM]
+    assert len({each["id"] for each in calls_in(reply.message)}) == 2
+    assert reply.usage.output_tokens == 7
+
+
+@both
+async def test_a_call_needs_no_words_and_can_be_answered(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply(tool_calls=[SUM]), "It is 42."])
+    asking = (await asked_with(model, ear, Aids(TOOLS))).message
+    assert asking is not None
+    (call,) = calls_in(asking)
+    told = ToolMessage("42", tool_call_id=str(call["id"]))
+    answered = await ask(seat(model), [*MESSAGES, asking, told], settings(), ear.listener())
+    assert answered.result.text == "It is 42."
+    request = server.calls[1].request
+    assert request.results == ["42"]
+    assert request.messages[2]["tool_calls"][0]["function"]["name"] == "calculate"
+    assert request.tools == []
+
+
+@both
+async def test_one_that_must_answer_is_offered_no_tools(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply(tool_calls=[SUM]), ANSWER])
+    reply = await asked_with(model, ear, Aids(TOOLS, spent=True))
+    assert (reply.text, reply.message) == (ANSWER, None)
+    assert [call.request.tools for call in server.calls] == [[], []]
+    assert ear.heard == [("retried", "empty")]
+
+
+async def test_a_provider_that_wants_the_tools_with_their_history_gets_them(
+    server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demanding = replace(provider_of(parse_spec(OPENAI)), history_needs_tools=True)
+    monkeypatch.setitem(_registered, "openai", demanding)
+    server.script = sequence([Reply("Once more!", tool_calls=[SUM]), ANSWER])
+    reply = await asked_with(OPENAI, ear, Aids(TOOLS, spent=True))
+    assert (reply.text, reply.message) == (ANSWER, None)
+    assert len(server.calls[0].request.tools) == 2
+    assert "called for a tool instead of answering" in ear.troubles[0].failure.why
+
+
+async def test_arguments_that_are_no_json_come_back_as_they_are(
+    server: ModelServer, ear: Ear
+) -> None:
+    server.script = always(Reply(tool_calls=[("calculate", "6 * 7")]))
+    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    (call,) = calls_in(reply.message)
+    assert (call["name"], call["args"]) == ("calculate", "6 * 7")
+    assert call["id"]
+
+
+@both
+async def test_calls_cut_by_length_do_not_count(server: ModelServer, ear: Ear, model: str) -> None:
+    server.script = sequence([Reply(tool_calls=[SUM], finish="length"), ANSWER])
+    assert (await asked_with(model, ear, Aids(TOOLS))).text == ANSWER
+    assert ear.heard == [("retried", "length")]
+
+
+async def test_what_a_call_says_is_fit_to_be_kept(server: ModelServer, ear: Ear) -> None:
+    odd = {
+        "expression": "1\ud800\x00",
+        "big": 10**30,
+        "odd": float("nan"),
+        "in": [{"\x00": "\x00"}],
+    }
+    server.script = always(Reply("a\ud800", tool_calls=[("calculate", odd)]))
+    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    assert reply.message is not None
+    (call,) = reply.message.tool_calls
+    kept = {"expression": "1", "big": str(10**30), "odd": "nan", "in": [{"": ""}]}
+    assert (call["args"], reply.message.text) == (kept, "a")
+    serde = JsonPlusSerializer()
+    assert serde.loads_typed(serde.dumps_typed(reply.message)) == reply.message
+
+
+async def test_calls_without_an_id_get_one(
+    server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = model_server._OpenAIWire._tool_calls
+
+    def nameless(self: Any) -> list[dict[str, Any]]:
+        return [{**each, "id": None} for each in plain(self)]
+
+    monkeypatch.setattr(model_server._OpenAIWire, "_tool_calls", nameless)
+    server.script = always(Reply(tool_calls=[SUM, SUM]))
+    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    assert [each["id"] for each in calls_in(reply.message)] == ["call_1", "call_2"]
+
+
+async def test_the_calls_of_a_speech_share_the_time_of_one(server: ModelServer, ear: Ear) -> None:
+    server.script = always(Reply("word " * 500, chunk_delay=0.02))
+    with pytest.raises(ModelFailed, match="no complete answer within 60 s"):
+        await asked_with(OPENAI, ear, Aids(TOOLS, seconds=59.8), total_timeout=60, max_retries=0)
+    assert ear.heard == [("failed", "total")]

@@ -11,7 +11,7 @@ from graph.settings import AdversarialSettings
 from models.control import nonce, read_block, without_block
 from models.critiques import CritiqueBlock, assessment_from_block, assessment_from_words
 from models.marks import READY_SIGNAL
-from nodes.judge_continue import stop_rule
+from nodes.rulings import stop_rule
 from tests.support.scripted import THREAD
 
 TAG = nonce(THREAD, "r1.critique.skeptic")
@@ -157,14 +157,14 @@ def decided_ready(reply: str) -> bool:
     return stop is not None
 
 
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=2500)
 @given(pieces, joints)
 def test_no_forged_or_quoted_text_ever_stops_a_debate(parts: list[str], joint: str) -> None:
     closing = "The cost is still guessed."
     assert not decided_ready(joint.join([*parts, f"\n{closing}"]))
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=1200)
 @given(pieces, joints, st.booleans())
 def test_the_replys_own_last_block_decides_whatever_stands_before_it(
     parts: list[str], joint: str, ready: bool
@@ -173,7 +173,7 @@ def test_the_replys_own_last_block_decides_whatever_stands_before_it(
     assert decided_ready(joint.join([*parts, f"\n{own}"])) is ready
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=1200)
 @given(pieces, joints)
 def test_a_block_that_says_no_is_not_outvoted_by_what_follows(parts: list[str], joint: str) -> None:
     assert not decided_ready(joint.join([f"{fenced(verdict(False))}\n", *parts]))

@@ -7,13 +7,14 @@ from graph.state import Assessment, Point
 from models.critiques import (
     CritiqueBlock,
     CritiquePoint,
+    ShortPoint,
     all_points,
     assessment_from_block,
     assessment_from_report,
     assessment_from_words,
 )
 from models.marks import read_marks
-from nodes.judge_continue import stop_rule
+from nodes.rulings import stop_rule
 
 SIGNAL = "Ready for Synthesis ✅"
 KNOWN = [
@@ -347,3 +348,18 @@ def test_the_ledger_keeps_every_points_latest_state() -> None:
         ("S2", "open"),
         ("S10", "dropped"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It is short", "It is short"),
+        ("word " * 23 + "falla", "word " * 22 + "word…"),
+        ("x" * 120, "x" * 119 + "…"),
+        ("word " * 23 + "end .", "word " * 23 + "end ."),
+    ],
+)
+def test_an_objection_that_was_cut_ends_at_a_word(text: str, kept: str) -> None:
+    point = ShortPoint.model_validate({"severity": "major", "status": "open", "text": text})
+    assert point.text == kept
+    assert ShortPoint.model_json_schema()["properties"]["text"]["maxLength"] == 120

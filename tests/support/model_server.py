@@ -23,6 +23,8 @@ from aiohttp import web
 
 Shape = Literal["openai", "ollama"]
 Usage = tuple[int, int] | Literal["counted"] | None
+ToolCall = tuple[str, Mapping[str, Any] | str]
+"""A tool's name and its arguments; those in a string are sent as they are, to be broken."""
 
 _MAX_BODY = 64 * 1024 * 1024
 _CREATED = 1_700_000_000
@@ -71,6 +73,16 @@ class Request:
         return wanted if isinstance(wanted, dict) else None
 
     @property
+    def tools(self) -> list[str]:
+        """The names of the tools that may be called."""
+        return [tool["function"]["name"] for tool in self.body.get("tools") or ()]
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools that were called have given."""
+        return [_text(m) for m in self.messages if m.get("role") == "tool"]
+
+    @property
     def openrouter(self) -> bool:
         """Whether the request came through the OpenRouter base path."""
         return self.path.startswith("/api/v1/")
@@ -89,6 +101,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     error: dict[str, Any] | str | None = None
     delay: float = 0
+    until: Callable[[], bool] | None = None
+    """What must come true before the answer begins, such as that other calls have come in."""
     chunk_delay: float = 0
     chunk_size: int | None = None
     stall_after: int | None = None
@@ -97,6 +111,7 @@ class Reply:
     usage: Usage = "counted"
     reasoning: str | None = None
     cost: float | None = None
+    tool_calls: Sequence[ToolCall] = ()
 
     @property
     def limit(self) -> int | None:
@@ -254,10 +269,15 @@ class _Wire:
         self.reply = reply
 
     def chunks(self) -> list[bytes]:
-        """Encoded chunks: the reasoning first, then the text."""
+        """Encoded chunks: the reasoning first, then the text, then the tools to be called."""
         size = self.reply.chunk_size
         thought = [self.chunk(p, thinking=True) for p in _encoded(self.reply.reasoning or "", size)]
-        return thought + [self.chunk(p, thinking=False) for p in _encoded(self.reply.text, size)]
+        said = [self.chunk(p, thinking=False) for p in _encoded(self.reply.text, size)]
+        return [*thought, *said, *self.tool_chunks()]
+
+    def tool_chunks(self) -> list[bytes]:
+        """The events that call tools."""
+        raise NotImplementedError
 
     def text_up_to(self, limit: int | None) -> str:
         """The text carried by the first `limit` chunks, reasoning chunks counted first."""
@@ -327,16 +347,44 @@ class _OpenAIWire(_Wire):
         return b"data: " + json.dumps(event).encode() + b"\n\n"
 
     def opening(self) -> bytes:
-        delta = {"role": "assistant", "content": ""}
-        return self._event([{"index": 0, "delta": delta, "finish_reason": None}])
+        return self._delta({"role": "assistant", "content": ""})
 
     def chunk(self, piece: bytes, *, thinking: bool) -> bytes:
         return (self._thought_head if thinking else self._text_head) + piece + self._tail
 
+    def tool_chunks(self) -> list[bytes]:
+        chunks = []
+        for index, call in enumerate(self._tool_calls()):
+            written = call["function"].pop("arguments")
+            half = len(written) // 2
+            head = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+            rest = [
+                {"index": index, "function": {"arguments": part}}
+                for part in (written[:half], written[half:])
+            ]
+            chunks += [self._delta({"tool_calls": [each]}) for each in (head, *rest)]
+        return chunks
+
+    def _tool_calls(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"call_{self.request.index}_{number}",
+                "type": "function",
+                "function": {"name": name, "arguments": _arguments(given)},
+            }
+            for number, (name, given) in enumerate(self.reply.tool_calls)
+        ]
+
+    def _delta(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return self._event([{"index": 0, "delta": delta, "finish_reason": finish}])
+
+    def _finish(self, finish: str | None) -> str | None:
+        return "tool_calls" if self.reply.tool_calls and finish == "stop" else finish
+
     def ending(self) -> bytes:
         out = b""
         if self.reply.finish is not None:
-            out += self._event([{"index": 0, "delta": {}, "finish_reason": self.reply.finish}])
+            out += self._delta({}, self._finish(self.reply.finish))
         if self._count is not None:
             out += self._event([], usage=self._count)
         return out + b"data: [DONE]\n\n"
@@ -346,7 +394,10 @@ class _OpenAIWire(_Wire):
         if self.reply.reasoning is not None:
             key = "reasoning" if self.request.openrouter else "reasoning_content"
             message[key] = self.reply.reasoning
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        if self.reply.tool_calls:
+            message["tool_calls"] = self._tool_calls()
+        ended = self._finish(finish)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended}
         body = {**self._base("chat.completion"), "choices": [choice]}
         if (usage := self._usage()) is not None:
             body["usage"] = usage
@@ -383,6 +434,25 @@ class _OllamaWire(_Wire):
     def chunk(self, piece: bytes, *, thinking: bool) -> bytes:
         return (self._thought_head if thinking else self._text_head) + piece + self._tail
 
+    def tool_chunks(self) -> list[bytes]:
+        return [
+            json.dumps(
+                {
+                    **self._base(),
+                    "message": {"role": "assistant", "content": "", "tool_calls": [call]},
+                    "done": False,
+                }
+            ).encode()
+            + b"\n"
+            for call in self._tool_calls()
+        ]
+
+    def _tool_calls(self) -> list[dict[str, Any]]:
+        return [
+            {"function": {"name": name, "arguments": given}}
+            for name, given in self.reply.tool_calls
+        ]
+
     def ending(self) -> bytes:
         return json.dumps(self._last("", self.reply.finish)).encode() + b"\n"
 
@@ -390,12 +460,18 @@ class _OllamaWire(_Wire):
         last = self._last(text, finish)
         if self.reply.reasoning is not None:
             last["message"]["thinking"] = self.reply.reasoning
+        if self.reply.tool_calls:
+            last["message"]["tool_calls"] = self._tool_calls()
         if finish is None and self.reply.limit is not None:
             last["done"] = False
         return json.dumps(last).encode()
 
     def error_line(self, body: bytes) -> bytes:
         return body + b"\n"
+
+
+def _arguments(given: Mapping[str, Any] | str) -> str:
+    return given if isinstance(given, str) else json.dumps(given)
 
 
 def _embedding(text: str) -> list[float]:
@@ -424,6 +500,14 @@ class ModelServer:
         self.script = script
         self.models = models
         self.api_key = api_key
+        self.vision: set[str] = set()
+        """Models that say of themselves that they see."""
+        self.tool_users: set[str] = set()
+        """Models that say of themselves that they call tools."""
+        self.embedded: list[str] = []
+        """Every text that was to be embedded."""
+        self.embedding_error: int | None = None
+        """The status with which embedding fails."""
         self.on_chunk: OnChunk | None = None
         self.failures: list[BaseException] = []
         self._wanted_port = port
@@ -555,6 +639,7 @@ class ModelServer:
         for base in ("/v1", "/api/v1"):
             app.router.add_post(f"{base}/chat/completions", self._chat)
             app.router.add_get(f"{base}/models", self._openai_models)
+            app.router.add_post(f"{base}/embeddings", self._openai_embed)
         app.router.add_post("/api/chat", self._chat)
         app.router.add_get("/api/tags", self._tags)
         app.router.add_post("/api/show", self._show)
@@ -586,7 +671,13 @@ class ModelServer:
         info = {"general.architecture": "test", "test.context_length": _CONTEXT_LENGTH}
         details = {"format": "gguf", "family": "test", "parameter_size": "1B"}
         return web.json_response(
-            {"details": details, "model_info": info, "capabilities": ["completion"]}
+            {
+                "details": details,
+                "model_info": info,
+                "capabilities": ["completion"]
+                + ["vision"] * (name in self.vision)
+                + ["tools"] * (name in self.tool_users),
+            }
         )
 
     async def _version(self, _request: web.Request) -> web.Response:
@@ -597,11 +688,34 @@ class ModelServer:
         name = str(body.get("model", ""))
         if not self._has(name):
             return web.json_response({"error": f"model '{name}' not found"}, status=404)
-        given = body.get("input", "")
-        texts = given if isinstance(given, list) else [given]
-        words = sum(len(str(text).split()) for text in texts)
-        vectors = [_embedding(str(text)) for text in texts]
+        if self.embedding_error:
+            body = {"error": "the embedding model has crashed"}
+            return web.json_response(body, status=self.embedding_error)
+        texts = self._texts(body)
+        words = sum(len(text.split()) for text in texts)
+        vectors = [_embedding(text) for text in texts]
         return web.json_response({"model": name, "embeddings": vectors, "prompt_eval_count": words})
+
+    async def _openai_embed(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        name = str(body.get("model", ""))
+        if not self._allowed(request) or not self._has(name) or self.embedding_error:
+            status = self.embedding_error or (404 if self._allowed(request) else 401)
+            return web.json_response(_openai_body("No embeddings.", None, "error"), status=status)
+        texts = self._texts(body)
+        data = [
+            {"object": "embedding", "index": number, "embedding": _embedding(text)}
+            for number, text in enumerate(texts)
+        ]
+        words = sum(len(text.split()) for text in texts)
+        usage = {"prompt_tokens": words, "total_tokens": words}
+        return web.json_response({"object": "list", "model": name, "data": data, "usage": usage})
+
+    def _texts(self, body: Mapping[str, Any]) -> list[str]:
+        given = body.get("input", "")
+        texts = [str(text) for text in (given if isinstance(given, list) else [given])]
+        self.embedded.extend(texts)
+        return texts
 
     def _has(self, model: str) -> bool:
         if self.models is None:
@@ -643,6 +757,8 @@ class ModelServer:
         reply = self._reply(http, request)
         if reply.delay:
             await asyncio.sleep(reply.delay)
+        while reply.until and not reply.until():  # noqa: ASYNC110 - set from any thread
+            await asyncio.sleep(0.005)
         self._update(request.index, status=reply.status)
         if reply.status >= 400:
             return self._refuse(request, reply)

@@ -3,15 +3,24 @@
 import json
 import re
 import typing
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -20,13 +29,22 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ValidationError
 
-from graph.adversarial import builder
+from graph import adversarial, forecast, forum, moderated, refine
 from graph.events import NodeEvent
-from graph.settings import AdversarialSettings
+from graph.settings import AdversarialSettings, DebateSettings, ForumSettings, RefineSettings
 from graph.state import DebateState, Degradation, Turn
 from models.providers import Opened, Options, Provider, register
+from tests.support.model_server import Request
 
 THREAD = "5f0c1f0e-0000-4000-8000-000000000001"
+BUILDERS: dict[str, Any] = {
+    "adversarial": adversarial.builder,
+    "forum": forum.builder,
+    "refine": refine.builder,
+    "forecast": forecast.builder,
+    "moderated": moderated.builder,
+}
+_NODES = {name for builder in BUILDERS.values() for name in builder.nodes}
 ROLES = ("proposer", "skeptic", "synthesizer", "judge")
 USAGE = UsageMetadata(input_tokens=10, output_tokens=5, total_tokens=15)
 
@@ -38,6 +56,13 @@ class Sent:
     model: str
     messages: list[BaseMessage]
     schema: type[BaseModel] | None = None
+    tools: tuple[str, ...] = ()
+    options: Options | None = None
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools have told it."""
+        return [message.text for message in self.messages if isinstance(message, ToolMessage)]
 
     @property
     def system(self) -> str:
@@ -59,6 +84,23 @@ class Sent:
         return str(found[-1])
 
 
+def as_sent(request: Request) -> Sent:
+    """A call over HTTP as scripted models know it."""
+    return Sent(request.model, [SystemMessage(request.system), HumanMessage(request.user)])
+
+
+class Asking(str):
+    """Words with which a model calls tools, by name and arguments; it may say something besides."""
+
+    __slots__ = ("calls",)
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    def __new__(cls, *calls: tuple[str, Mapping[str, Any]], text: str = "") -> "Asking":
+        asking = super().__new__(cls, text)
+        asking.calls = calls
+        return asking
+
+
 Line = str | Callable[[Sent], str]
 """What a model says: words, or a function of what it was sent."""
 Lines = Line | Sequence[Line]
@@ -71,6 +113,8 @@ class Cast:
     def __init__(self, **lines: Lines) -> None:
         self.lines: dict[str, Lines] = dict(lines)
         self.sent: list[Sent] = []
+        self.before: Callable[[Sent], Awaitable[None] | None] = lambda _: None
+        """What a streamed speech waits for before it begins."""
 
     def say(self, sent: Sent) -> str:
         lines = self.lines[sent.model]
@@ -99,6 +143,7 @@ class ScriptedChat(BaseChatModel):
     """Plays its part of the cast on stage, a few characters at a time."""
 
     part: str
+    options: Options = Options()
 
     @property
     def _llm_type(self) -> str:
@@ -121,10 +166,22 @@ class ScriptedChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        text = self._say(messages)
+        await self._wait(Sent(self.part, list(messages), options=self.options))
+        text = self._say(messages, tools=kwargs.get("tools", ()))
         for at in range(0, len(text), 7):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text[at : at + 7]))
+        if isinstance(text, Asking):
+            calls = [
+                {"name": name, "args": dict(given), "id": f"{self.part}-{number}"}
+                for number, (name, given) in enumerate(text.calls)
+            ]
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=calls))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", **_ending()))
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[Any, AIMessage]:
+        return self.bind(tools=tuple(tool.name for tool in tools))
 
     def with_structured_output(
         self,
@@ -140,6 +197,7 @@ class ScriptedChat(BaseChatModel):
         bound: type[BaseModel] = schema
 
         async def answer(messages: list[BaseMessage]) -> Any:
+            await self._wait(Sent(self.part, list(messages), bound, options=self.options))
             raw = AIMessage(self._say(messages, bound), **_ending())
             try:
                 parsed, error = bound.model_validate_json(raw.text), None
@@ -151,31 +209,192 @@ class ScriptedChat(BaseChatModel):
 
         return RunnableLambda(answer)
 
-    def _say(self, messages: list[BaseMessage], schema: type[BaseModel] | None = None) -> str:
-        return _on_stage.get().say(Sent(self.part, list(messages), schema))
+    @staticmethod
+    async def _wait(sent: Sent) -> None:
+        """For whatever a test wants to happen before this call is answered."""
+        waiting = _on_stage.get().before(sent)
+        if waiting:
+            await waiting
+
+    def _say(
+        self,
+        messages: list[BaseMessage],
+        schema: type[BaseModel] | None = None,
+        tools: tuple[str, ...] = (),
+    ) -> str:
+        return _on_stage.get().say(Sent(self.part, list(messages), schema, tools, self.options))
 
 
 def _ending() -> dict[str, Any]:
     return {"response_metadata": {"finish_reason": "stop"}, "usage_metadata": USAGE}
 
 
-def _open(name: str, options: Options) -> Opened:
-    return Opened(ScriptedChat(part=name))
+def _open(name: str, options: Options) -> Opened[BaseChatModel]:
+    return Opened(ScriptedChat(part=name, options=options))
 
 
 async def _check(names: list[str]) -> None:
     """Every scripted model exists."""
 
 
+class ScriptedEmbeddings(Embeddings):
+    """A hashed bag of words: like texts are near, and nothing has to be fetched."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        if self.name == "broken":
+            raise ConnectionError("the embedding server is down")
+        return [bag_of_words(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+embedded: list[str] = []
+"""Every text any scripted embedding model was given; tests clear it."""
+
+
+def bag_of_words(text: str, dimensions: int = 512) -> list[float]:
+    vector = [0.0] * dimensions
+    for word in re.findall(r"\w+", text.lower()) or [""]:
+        vector[zlib.crc32(word.encode()) % dimensions] += 1.0
+    return vector
+
+
 def register_cast() -> None:
     """Make `scripted:NAME` a model."""
-    register("scripted", Provider(open=_open, check=_check))
+    provider = Provider(
+        open=_open,
+        check=_check,
+        open_embeddings=lambda name, _: Opened(ScriptedEmbeddings(name)),
+        takes_images=lambda name: name != "blind",
+        takes_tools=lambda name: name != "handless",
+    )
+    register("scripted", provider)
 
 
 def scripted_settings(**changes: Any) -> AdversarialSettings:
     """Settings with a scripted model in every seat, named after its role."""
-    models = {f"{role}_model": f"scripted:{role}" for role in ROLES}
-    return AdversarialSettings.model_validate(models | changes)
+    usual: dict[str, Any] = {f"{role}_model": f"scripted:{role}" for role in ROLES}
+    usual |= {"embedding_model": "scripted:embed", "templates": False}
+    return AdversarialSettings.model_validate(usual | changes)
+
+
+def refine_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any) -> RefineSettings:
+    """Settings of refine with a scripted model in every seat, named after it."""
+    seats = [{"name": name, "model": f"scripted:{name.lower()}"} for name in names]
+    usual: dict[str, Any] = {"seats": seats, "judge_model": "scripted:judge"}
+    usual |= {"embedding_model": "scripted:embed", "templates": False}
+    return RefineSettings.model_validate(usual | changes)
+
+
+def forum_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any) -> ForumSettings:
+    """Settings of a forum with a scripted model in every seat, named after it."""
+    seats = [{"name": name, "model": f"scripted:{name.lower()}"} for name in names]
+    usual: dict[str, Any] = {"seats": seats, "judge_model": "scripted:judge"}
+    usual |= {"embedding_model": "scripted:embed", "templates": False}
+    return ForumSettings.model_validate(usual | changes)
+
+
+class Prompted(typing.Protocol):
+    """A call of which the last message is known, however it came."""
+
+    @property
+    def user(self) -> str: ...
+
+
+def asked_for(sent: Prompted) -> str:
+    """What a speaker of a forum is asked for, told from its prompt."""
+    signs = {
+        "Rate this answer": "score",
+        "CONTINUE\nSTOP": "continue",
+        "Give your verdict": "verdict",
+        "answer the user will read": "final",
+        "A concession must rest on": "conviction_again",
+        "NOT CONVINCED": "conviction",
+    }
+    return next((what for sign, what in signs.items() if sign in sent.user), "speech")
+
+
+def forum_cast(**lines: Mapping[str, Line]) -> Cast:
+    """Three debaters who name their round and stand firm, and a judge who lets them go on.
+
+    What a seat says instead is given by what it is asked for, such as `ann={"conviction": ...}`.
+    """
+
+    def speaker(name: str) -> Callable[[Sent], str]:
+        said: dict[str, Line] = {
+            "speech": lambda sent: f"{name.capitalize()} argues in round {round_of(sent)}.",
+            "conviction": "NOT CONVINCED\nMine still holds.",
+            "conviction_again": "NOT CONVINCED\nI take it back.",
+            "final": f"The answer of {name}.",
+            "continue": "CONTINUE\nMuch is open.",
+            "verdict": "Each has a point.",
+            "score": ratings(),
+            **lines.get(name, {}),
+        }
+
+        def say(sent: Sent) -> str:
+            line = said[asked_for(sent)]
+            return line if isinstance(line, str) else line(sent)
+
+        return say
+
+    return Cast(**{name: speaker(name) for name in ("ann", "ben", "cyd", "judge")})
+
+
+def concedes(
+    to: str, argument: str = "The costs decide.", quote: str = "", reasoning: str = "It does."
+) -> Callable[[Sent], str]:
+    """A concession with its control block."""
+
+    def say(sent: Sent) -> str:
+        data = {"nonce": sent.nonce, "convinced": True, "convinced_by": to, "argument": argument}
+        data |= {"quote": quote, "reasoning": reasoning}
+        return f"CONVINCED: {to}\n\n```json\n{json.dumps(data)}\n```"
+
+    return say
+
+
+def round_of(sent: Prompted) -> int:
+    """The round a debater of a forum speaks in."""
+    found = re.search(r"Round (\d+) of at most", sent.user)
+    return int(found.group(1)) if found else 1
+
+
+def refining_cast(**lines: Lines) -> Cast:
+    """Three debaters who name their round, and a judge who advises, merges and rates."""
+
+    def debater(name: str) -> Callable[[Sent], str]:
+        return lambda sent: f"{name} says in round {refined_in(sent)}."
+
+    usual: dict[str, Lines] = {name: debater(name.capitalize()) for name in ("ann", "ben", "cyd")}
+    return Cast(**usual | {"judge": judging()} | lines)
+
+
+def refined_in(sent: Sent) -> int:
+    """The round a debater is asked in."""
+    found = re.search(r"Round (\d+) of \d+\. Improve", sent.user)
+    return int(found.group(1)) if found else 0
+
+
+def judging(
+    feedback: Line = "Be concrete.", merge: Line = "The merged answer."
+) -> Callable[[Sent], str]:
+    """A judge of refine, who tells what it is asked for by the prompt."""
+
+    def line(said: Line, sent: Sent) -> str:
+        return said if isinstance(said, str) else said(sent)
+
+    def say(sent: Sent) -> str:
+        if "Rate this answer" in sent.user:
+            return ratings()(sent)
+        return line(merge if "Merge these answers" in sent.user else feedback, sent)
+
+    return say
 
 
 def block(
@@ -277,18 +496,19 @@ async def play(
     saver: BaseCheckpointSaver[str] | None = None,
     thread: str = THREAD,
     control: RunControl | None = None,
-    settings: AdversarialSettings | None = None,
+    settings: DebateSettings | None = None,
     **changes: Any,
 ) -> Played:
     """Run a debate from its question, or on from where its saver left it, to the next stop."""
-    graph = builder.compile(checkpointer=saver or InMemorySaver())
+    settings = settings or scripted_settings(**changes)
+    graph = BUILDERS[settings.protocol].compile(checkpointer=saver or InMemorySaver())
     config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 200}
     played = Played(cast)
     with cast.on_stage():
         async for mode, part in graph.astream(
             {"question": given} if isinstance(given, str) else given,
             config,
-            context=settings or scripted_settings(**changes),
+            context=settings,
             stream_mode=["updates", "custom"],
             durability="sync",
             control=control,
@@ -305,4 +525,4 @@ def _note(played: Played, mode: str, part: Any) -> None:
         played.interrupts += [waiting.value for waiting in part["__interrupt__"]]
     else:
         # Tasks inside a node report as well; the path is made of nodes.
-        played.path += [name for name in part if name in builder.nodes]
+        played.path += [name for name in part if name in _NODES]

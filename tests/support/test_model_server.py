@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from ollama import AsyncClient, ResponseError
@@ -98,6 +98,30 @@ async def collect(llm: BaseChatModel, into: list[str] | None = None) -> AIMessag
 class Verdict(BaseModel):
     winner: str
     score: int
+
+
+def weather(place: str) -> str:
+    """The weather of a place."""
+    return f"Rain in {place}."
+
+
+@pytest.mark.parametrize("shape", ["openai", "ollama"])
+async def test_tools(
+    server: ModelServer, shape: str, chat_openai: Connect, chat_ollama: Connect
+) -> None:
+    asked = [("weather", {"place": "Bern"}), ("weather", {"place": "Rom"})]
+    server.script = sequence([Reply(TEXT, tool_calls=asked), Reply(tool_calls=asked[:1]), TEXT])
+    connect = chat_openai if shape == "openai" else chat_ollama
+    llm = connect().bind_tools([weather])
+    whole = await collect(llm)
+    assert whole.text == TEXT
+    assert [(each["name"], each["args"]) for each in whole.tool_calls] == asked
+    assert server.calls[0].request.tools == ["weather"]
+    again = await llm.ainvoke("and?")
+    assert [each["args"] for each in again.tool_calls] == [{"place": "Bern"}]
+    told = ToolMessage("Rain.", tool_call_id=again.tool_calls[0]["id"])
+    assert (await llm.ainvoke([HumanMessage("and?"), again, told])).text == TEXT
+    assert server.calls[2].request.results == ["Rain."]
 
 
 # --- ChatOpenAI ---

@@ -1,0 +1,135 @@
+"""The live area is redrawn in place, gives way to text, and leaves nothing behind."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from cli.consoles import console
+from cli.live import LiveArea, rows_gained, spinner, waiting_line
+from tests.cli.screen import Clock, Screen
+
+
+class Area:
+    """A live area of so many wide lines on a screen with some text on it."""
+
+    def __init__(self, width: int, lines: int = 3, height: int = 20) -> None:
+        self.out, self.screen = StringIO(), Screen(width, height)
+        self.console = Console(
+            file=self.out,
+            force_terminal=True,
+            width=width,
+            height=height,
+            _environ={"TERM": "xterm"},
+        )
+        self.live = LiveArea(self.console)
+        self.lines = lines
+        self.console.print("Text above.")
+        self.live.set(self.frame)
+
+    def frame(self, width: int, height: int) -> list[Text]:
+        return [Text(f"{n}" * width) for n in range(min(self.lines, height))]
+
+    def resize(self, width: int) -> None:
+        self.screen.resize(width)
+        self.console.width = width
+
+    @property
+    def seen(self) -> list[str]:
+        self.screen.feed(self.out.getvalue())
+        self.out.seek(0)
+        self.out.truncate()
+        return self.screen.text.splitlines()
+
+
+def test_it_is_there_until_it_is_hidden_and_comes_back() -> None:
+    area = Area(30)
+    assert area.seen == ["Text above."]
+    area.live.resume()
+    assert area.seen == ["Text above.", "0" * 30, "1" * 30, "2" * 30]
+    area.live.hide()
+    assert area.seen == ["Text above."]
+    area.console.print("More text.")
+    area.live.resume()
+    assert area.seen == ["Text above.", "More text.", "0" * 30, "1" * 30, "2" * 30]
+    area.live.clear()
+    area.live.resume()
+    assert area.seen == ["Text above.", "More text."]
+
+
+def test_a_frame_that_becomes_shorter_leaves_nothing() -> None:
+    area = Area(30, lines=6)
+    area.live.resume()
+    area.lines = 1
+    area.live.hide()
+    assert area.seen == ["Text above."]
+
+
+@pytest.mark.parametrize("width", [11, 15, 29, 31, 90])
+def test_a_terminal_that_is_resized_leaves_nothing(width: int) -> None:
+    area = Area(30)
+    area.live.resume()
+    assert len(area.seen) == 4
+    area.resize(width)
+    area.live.hide()
+    assert area.seen == ["Text above."]
+
+
+def test_a_terminal_that_does_not_wrap_anew_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XTERM_VERSION", "XTerm(390)")
+    area = Area(30)
+    area.live.resume()
+    area.console.width = 15  # the screen stays as it is
+    area.live.hide()
+    assert area.seen == ["Text above."]
+
+
+def test_a_frame_too_tall_for_the_terminal_is_taken_back_whole() -> None:
+    area = Area(30, lines=50, height=10)
+    area.live.resume()
+    assert len(area.seen) == 1 + 8
+    area.live.hide()
+    assert area.seen == ["Text above."]
+
+
+@pytest.mark.parametrize(
+    ("widths", "width", "gained"),
+    [
+        ([0, 1, 30], 30, 0),
+        ([31], 30, 1),
+        ([60, 61], 30, 1 + 2),
+        ([160, 0, 160], 80, 2),
+        ([5], 0, 4),
+    ],
+)
+def test_rows_that_wrapped_lines_take(widths: list[int], width: int, gained: int) -> None:
+    assert rows_gained(widths, width) == gained
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_take_lines_back_gets_none(term: str) -> None:
+    out = StringIO()
+    live = LiveArea(Console(file=out, force_terminal=True, _environ={"TERM": term}))
+    live.set(lambda _width, _height: [Text("never")])
+    live.resume()
+    live.clear()
+    assert (live.possible, out.getvalue()) == (False, "")
+
+
+def test_colour_on_a_pipe_does_not_make_it_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    pipe = console(StringIO())
+    assert pipe.is_terminal
+    assert not LiveArea(pipe).possible
+
+
+def test_a_waiting_line_tells_how_long_and_fits() -> None:
+    clock = Clock()
+    frame = waiting_line("Ann is\x1b thinking", clock)
+    clock.now = 12.3
+    (line,) = frame(60, 10)
+    assert line.plain == f"{spinner(12.3)} Ann is thinking · 12 s"
+    (short,) = frame(12, 10)
+    assert (short.plain[-1], short.cell_len) == ("…", 12)

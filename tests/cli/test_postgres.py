@@ -1,0 +1,67 @@
+"""The command with debates on PostgreSQL, from the first to the last thing done with one."""
+
+import pytest
+
+from tests.cli.support import ANSWER, ASK, Command, spoken
+from tests.support.model_server import ModelServer
+from tests.support.postgres import PASSWORD, PostgresServer
+
+
+@pytest.fixture
+def contend(contend: Command, postgres_url: str) -> Command:
+    contend.env["DATABASE_URL"] = postgres_url
+    return contend
+
+
+def _database(contend: Command) -> tuple[str, str]:
+    (found,) = [
+        each for each in contend.here("doctor", "--json").json if each["what"] == "database"
+    ]
+    return found["level"], found["detail"]
+
+
+def test_a_debate_is_kept_there_and_nowhere_else(contend: Command) -> None:
+    on_file = contend.ask_here("--json", DATABASE_URL="")
+    assert _database(contend)[1].endswith(", 0 debates")
+    done = contend.ask_here("--json")
+    assert done.code == 0, done.err
+    debate = done.json["id"]
+    assert spoken(done.json) == spoken(on_file.json)
+    assert set(done.json) == set(on_file.json)
+    assert [each["id"] for each in contend.here("list", "--json").json] == [debate]
+    assert contend.here("rate", debate[:8], "9").code == 0
+    rated = done.json | {"user_rating": 9, "quality_score": 9}
+    assert contend.here("show", debate, "--json").json == rated
+    assert ANSWER in contend.here("export", debate).out
+    assert debate not in contend.here("list", "--json", DATABASE_URL="").out
+    assert on_file.json["id"] not in contend.here("list", "--json").out
+
+
+def test_doctor_says_which_database_is_used(contend: Command, postgres: PostgresServer) -> None:
+    name = contend.env["DATABASE_URL"].rpartition("/")[2]
+    place = f"PostgreSQL database '{name}' on 127.0.0.1:{postgres.port}"
+    assert _database(contend) == ("ok", f"{place}, 0 debates")
+    contend.env["DATABASE_URL"] = url = postgres.create()
+    level, detail = _database(contend)
+    assert (level, detail.partition(", ")[2]) == ("ok", "tables made with the first debate")
+    assert _database(contend)[1] == detail  # looking made none
+    postgres.drop(url)
+    level, detail = _database(contend)
+    assert level == "problem"
+    assert "does not exist" in detail
+    contend.env["DATABASE_URL"] = ""
+    assert _database(contend) == ("ok", "SQLite, made with the first debate")
+
+
+@pytest.mark.parametrize(
+    "command", [ASK, ["list"], ["show", "abc"], ["resume", "abc"], ["doctor"]], ids=lambda c: c[0]
+)
+def test_an_address_that_cannot_be_read_costs_nothing_and_tells_no_password(
+    command: list[str], contend: Command, models: ModelServer
+) -> None:
+    contend.env["DATABASE_URL"] = f"postgresql://ann:x@{PASSWORD}@host/debates"
+    refused = contend.here(*command)
+    assert refused.code == (1 if command == ["doctor"] else 2)
+    assert "DATABASE_URL cannot be read" in refused.out + refused.err
+    assert PASSWORD not in refused.out + refused.err
+    assert models.calls == []

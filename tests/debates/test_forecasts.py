@@ -1,0 +1,115 @@
+"""Forecasts on both databases: the same result, resolved and scored the same way."""
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+from langgraph.runtime import RunControl
+
+from debates.forecasts import (
+    due_forecasts,
+    forecasts,
+    parse_outcomes,
+    plain_request,
+    resolve,
+    scoreboard,
+)
+from debates.records import Debate, Records
+from debates.runner import open_records, run_debate, write_debate
+from graph.contract import DebateRequest
+from graph.errors import BadInput
+from models.seating import Seating
+from tests.support.forecasting import (
+    OUTCOMES,
+    QUESTION,
+    YES,
+    arguing,
+    forecast_settings,
+    forecasted,
+    panel,
+    request,
+)
+from tests.support.scripted import Cast
+
+_DIFFERENT = ("debate_id", "completed_at", "metadata")
+
+
+def same(forecast: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in forecast.items() if name not in _DIFFERENT}
+
+
+async def held(records: Records, wanted: DebateRequest, cast: Cast | None = None) -> Debate:
+    settings = forecast_settings()
+    seating = Seating(settings.table(), "", "scripted:embed")
+    opened = write_debate(records, QUESTION, settings, seating, request=wanted)
+    with (cast or panel()).on_stage():
+        return await run_debate(records, opened, lambda _: None, RunControl())
+
+
+async def test_the_same_request_gives_the_same_result_wherever_it_is_kept(database: str) -> None:
+    alone = await forecasted()
+    records = open_records()
+    try:
+        wanted = DebateRequest.model_validate_json(json.dumps(request()))
+        done = await held(records, wanted)
+        assert done.status == "done"
+        assert same(done.state["forecast"]) == same(alone.state["forecast"])
+        assert records.find(done.id).state["forecast"] == done.state["forecast"]
+    finally:
+        records.close()
+
+
+async def test_resolving_and_scoring(database: str) -> None:
+    records = open_records()
+    try:
+        dated = plain_request(QUESTION, OUTCOMES, date(2026, 1, 1))
+        done = await held(records, dated)
+        (waiting,) = due_forecasts(forecasts(records), date(2026, 1, 1), every=False)
+        assert waiting.debate.id == done.id
+        assert due_forecasts(forecasts(records), date(2025, 12, 31), every=False) == []
+        resolve(records, done, "no", replace=False)
+        with pytest.raises(BadInput, match="resolved as 'no' already"):
+            resolve(records, done, "yes", replace=False)
+        resolve(records, done, "yes", replace=True)
+        assert records.resolutions() == {done.id: "yes"}
+        board = scoreboard(records)
+        assert board.resolved == 1
+        assert board.pools[0].brier == pytest.approx(0.34**2)
+        assert [row.name for row in board.rounds] == ["round 1", "round 2", "round 3"]
+        assert board.factor is None
+    finally:
+        records.close()
+
+
+async def test_a_round_is_scored_on_whole_distributions() -> None:
+    """The mean over those who gave an outcome a number sums to more than 1."""
+    partial = arguing("optimist", lambda block: block | {"probabilities": {"yes": 0.95}})
+    cast = panel(optimist=lambda sent: "{}" if sent.schema else partial(sent))
+    records = open_records()
+    try:
+        wanted = DebateRequest.model_validate_json(json.dumps(request()))
+        resolve(records, await held(records, wanted, cast), "yes", replace=False)
+        rows = scoreboard(records).rounds
+        others = [[YES[role][n] for role in YES if role != "optimist"] for n in range(3)]
+        assert [row.brier for row in rows] == pytest.approx(
+            [(1 - sum(yes) / 4) ** 2 for yes in others]
+        )
+    finally:
+        records.close()
+
+
+OUTCOME_IDS = {
+    "given": (["yes: It opens", "no: It does not"], ["yes", "no"]),
+    "labels alone": (["It opens", "It does not"], ["It-opens", "It-does-not"]),
+    "another alphabet": (["да: Да", "нет: Нет"], ["o1", "o2"]),
+    "too long": (["x" * 73, "no"], ["o1", "no"]),
+    "odd beginnings": (["_yes: It opens", ".no: It does not"], ["yes", "no"]),
+}
+
+
+@pytest.mark.parametrize(("given", "ids"), OUTCOME_IDS.values(), ids=OUTCOME_IDS)
+def test_outcomes_have_ids_whatever_they_are_called(given: list[str], ids: list[str]) -> None:
+    outcomes = parse_outcomes(given)
+    assert [each["id"] for each in outcomes] == ids
+    assert [o.id for o in plain_request("Q?", outcomes, None).prediction_context.outcomes] == ids

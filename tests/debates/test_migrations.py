@@ -1,0 +1,199 @@
+"""Tables that are made, taken over, changed and left alone, on both databases."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
+
+from debates import migrations
+from debates.migrations import NEWEST, VERSION_TABLE, stored_revision
+from debates.records import Records, count_debates
+from debates.runner import open_records
+from debates.tables import metadata, open_engine
+from graph import checkpoints
+from graph.errors import BadInput
+from tests.cli.support import ANSWER, Command, debaters
+from tests.support.model_server import ModelServer
+from tests.support.postgres import PostgresServer
+
+BEFORE_ALEMBIC = Path(__file__).parent / "data" / "before_alembic.sql"
+CHECKPOINTS = "checkpoint"  # the tables of LangGraph's savers, which look after them themselves
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A database without any table."""
+    if request.param == "sqlite":
+        yield
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.create()
+    monkeypatch.setenv("DATABASE_URL", url)
+    yield
+    server.drop(url)
+
+
+@pytest.fixture
+def engine() -> Iterator[sa.Engine]:
+    engine = open_engine(checkpoints.database())
+    yield engine
+    engine.dispose()
+
+
+def _tables(engine: sa.Engine) -> set[str]:
+    names = sa.inspect(engine).get_table_names()
+    return {name for name in names if CHECKPOINTS not in name}
+
+
+def _revision(engine: sa.Engine) -> str | None:
+    with engine.connect() as connection:
+        return stored_revision(connection)
+
+
+def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -> None:
+    assert count_debates(checkpoints.database()) is None
+    assert _tables(engine) == set()
+    open_records().close()
+    assert _revision(engine) == NEWEST
+    assert _tables(engine) == {*metadata.tables, VERSION_TABLE}
+    assert count_debates(checkpoints.database()) == 0
+
+
+def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:
+    open_records().close()
+    with engine.connect() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_newest_revision_is_the_one_named() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
+
+
+def test_many_first_starts_at_once_make_the_tables_once(empty: None, engine: sa.Engine) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(lambda _: open_records(), range(8)))
+    assert [records.newest(1) for records in opened] == [[]] * 8
+    for records in opened:
+        records.close()
+    assert _revision(engine) == NEWEST
+
+
+def test_a_change_that_fails_leaves_nothing_half_made(
+    empty: None, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no room left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Operations, "create_index", fail)
+        with pytest.raises(RuntimeError, match="no room left"):
+            open_records()
+    assert _tables(engine) == set()
+    open_records().close()
+    assert _revision(engine) == NEWEST
+
+
+def test_a_database_of_a_later_release_is_left_alone(database: str, engine: sa.Engine) -> None:
+    open_records().close()
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num='9999'"))  # noqa: S608
+        connection.execute(sa.text("ALTER TABLE debates ADD COLUMN later TEXT"))
+    with pytest.raises(BadInput, match="newer version"):
+        open_records()
+    assert _revision(engine) == "9999"
+
+
+def test_a_database_in_another_encoding_is_refused(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found at the first start, not at the first emoji that was paid for."""
+    url = postgres.create("template0 ENCODING 'LATIN1'")
+    monkeypatch.setenv("DATABASE_URL", url)
+    with pytest.raises(BadInput, match="LATIN1; Contend needs one in UTF8"):
+        open_records()
+    postgres.drop(url)
+
+
+@pytest.fixture
+def kept_before() -> Path:
+    """The user's file, as the release before Alembic left it."""
+    path = checkpoints.database_path()
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(BEFORE_ALEMBIC.read_text("utf-8"))
+        file.execute("PRAGMA user_version=1")
+    return path
+
+
+def _rows(path: Path) -> dict[str, list[Any]]:
+    with closing(sqlite3.connect(path)) as file:
+        kept = ("debates", "debate_turns", "checkpoints", "writes")
+        return {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in kept}  # noqa: S608
+
+
+def test_the_file_of_the_release_before_alembic_is_taken_over(kept_before: Path) -> None:
+    before = _rows(kept_before)
+    assert [len(rows) for rows in before.values()] == [2, 8, 5, 19]
+    with closing(Records(kept_before)) as records:
+        waiting, done = records.newest(9)
+        assert (waiting.status, done.status) == ("paused", "done")
+        assert [turn.phase for turn in records.find(waiting.id).turns] == ["propose", "critique"]
+        assert records.find(done.id).as_json()["final_answer"] == ANSWER
+    assert _rows(kept_before) == before
+
+
+def test_a_debate_that_waited_there_goes_on(kept_before: Path) -> None:
+    with ModelServer(debaters(), models=["m"]) as models:
+        contend = Command(kept_before.parent, models)
+        (waiting,) = [
+            each for each in contend.here("list", "--json").json if not each["auto_score"]
+        ]
+        contend.here("resume", waiting["id"])
+        done = contend.here("resume", waiting["id"], "--json")
+    assert (done.code, done.json["final_answer"]) == (0, ANSWER)
+    # The first proposal and the first critique were paid before.
+    assert len(models.calls) == len(done.json["turns"]) - 2
+
+
+LOADED = """
+import sys
+from cli.main import run
+code = run(sys.argv[1:])
+print(code, *(name for name in ("alembic", "psycopg", "aiosqlite") if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "loaded"),
+    [("sqlite", "0"), ("postgres", "0 psycopg")],
+)
+def test_a_database_that_is_up_to_date_loads_no_alembic(
+    kind: str, loaded: str, request: pytest.FixtureRequest, tmp_path: Path, server: ModelServer
+) -> None:
+    contend = Command(tmp_path / "home", server)
+    if kind == "postgres":
+        contend.env["DATABASE_URL"] = request.getfixturevalue("postgres_url")
+    open_records().close()
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED, "list"],
+        env=contend.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines()[-1] == loaded

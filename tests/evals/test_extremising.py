@@ -1,0 +1,34 @@
+"""The fitting of the extremising factor on a table of resolved questions."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from evals.extremising import fit, main, read_resolved
+from graph.errors import BadInput
+
+# Said 0.6, came true eight times in ten; the last row is a question that was there before.
+ROWS = [f"q{n},0.6,{int(n < 8)}" for n in range(10)] + ["q0,0.01,0"]
+TABLE = ["id,crowd_probability,outcome", *ROWS]
+
+
+def test_timid_forecasts_want_a_factor_above_one() -> None:
+    found = fit(read_resolved(TABLE))
+    assert found.questions == 10
+    assert found.factor == pytest.approx(math.log(4) / math.log(1.5), abs=0.01)
+    assert found.log_loss[1] < found.log_loss[0]
+    assert found.brier == pytest.approx((0.8 * 0.16 + 0.2 * 0.36, 0.16), abs=1e-3)
+
+
+def test_the_command_prints_the_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "resolved.csv"
+    file.write_text("\n".join(TABLE), encoding="utf-8")
+    assert main([str(file)]) == 0
+    assert capsys.readouterr().out.startswith("10 questions: factor 3.4")
+    assert main([]) == 2
+
+
+def test_a_row_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_resolved(["id,crowd_probability,outcome", "q,much,1"])

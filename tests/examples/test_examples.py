@@ -1,0 +1,119 @@
+"""Every example runs as it stands, against the real local model server."""
+
+import json
+import os
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from tests.cli.support import ROOT
+from tests.support.floor_server import SUMMARY, floor_script, with_block
+from tests.support.model_server import ModelServer, Reply, Request
+
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+def better_first(what: str, request: Request, reply: Reply) -> Reply:
+    """A judge that marks whoever argues for the ban better; it knows no names, only positions."""
+    if what != "stage":
+        return reply
+    found = re.search(r"(Speaker \w): They should\n", request.user)
+    preferred = found[1] if found else "nobody"
+    names = ("logical_coherence", "evidence_quality", "responsiveness", "persuasiveness")
+    shown = request.user.split("### S")[1:]
+    marks = [
+        {"statement": f"S{n}"}
+        | dict.fromkeys((*names, "rule_adherence"), 8 if preferred in text.splitlines()[0] else 6)
+        for n, text in enumerate(shown, 1)
+    ]
+    return with_block(reply, request, scores=marks)
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer(floor_script(better_first), models=["m", "vendor/judge"]) as running:
+        yield running
+
+
+def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
+    """What an example prints, run in this process, which has the packages loaded already."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "CONTEND_HOME": str(home),
+        "OPENAI_BASE_URL": models.openai_url,
+        "OPENAI_API_KEY": "sk-canary-0123456789abcdef",
+        "OPENROUTER_BASE_URL": models.openrouter_url,
+        "OPENROUTER_API_KEY": "or-canary-0123456789abcdef",
+        "OLLAMA_HOST": "http://127.0.0.1:1",
+        "LANGSMITH_TRACING": "false",
+    }
+    path, out = str(ROOT / "examples" / name), StringIO()
+    with (
+        patch.dict(os.environ, env, clear=True),
+        patch.object(sys, "argv", [path, *arguments]),
+        redirect_stdout(out),
+    ):
+        runpy.run_path(path, run_name="__main__")
+    return out.getvalue()
+
+
+def test_there_is_one_for_each_format() -> None:
+    assert EXAMPLES == ["casual.py", "competitive.py", "educational.py", "formal.py"]
+
+
+def test_formal(models: ModelServer, tmp_path: Path) -> None:
+    said = run("formal.py", models, tmp_path / "home", "openrouter:m")
+    assert "Ended: max_rounds" in said
+    assert "Advocate A: 6.00 (logical_coherence 6.00" in said
+    assert "Winner: nobody" in said
+    assert SUMMARY in said
+    assert {call.request.openrouter for call in models.calls} == {True}
+
+
+def test_casual(models: ModelServer, tmp_path: Path) -> None:
+    said = run("casual.py", models, tmp_path / "home", "openai:m")
+    assert "Gio: This is the opening of Gio." in said
+    assert list((tmp_path / "home" / "outputs").glob("*/*/index.txt"))
+    assert not any("Score each" in call.request.user for call in models.calls)
+    hosts = [c.request.system for c in models.calls if "You are the moderator" in c.request.system]
+    assert all("food puns" in system for system in hosts)
+
+
+def test_educational(models: ModelServer, tmp_path: Path) -> None:
+    said = run("educational.py", models, tmp_path / "home", "openai:m")
+    assert SUMMARY in said
+    (transcript,) = (tmp_path / "home" / "outputs").glob("*/*/transcript.md")
+    assert "Jurist: rebuttal" in transcript.read_text()
+    assert any("List the claims" in call.request.user for call in models.calls)
+
+
+def test_competitive(models: ModelServer, tmp_path: Path) -> None:
+    said = run("competitive.py", models, tmp_path / "home", "openai:m", "openrouter:vendor/judge")
+    assert "Winner: Pro" in said
+    assert "Contra: 6.00 (6 statements scored)" in said
+    judged = [call for call in models.calls if "Score each" in call.request.user]
+    assert len(judged) == 8
+    assert {call.request.model for call in judged} == {"vendor/judge"}
+    (index,) = (tmp_path / "home" / "outputs").glob("*/*/index.json")
+    assert json.loads(index.read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize("name", ["formal.py", "competitive.py"])
+def test_a_judge_that_cannot_be_read(name: str, models: ModelServer, tmp_path: Path) -> None:
+    usual = models.script
+
+    def script(request: Request) -> Reply | str:
+        judged = request.schema or "Score each" in request.user
+        return "They were good." if judged else usual(request)
+
+    models.script = script
+    said = run(name, models, tmp_path / "home", "openai:m")
+    assert said.count(": no score that counts") == 2
+    assert "Winner: nobody" in said

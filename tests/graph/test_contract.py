@@ -1,0 +1,247 @@
+"""The forecasting contract: its fields, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from graph.contract import DebateRequest, DebateResult, json_schemas
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+REQUEST: dict[str, Any] = {
+    "task_id": "task-7",
+    "prediction_context": {
+        "task": {
+            "question": "Will the bridge open before May?",
+            "description": "A bridge over the sound.",
+            "resolution_criteria": "Traffic crosses it.",
+        },
+        "outcomes": [
+            {"id": "yes", "label": "It opens", "description": "Before 1 May."},
+            {"id": "no", "label": "It does not", "description": ""},
+        ],
+        "key_variables": [
+            {"name": "weather", "category": "nature", "importance": 0.4, "current_value": "calm"},
+            {"name": "crew", "category": "work", "importance": 0.8, "current_value": 120},
+        ],
+        "simulation_summary": {
+            "final_distribution": [
+                {"outcome_id": "yes", "probability": 0.55},
+                {"outcome_id": "no", "probability": 0.45},
+            ],
+            "key_findings": ["Delays come in spring."],
+        },
+        "data_summary": {
+            "region": "the sound",
+            "timeframe": {"start": "2026-11-01", "end": "2027-05-01"},
+            "economic_highlights": ["Steel is cheap."],
+            "sentiment_highlights": ["The crew is tired."],
+            "data_gaps": ["No tide data."],
+        },
+    },
+    "config": {
+        "rounds": 3,
+        "roles": ["optimist", "pessimist", "contrarian", "historian", "judge"],
+        "max_argument_length": 500,
+        "scoring_criteria": ["logical_strength", "evidence_quality", "novelty"],
+        "judge_weight": 0.6,
+    },
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The request with one value changed, or taken out where it is None."""
+    copy: dict[str, Any] = json.loads(json.dumps(REQUEST))
+    at: Any = copy
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    for step in way:
+        at = at[step]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return copy
+
+
+def test_every_field_of_the_contract_is_kept() -> None:
+    request = DebateRequest.model_validate_json(json.dumps(REQUEST))
+    assert request.model_dump(mode="json") == REQUEST
+
+
+def test_what_has_a_default_may_be_left_out() -> None:
+    context = REQUEST["prediction_context"]
+    least = {
+        "task_id": "t",
+        "prediction_context": {"task": {"question": "Q?"}, "outcomes": context["outcomes"]},
+    }
+    request = DebateRequest.model_validate_json(json.dumps(least))
+    assert request.config.model_dump(mode="json") == REQUEST["config"]
+    assert request.prediction_context.outcome_ids == ("yes", "no")
+
+
+CONTEXT = "prediction_context"
+OUTCOME = {"id": "maybe", "label": "Perhaps"}
+REFUSED = {
+    "no outcomes": changed(f"{CONTEXT}.outcomes", []),
+    "one outcome": changed(f"{CONTEXT}.outcomes", [OUTCOME]),
+    "outcomes missing": changed(f"{CONTEXT}.outcomes", None),
+    "too many outcomes": changed(
+        f"{CONTEXT}.outcomes", [OUTCOME | {"id": f"o{n}"} for n in range(21)]
+    ),
+    "duplicate ids": changed(f"{CONTEXT}.outcomes.1.id", "yes"),
+    "duplicate ids in another case": changed(f"{CONTEXT}.outcomes.1.id", "YES"),
+    "odd id": changed(f"{CONTEXT}.outcomes.1.id", "no way"),
+    "empty label": changed(f"{CONTEXT}.outcomes.1.label", "  "),
+    "probability as text": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.probability", "0.55"
+    ),
+    "probability above 1": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.probability", 1.5
+    ),
+    "distribution that is none": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.probability", 0.95
+    ),
+    "distribution too small": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.probability", 0.05
+    ),
+    "unknown simulated outcome": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.outcome_id", "maybe"
+    ),
+    "simulated twice": changed(
+        f"{CONTEXT}.simulation_summary.final_distribution.0.outcome_id", "no"
+    ),
+    "weight above 1": changed("config.judge_weight", 1.01),
+    "weight below 0": changed("config.judge_weight", -0.1),
+    "weight as text": changed("config.judge_weight", "0.6"),
+    "weight as truth": changed("config.judge_weight", True),
+    "importance off": changed(f"{CONTEXT}.key_variables.0.importance", 2),
+    "unknown role": changed("config.roles", ["optimist", "prophet", "judge"]),
+    "role twice": changed("config.roles", ["optimist", "optimist", "judge"]),
+    "no judge": changed("config.roles", ["optimist", "pessimist"]),
+    "only a judge": changed("config.roles", ["judge"]),
+    "no roles": changed("config.roles", []),
+    "unknown criterion": changed("config.scoring_criteria", ["beauty"]),
+    "no criterion": changed("config.scoring_criteria", []),
+    "criterion twice": changed("config.scoring_criteria", ["novelty", "novelty"]),
+    "no rounds": changed("config.rounds", 0),
+    "too many rounds": changed("config.rounds", 11),
+    "rounds as text": changed("config.rounds", "3"),
+    "half a round": changed("config.rounds", 2.5),
+    "no room for an argument": changed("config.max_argument_length", 5),
+    "no question": changed(f"{CONTEXT}.task.question", ""),
+    "long question": changed(f"{CONTEXT}.task.question", "x" * 10_001),
+    "NUL": changed(f"{CONTEXT}.task.question", "a\x00b"),
+    "NUL in a variable": changed(f"{CONTEXT}.key_variables.0.current_value", "a\x00b"),
+    "long value of a variable": changed(f"{CONTEXT}.key_variables.0.current_value", "x" * 2_001),
+    "no task id": changed("task_id", None),
+    "empty task id": changed("task_id", ""),
+    "number for a task id": changed("task_id", 7),
+    "unknown field": REQUEST | {"urgent": True},
+    "backward timeframe": changed(f"{CONTEXT}.data_summary.timeframe.end", "2026-10-01"),
+    "odd date": changed(f"{CONTEXT}.data_summary.timeframe.end", "soon"),
+    "many highlights": changed(f"{CONTEXT}.data_summary.data_gaps", ["x"] * 51),
+}
+
+
+@pytest.mark.parametrize("request_data", REFUSED.values(), ids=REFUSED)
+def test_bad_requests_are_refused(request_data: Any) -> None:
+    with pytest.raises(ValidationError):
+        DebateRequest.model_validate_json(json.dumps(request_data))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+@pytest.mark.parametrize("name", ['"judge_weight": 0.6', '"importance": 0.4', '"rounds": 3'])
+def test_numbers_that_are_none_are_refused(name: str, number: str) -> None:
+    text = json.dumps(REQUEST)
+    assert name in text
+    broken = text.replace(name, f"{name.split(':', maxsplit=1)[0]}: {number}")
+    with pytest.raises(ValidationError):
+        DebateRequest.model_validate_json(broken)
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e400"])
+def test_a_current_value_must_be_a_number_if_it_is_none_of_words(number: str) -> None:
+    broken = json.dumps(REQUEST).replace('"current_value": 120', f'"current_value": {number}')
+    with pytest.raises(ValidationError):
+        DebateRequest.model_validate_json(broken)
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    broken = json.dumps(REQUEST).replace("the sound", "\\ud800")
+    with pytest.raises(ValidationError):
+        DebateRequest.model_validate_json(broken)
+
+
+def test_the_results_fields_are_the_contracts_and_one_report() -> None:
+    assert set(DebateResult.model_fields) == {
+        "debate_id",
+        "task_id",
+        "completed_at",
+        "debate_log",
+        "consensus_score",
+        "disagreement_map",
+        "probability_distribution",
+        "key_insights",
+        "historical_precedents",
+        "metadata",
+        "report",
+    }
+    schema = DebateResult.model_json_schema(mode="serialization")["$defs"]
+    fields = {name: set(schema[name]["properties"]) for name in schema}
+    assert fields["Round"] == {"round_number", "phase", "arguments", "round_summary"}
+    assert fields["Argument"] == {
+        "role",
+        "argument",
+        "outcome_supported",
+        "evidence_cited",
+        "scores",
+        "rebuts",
+    }
+    assert fields["Scores"] == {"logical_strength", "evidence_quality", "novelty", "composite"}
+    assert fields["RoundSummary"] == {
+        "dominant_argument",
+        "key_disagreements",
+        "emerging_consensus",
+    }
+    assert fields["EmergingConsensus"] == {"outcome_id", "direction"}
+    assert fields["Disagreement"] == {"topic", "positions", "resolved"}
+    assert fields["Position"] == {"role", "stance", "strength"}
+    assert fields["OutcomeForecast"] == {
+        "outcome_id",
+        "probability",
+        "role_assessments",
+        "judge_probability",
+        "consensus_probability",
+    }
+    assert fields["RoleAssessment"] == {"role", "probability", "confidence"}
+    assert fields["KeyInsight"] == {
+        "insight",
+        "source_role",
+        "round",
+        "impact",
+        "affected_outcomes",
+    }
+    assert fields["Precedent"] == {"event", "date", "similarity_score", "outcome", "relevance"}
+    assert fields["ResultMetadata"] == {
+        "total_arguments",
+        "sonnet_tokens_used",
+        "sonnet_calls",
+        "wall_clock_time_ms",
+        "model",
+    }
+    assert fields["TokensUsed"] == {"input", "output"}
+
+
+def test_the_example_of_the_schema_is_a_request() -> None:
+    examples: Any = json_schemas()["debate_request"]["examples"]
+    (example,) = examples
+    DebateRequest.model_validate_json(json.dumps(example))
+
+
+@pytest.mark.parametrize("name", ["debate_request", "debate_result"])
+def test_the_published_schema_is_current(name: str) -> None:
+    kept = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    assert kept == json_schemas()[name]

@@ -1,0 +1,106 @@
+"""Settings of several equal seats: who sits there, who was named, and with which models."""
+
+import pytest
+from pydantic import ValidationError
+
+from graph.settings import SETTINGS, AdversarialSettings, DebateSettings, RefineSettings, SeatChoice
+from tests.support.scripted import refine_settings
+
+
+def seats(*names: str) -> tuple[SeatChoice, ...]:
+    return tuple(SeatChoice(name=name, model="ollama:m") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (["Ann", "Ben"], ["ann", "ben"]),
+        (["The Economist", "the_sceptic!"], ["the-economist", "the-sceptic"]),
+        (["A b", "a-b", "A/B"], ["a-b", "a-b-2", "a-b-3"]),
+        (["千问", "🧱", "…"], ["千问", "seat", "seat-2"]),
+        (["Judge", "User", "Embedding"], ["judge-2", "user-2", "embedding-2"]),
+        (["a 2", "a", "a?"], ["a-2", "a", "a-3"]),
+    ],
+)
+def test_ids_are_unique_slugs_that_nobody_else_has(names: list[str], ids: list[str]) -> None:
+    settings = RefineSettings(seats=seats(*names))
+    assert [seat.id for seat in settings.table()] == [*ids, "judge"]
+    assert settings.opening_seats == tuple(ids)
+
+
+def test_the_default_table() -> None:
+    table = [(seat.id, seat.role, seat.model) for seat in RefineSettings().table()]
+    assert table == [
+        ("debater-1", "debater", "ollama:qwen3:32b"),
+        ("debater-2", "debater", "ollama:llama3.3:70b"),
+        ("debater-3", "debater", "ollama:gemma3:27b"),
+        ("judge", "judge", "ollama:gemma3:27b"),
+    ]
+
+
+@pytest.mark.parametrize("schema", SETTINGS.values(), ids=SETTINGS)
+class TestNaming:
+    def test_by_default_nobody_is_named(self, schema: type[DebateSettings]) -> None:
+        settings = schema()
+        assert not any(settings.is_named(seat) for seat in settings.table())
+
+    def test_one_model_names_them_all(self, schema: type[DebateSettings]) -> None:
+        settings = schema.model_validate(schema.of_one_model("openai:one"))
+        assert {seat.model for seat in settings.table()} == {"openai:one"}
+        assert all(settings.is_named(seat) for seat in settings.table())
+
+    def test_chosen_models_are_kept_and_named_in_what_is_stored(
+        self, schema: type[DebateSettings]
+    ) -> None:
+        chosen = {seat.id: f"openai:{seat.id}" for seat in schema().table()}
+        stored = schema().with_models(chosen).model_dump(mode="json")
+        again = schema.model_validate(stored)
+        assert {seat.id: seat.model for seat in again.table()} == chosen
+        assert all(again.is_named(seat) for seat in again.table())
+
+
+def test_seats_and_judge_are_named_apart() -> None:
+    settings = RefineSettings(seats=seats("Ann", "Ben"))
+    assert [settings.is_named(seat) for seat in settings.table()] == [True, True, False]
+    settings = RefineSettings(judge_model="ollama:m")
+    assert [settings.is_named(seat) for seat in settings.table()] == [False, False, False, True]
+
+
+def test_how_a_seat_is_named() -> None:
+    ann, *_, judge = refine_settings().table()
+    assert refine_settings().how_to_name(ann) == "--seat 'Ann=PROVIDER:NAME'"
+    assert refine_settings().how_to_name(judge) == "--set judge_model=PROVIDER:NAME"
+    proposer = AdversarialSettings().table()[0]
+    assert AdversarialSettings().how_to_name(proposer) == "--set proposer_model=PROVIDER:NAME"
+
+
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_too_few_or_too_many_seats(count: int) -> None:
+    with pytest.raises(ValidationError, match=f"2 to 8 seats, not {count}"):
+        RefineSettings(seats=seats(*(f"s{n}" for n in range(count))))
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_just_enough_seats(count: int) -> None:
+    settings = RefineSettings(seats=seats(*(f"s{n}" for n in range(count))))
+    assert len(settings.table()) == count + 1
+
+
+def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:
+    assert RefineSettings().template_seats is None
+    assert RefineSettings(template_seats=("debater-2",)).template_seats == ("debater-2",)
+    with pytest.raises(ValidationError, match="names 'judge'"):
+        RefineSettings(template_seats=("judge",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds"),
+    [
+        (AdversarialSettings(), (3, 5)),
+        (RefineSettings(), (2, 2)),
+        (RefineSettings(max_debate_rounds=7), (7, 7)),
+        (RefineSettings(enable_debate=False), (0, 0)),
+    ],
+)
+def test_rounds(settings: DebateSettings, rounds: tuple[int, int]) -> None:
+    assert settings.rounds == rounds

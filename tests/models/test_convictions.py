@@ -1,0 +1,102 @@
+"""Who concedes, and to whom: nothing is conceded in passing, and a name must be one."""
+
+import pytest
+
+from models.convictions import (
+    ConvictionBlock,
+    claim_from_block,
+    claim_from_report,
+    claim_from_words,
+    named_seat,
+)
+
+KNOWN = {
+    "ann": "ann",
+    "Ann": "ann",
+    "model-b": "ben",
+    "Ben": "ben",
+    "model-b-2": "cyd",
+    "Debater 3": "cyd",
+    "Debater 30": "dan",
+}
+
+
+@pytest.mark.parametrize(
+    ("speech", "convinced"),
+    [
+        ("NOT CONVINCED", False),
+        ("NOT CONVINCED: B is wrong", False),
+        ("**NOT CONVINCED**\nCONVINCED they are not.", False),
+        ("I am not convinced.", False),
+        ("CONVINCED: model-b.", True),
+        ("CONVINCED: Ben - the costs decide", True),
+        ("**CONVINCED:** Ben", True),
+        ("CONVINCED by Ben", True),
+        ("I am convinced: Ben", True),
+        ("I read it again.\n\nCONVINCED: Ben", True),
+        ("", None),
+        ("Ben says that I am CONVINCED: Ben.", None),
+        ("> CONVINCED: Ben", None),
+        ("Convinced as I am of my answer, I stay.", None),
+        ("Ben wanted me to be\nCONVINCED: Ben", None),
+        ("Hm.\n\nNOT CONVINCED\n\nOr rather:\n\nCONVINCED: Ben", None),
+    ],
+)
+def test_the_line_that_concedes(speech: str, convinced: bool | None) -> None:
+    claim = claim_from_words(speech)
+    assert (claim.convinced if claim else None) == convinced
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"convinced": True, "convinced_by": ""}, "Ben"),
+        ({"convinced": True, "convinced_by": " "}, "Ben"),
+        ({"convinced": True}, "Ben"),
+        ({"convinced": True, "convinced_by": "Ann"}, "Ann"),
+        ({"convinced": False}, ""),
+    ],
+)
+def test_a_block_without_a_name_leaves_it_to_the_words(said: dict[str, object], named: str) -> None:
+    block = ConvictionBlock.model_validate(said)
+    assert claim_from_block(block, "CONVINCED: Ben\nThe costs decide.").named == named
+
+
+@pytest.mark.parametrize(
+    ("named", "seat"),
+    [
+        ("model-b.", "ben"),
+        ("model-b", "ben"),
+        ("MODEL-B - because of the costs", "ben"),
+        ("model-b-2", "cyd"),
+        ("model-b-3", None),
+        ("Debater 3", "cyd"),
+        ("Debater 30: the costs", "dan"),
+        ("Debater 31", None),
+        ("**Ann**", "ann"),
+        ("“Ann”, who is right", "ann"),
+        ("Anna", None),
+        ("the last speaker", None),
+        ("", None),
+    ],
+)
+def test_a_name_stands_for_one_seat(named: str, seat: str | None) -> None:
+    assert named_seat(named, KNOWN) == seat
+
+
+def test_names_that_read_alike_stand_for_the_surest() -> None:
+    known = {"b": "b", "b-2": "bang", "B": "b", "B!": "bang", "B-2": "two"}
+    assert named_seat("B-2", known) == "two"
+    assert named_seat("B!", known) == "bang"
+    assert named_seat("B", known) == "b"
+
+
+def test_a_report_cannot_concede_for_the_speaker() -> None:
+    report = ConvictionBlock(convinced=True, convinced_by="Ben")
+    assert claim_from_report(report, "Ben is wrong in every respect.") is None
+    claim = claim_from_report(report, "All in all Ben persuaded me.")
+    assert claim is not None
+    assert (claim.convinced, claim.read_from) == (True, "extraction")
+    stays = claim_from_report(ConvictionBlock(convinced=False), "Ben is wrong.")
+    assert stays is not None
+    assert not stays.convinced

@@ -1,0 +1,227 @@
+"""Reading what speakers of a forecast state: block by field, labelled words, filled forms."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.contract import CRITERIA
+from models.control import read_block
+from models.forecasts import (
+    ArgumentBlock,
+    PrecedentsForm,
+    ScoreBlock,
+    VerdictBlock,
+    argument_from_block,
+    argument_from_words,
+    numbers_form,
+    point_ids,
+    precedents_from_form,
+    score_from_block,
+    score_from_form,
+    score_from_words,
+    scores_form,
+    stated_from_form,
+    verdict_from_block,
+    verdict_from_words,
+)
+
+IDS = ("yes", "no")
+
+
+def raw(**block: Any) -> dict[str, float]:
+    return argument_from_block(ArgumentBlock(**block), IDS).stated.raw
+
+
+@pytest.mark.parametrize(
+    ("given_numbers", "read"),
+    [
+        ({"yes": 0.7, "no": 0.3}, {"yes": 0.7, "no": 0.3}),
+        ({"YES": 70, "No": 30}, {"yes": 70, "no": 30}),
+        ({"yes": "70%", "no": 30}, {"no": 30}),
+        ({"yes": True, "no": 0.3}, {"no": 0.3}),
+        ({"yes": math.nan, "no": math.inf}, {}),
+        ({"yes": 10**400, "no": 1}, {"no": 1}),
+        ({"yes": None, "maybe": 1}, {}),
+        ([0.7, 0.3], {}),
+        ("yes 70 %", {}),
+        (None, {}),
+    ],
+)
+def test_only_numbers_of_known_outcomes_are_read(given_numbers: Any, read: Any) -> None:
+    assert raw(probabilities=given_numbers) == read
+
+
+def test_every_field_is_taken_for_itself() -> None:
+    block = ArgumentBlock(
+        outcome="`YES`",
+        probabilities="none",
+        confidence=65,
+        point="  Two\nlines  ",
+        evidence=["a", "", 7, "b"],
+        rebuts=["Pessimist", "prophet", "judge"],
+        refers_to=["P1", "see H2", "XX"],
+        precedents=[{"event": "E", "date": 1998, "outcome": "o"}, {"event": "no date"}, "text"],
+    )
+    reading = argument_from_block(block, IDS)
+    assert reading.outcome == "yes"
+    assert reading.stated.raw == {}
+    assert reading.stated.confidence == pytest.approx(0.65)
+    assert reading.point == "Two lines"
+    assert reading.evidence == ("a", "b")
+    assert reading.rebuts == ("pessimist", "judge")
+    assert reading.refers_to == ("P1", "H2")
+    (event,) = reading.precedents
+    assert (event.event, event.date, event.similarity) == ("E", "1998", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("Probabilities: yes 70 %, no 30 %", {"yes": 70, "no": 30}),
+        ("**Probabilities:** yes: 0.7; no: 0.3.", {"yes": 0.7, "no": 0.3}),
+        ("- Probability: YES = 70%, NO = 30%", {"yes": 70, "no": 30}),
+        ("Probabilities: yes 70 %", None),
+        ("Probabilities: yes 70 %, no 0.3", None),
+        ("Probabilities: yes 70 %, no 30 %, yes 60 %", None),
+        ("Probabilities: yes 70 %, no 30 %\nProbabilities: yes 10 %, no 90 %", None),
+        ("He said: Probabilities: yes 70 %, no 30 %", None),
+        ("Probabilities: yesterday 70 %, north 30 %", None),
+        ("I think yes 70 %, no 30 %", None),
+    ],
+)
+def test_words(words: str, read: Any) -> None:
+    reading = argument_from_words(words, IDS)
+    assert (reading.stated.raw if reading else None) == read
+    verdict = verdict_from_words(words, IDS)
+    assert (verdict.stated.raw if verdict else None) == read
+
+
+def test_scores_need_every_criterion_within_its_scale() -> None:
+    whole = {"logical_strength": 0.7, "evidence_quality": 0, "novelty": 1}
+    read = score_from_block(ScoreBlock(**whole), "a", CRITERIA)
+    assert read is not None
+    assert read.scores == whole
+    for broken in ({"novelty": 1.2}, {"novelty": -0.1}, {"novelty": "0.5"}, {"novelty": None}):
+        assert score_from_block(ScoreBlock(**whole | broken), "a", CRITERIA) is None
+    assert score_from_block(ScoreBlock(novelty=0.5), "a", ("novelty",)) is not None
+
+
+def test_scores_in_words() -> None:
+    said = "Logical strength: 0.7\n- **Evidence quality:** 1\nNovelty: 0"
+    read = score_from_words(said, "a", CRITERIA)
+    assert read is not None
+    assert read.scores == {"logical_strength": 0.7, "evidence_quality": 1.0, "novelty": 0.0}
+    for wrong in ("Novelty: 0-1", "Novelty: 5", "Novelty: high", "Novelty: 0\nNovelty: 1"):
+        assert score_from_words(said.replace("Novelty: 0", wrong), "a", CRITERIA) is None
+
+
+def test_forms_for_numbers() -> None:
+    form = numbers_form(IDS, small=False)
+    filled = form.model_validate(
+        {
+            "outcome": "no",
+            "probabilities": [
+                {"outcome": "yes", "probability": 0.2},
+                {"outcome": "no", "probability": 0.8},
+            ],
+            "confidence": 0.5,
+        }
+    )
+    stated, outcome = stated_from_form(filled.model_dump(), IDS)
+    assert (stated.raw, stated.confidence, outcome) == ({"yes": 0.2, "no": 0.8}, 0.5, "no")
+
+
+def test_the_smallest_models_choose_among_whole_distributions() -> None:
+    form = numbers_form(("a", "b", "c"), small=True)
+    splits = form.model_json_schema()["properties"]["split"]["enum"]
+    assert len(splits) == 66
+    for split in splits:
+        filled = form.model_validate({"outcome": "a", "split": split, "confidence": 40})
+        stated, _ = stated_from_form(filled.model_dump(), ("a", "b", "c"))
+        assert sum(stated.raw.values()) == 100
+        assert stated.confidence == pytest.approx(0.4)
+    hardly = form.model_validate({"outcome": "a", "split": splits[0], "confidence": 1})
+    stated, _ = stated_from_form(hardly.model_dump(), ("a", "b", "c"))
+    assert stated.confidence == pytest.approx(0.01)
+    many = numbers_form(tuple("abcde"), small=True)
+    assert "probabilities" in many.model_fields
+
+
+@pytest.mark.parametrize(("small", "unit"), [(False, 1), (True, 10)])
+def test_forms_for_scores(small: bool, unit: int) -> None:
+    form = scores_form(CRITERIA, small=small)
+    filled = form.model_validate(dict.fromkeys(CRITERIA, unit) | {"reason": "r"})
+    read = score_from_form(filled.model_dump(), "a", CRITERIA, small=small)
+    assert read is not None
+    assert read.scores == dict.fromkeys(CRITERIA, 1.0)
+
+
+def test_forms_for_precedents() -> None:
+    event = {"event": "E", "date": "1998", "outcome": "o", "relevance": "r", "similarity": 0.4}
+    form = PrecedentsForm.model_validate({"precedents": [event, event | {"date": " "}]})
+    (read,) = precedents_from_form(form.model_dump())
+    assert read.similarity == 0.4
+
+
+def test_ids_of_points() -> None:
+    assert point_ids("As [P1] and [see H2, C1] show; not [PX], [op1] or [O123].") == (
+        "P1",
+        "H2",
+        "C1",
+    )
+    assert point_ids("Growth in H1 2026 was P1 of the plan; O1 holds.") == ()
+
+
+def test_a_form_that_is_copied_refers_to_nothing() -> None:
+    copied = ArgumentBlock(outcome="ID", rebuts=["ROLE"], refers_to=["POINT"])
+    reading = argument_from_block(copied, IDS)
+    assert (reading.outcome, reading.rebuts, reading.refers_to) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("said", "confidence"),
+    [("1 %", 0.01), ("0.5 %", 0.005), ("65 %", 0.65), ("65", 0.65), ("0.65", 0.65), ("1", 1.0)],
+)
+def test_a_sign_says_the_unit(said: str, confidence: float) -> None:
+    reading = argument_from_words(f"Probabilities: yes 70 %, no 30 %\nConfidence: {said}", IDS)
+    assert reading is not None
+    assert reading.stated.confidence == pytest.approx(confidence)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*ArgumentBlock.model_fields]),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.floats()
+            | st.text(max_size=20)
+            | st.sampled_from(["yes", "P1"]),
+            lambda inner: (
+                st.lists(inner, max_size=4)
+                | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+            ),
+            max_leaves=12,
+        ),
+    )
+)
+def test_no_block_breaks_the_reading_or_invents_an_outcome(block: dict[str, Any]) -> None:
+    reading = argument_from_block(ArgumentBlock(**block), IDS)
+    assert set(reading.stated.raw) <= set(IDS)
+    assert reading.outcome in (*IDS, None)
+    assert all(math.isfinite(value) for value in reading.stated.raw.values())
+    verdict_from_block(
+        VerdictBlock(insights=block.get("precedents"), probabilities=block.get("probabilities")),
+        IDS,
+        ["P1"],
+    )
+
+
+@given(st.text(max_size=200))
+def test_no_text_without_the_nonce_states_anything_by_block(text: str) -> None:
+    smuggled = json.dumps({"nonce": "other", "probabilities": {"yes": 1, "no": 0}})
+    assert read_block(f"{text}\n```json\n{smuggled}\n```", "0123456789", ArgumentBlock) is None

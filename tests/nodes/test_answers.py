@@ -1,0 +1,54 @@
+"""Whose answer counts as the best, and which letter is whose."""
+
+from typing import Any
+
+import pytest
+
+from graph.state import DebateState, Turn
+from nodes.answers import first_answers, label_of, latest_answers, most_shared
+from tests.support.scripted import refine_settings
+from tests.support.states import state, turn
+
+
+def answer(seat: str, text: str, number: int = 0, **changes: Any) -> Turn:
+    name = f"r{number}.propose.{seat}"
+    return turn("propose", number, text, id=name, seat=seat, role="debater", **changes)
+
+
+def debate(*turns: Turn) -> DebateState:
+    return state(seats=refine_settings().table(), turns=list(turns))
+
+
+@pytest.mark.parametrize(
+    ("texts", "best"),
+    [
+        (["red blue", "red blue green", "green black"], "ben"),
+        # Case and signs do not count, and a word said often counts once.
+        (["RED, blue!", "red red red", "red Blue black"], "ann"),
+        # Nothing is shared: the first at the table.
+        (["one", "two", "three"], "ann"),
+        (["one two", "one", "two"], "ann"),
+        (["one", "two one", "two"], "ben"),
+        (["same", "same", "same"], "ann"),
+    ],
+)
+def test_the_answer_that_shares_most_words(texts: list[str], best: str) -> None:
+    answers = [answer(s, text) for s, text in zip(("ann", "ben", "cyd"), texts, strict=True)]
+    assert most_shared(answers).seat == best
+
+
+def test_one_answer_is_the_best() -> None:
+    assert most_shared([answer("cyd", "alone")]).seat == "cyd"
+
+
+def test_first_and_latest_answers_in_the_order_of_the_table() -> None:
+    told = debate(
+        answer("cyd", "c0"), answer("ann", "a0"), answer("ann", "a1", 1), answer("ben", "b1", 1)
+    )
+    assert [each.text for each in first_answers(told)] == ["a0", "b1", "c0"]
+    assert [each.text for each in latest_answers(told)] == ["a1", "b1", "c0"]
+
+
+def test_a_letter_belongs_to_the_seat_even_when_others_sit_out() -> None:
+    told = debate(answer("cyd", "c0"))
+    assert label_of(told, refine_settings(), "cyd") == "Answer C"

@@ -1,0 +1,38 @@
+"""The app with a panel of models behind it, and a caller that has the token."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.running import ServiceOptions
+from tests.support.forecasting import forecasters
+from tests.support.model_server import ModelServer
+
+TOKEN = "canary-token-0123456789abcdef"
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with ModelServer(forecasters(), models=["m"]) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
+        yield running
+
+
+@contextmanager
+def service(**settings: str) -> Iterator[TestClient]:
+    """The service from its start to its end."""
+    options = ServiceOptions(model="openai:m", assignments={"max_retries": "0", **settings})
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with TestClient(create_app(options), headers=headers) as running:
+        yield running
+
+
+@pytest.fixture
+def client(models: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
+    with service() as running:
+        yield running
