@@ -15,7 +15,7 @@ ask: .venv/.ready ## Run a debate: make ask Q="Your question"
 	@$(BIN)/contend ask -- "$$Q"
 
 test: .venv/.ready-dev ## Run all tests
-	@$(BIN)/pytest -n 2 --dist worksteal
+	@$(BIN)/pytest -n 3 --dist worksteal
 
 check: .venv/.ready-dev ## Lint, formatting, types, and the one-way dependencies
 	@$(BIN)/ruff check .
