@@ -131,7 +131,11 @@ class Command:
 
     def __call__(self, *arguments: str, stdin: str = "", **env: str) -> Ended:
         with self.start(*arguments, **env) as process:
-            out, err = process.communicate(stdin, timeout=60)
+            try:
+                out, err = process.communicate(stdin, timeout=280)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         ended = Ended(process.returncode, out, err)
         assert not any(noise in err for noise in NOISE), err
         return ended

@@ -138,7 +138,7 @@ def test_a_reader_that_leaves_pauses_the_debate(contend: Command) -> None:
         process.stdout.close()
         assert process.stderr is not None
         err = process.stderr.read()
-        code = process.wait(60)
+        code = process.wait(200)
     assert code == 3
     assert "contend resume" in err
     assert "Traceback" not in err

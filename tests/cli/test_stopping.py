@@ -39,7 +39,7 @@ def test_ctrl_c_finishes_the_turn_and_resume_gives_the_same_transcript(
     with contend.start(*ASK) as process:
         models.wait_for_chunks(before + 1, 2)
         _interrupt(process)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 3
     assert "This is critique 1" in " ".join(out.split())
     calls = models.wait_for_idle()
@@ -61,7 +61,7 @@ def test_second_ctrl_c_stops_at_once_and_nothing_finished_is_repeated(
         # Heard without a word in quiet mode; the second one must not arrive with the first.
         models.wait_for_chunks(1, 6)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
     assert process.returncode == 3
     assert '"status": "paused"' in out
     assert not models.wait_for_idle()[1].completed
@@ -109,7 +109,7 @@ def test_finish_is_refused_where_nobody_waits_and_changes_nothing(
     with contend.start(*ASK) as process:
         models.wait_for_chunks(0, 2)
         _interrupt(process)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=200)
     debate = _resume_id(err)
     refused = contend.here("resume", debate, "--finish")
     assert (refused.code, refused.out) == (2, "")

@@ -60,7 +60,7 @@ class Killer(Generic[Key]):
     def run(self) -> dict[str, Any]:
         """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
         process = self._start(*self.ask)
-        while process.wait(timeout=60) == -signal.SIGKILL:
+        while process.wait(timeout=200) == -signal.SIGKILL:
             process.communicate()
             process = self._start("resume", self._debate(), "--quiet")
         _, err = process.communicate()

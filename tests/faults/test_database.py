@@ -24,7 +24,7 @@ from tests.support.forecasting import forecasters
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.postgres import PASSWORD, PostgresServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CALLS = 6  # two rounds, the answer and its score
 SEATS = [part for name in "ABC" for part in ("--seat", f"{name}=openai:{name}")]

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from tests.cli.support import QUESTION, Command, debaters, spoken
 from tests.faults.killing import is_kept
 from tests.support.model_server import Call, ModelServer, Reply, Request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 THREE_ROUNDS = ["--set", "min_rounds=3", "--set", "max_rounds=5", "--set", "retry_wait=0.01"]
 ASK = ["ask", QUESTION, "-m", "openai:m", *THREE_ROUNDS, "--quiet"]
@@ -58,34 +57,38 @@ class Killer:
     def __init__(self, contend: Command) -> None:
         self.contend = contend
         self.killed: set[tuple[str, int]] = set()
-        self.pid = 0
+        self.process: subprocess.Popen[str] | None = None
 
     def run(self) -> dict[str, object]:
         """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
         process = self._start(*ASK)
-        while process.wait(timeout=60) == -signal.SIGKILL:
+        while process.wait(timeout=200) == -signal.SIGKILL:
             process.communicate()
-            process = self._start("resume", self._debate(), "--quiet")
-        _, err = process.communicate()
-        assert process.returncode == 0, err
-        record: dict[str, object] = self.contend.here("show", self._debate(), "--json").json
+            if self._debate()["status"] == "done":  # killed between its end and its exit
+                break
+            process = self._start("resume", self._debate()["id"], "--quiet")
+        else:
+            _, err = process.communicate()
+            assert process.returncode == 0, err
+        record: dict[str, object] = self.contend.here("show", self._debate()["id"], "--json").json
         return record
 
     def kill(self, request: Request) -> None:
         """Kill the process that waits for this call, unless this call was killed before."""
-        if _turn(request) not in self.killed:
+        if _turn(request) not in self.killed and self.process:
             self.killed.add(_turn(request))
-            with suppress(ProcessLookupError):  # it may have ended meanwhile
-                os.kill(self.pid, signal.SIGKILL)
+            self.process.kill()
+            # Until it is gone it could read the rest of the answer, which then was finished.
+            self.process.wait(60)
 
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
-        process = self.contend.start(*arguments)
-        self.pid = process.pid
-        return process
+        self.process = self.contend.start(*arguments)
+        return self.process
 
-    def _debate(self) -> str:
+    def _debate(self) -> dict[str, str]:
+        debate: dict[str, str]
         (debate,) = self.contend.here("list", "--json").json
-        return str(debate["id"])
+        return debate
 
 
 @pytest.mark.parametrize("at_chunk", [1, 2, 4])

@@ -17,7 +17,7 @@ from tests.support.forecasting import QUESTION, asked_for, forecasters, round_of
 from tests.support.model_server import ModelServer, Reply, Request
 from tests.support.scripted import as_sent
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 OUTCOMES = ["--outcome", "yes: It opens", "--outcome", "no: It does not"]
 RUN = ["ask", QUESTION, "-p", "forecast", "-m", "openai:m", *OUTCOMES, "--quiet"]

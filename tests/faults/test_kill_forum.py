@@ -18,7 +18,7 @@ from tests.faults.killing import Killer, mark, up_to
 from tests.support.model_server import ModelServer, Reply, Request, openai_error
 from tests.support.scripted import Sent, as_sent, concedes, ratings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 RUN = [*ASK, *BY_CONCESSION, "--set", "max_rounds=5", "--quiet"]
 
@@ -154,7 +154,7 @@ class TestCtrlC:
         models.wait_for_calls(before + asked, timeout=60)
         interrupt(process)
         heard.set()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=200)
         models.check()
         assert process.returncode == 3, err
         models.script = calm

@@ -15,7 +15,7 @@ from tests.cli.test_moderated import ASK, SIDES
 from tests.support.floor_server import floor_script
 from tests.support.model_server import Call, ModelServer, Reply, Request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 KILLED_AT = 5
 

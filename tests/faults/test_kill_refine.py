@@ -14,7 +14,7 @@ from tests.cli.support import QUESTION, Command, debaters, spoken
 from tests.faults.killing import is_kept
 from tests.support.model_server import Call, ModelServer, Reply, Request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 MODELS = ["ann", "ben", "cyd"]
 SEATS = [word for name in MODELS for word in ("--seat", f"{name}=openai:{name}")]

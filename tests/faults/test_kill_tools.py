@@ -15,7 +15,7 @@ from tests.cli.support import QUESTION, Command, debaters, spoken
 from tests.faults.killing import is_kept
 from tests.support.model_server import Call, ModelServer, Reply, Request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 STEPS = 3  # the calls of one speech: two that use a tool, and the answer
 TABLE = {

@@ -107,7 +107,7 @@ async def test_a_crash_repeats_no_finished_call(victim: Call) -> None:
     async def others_first(sent: Sent) -> None:
         while which(sent) == victim and not crashed:
             before = len(cast.sent)
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.5)
             if len(cast.sent) == before:
                 return
 
@@ -140,7 +140,7 @@ async def test_calls_that_ended_in_another_order_are_not_mixed_up() -> None:
     async def contrarian_first(sent: Sent) -> None:
         if which(sent) == ("optimist", "argument", 1, ""):
             await asked.wait()
-            await asyncio.sleep(0.3)  # until it is kept
+            await asyncio.sleep(0.5)  # until it is kept
 
     def say(sent: Sent) -> str:
         nonlocal crashed

@@ -106,7 +106,7 @@ async def test_of_calls_at_the_same_time_only_the_one_that_died_is_made_again(si
         asked += 1
         if asked == 1:
             await others_done.wait()
-            await asyncio.sleep(0.2)  # langgraph writes what the others gave
+            await asyncio.sleep(0.5)  # langgraph writes what the others gave
             crashed = True
             raise Crash
 

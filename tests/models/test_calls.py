@@ -207,25 +207,25 @@ async def test_a_stream_that_says_nothing_at_all_is_cut(
 @both
 async def test_a_stall_meets_the_idle_timeout(server: ModelServer, ear: Ear, model: str) -> None:
     server.script = sequence([Reply("one two three", stall_after=1), ANSWER])
-    assert (await asked(model, ear, idle_timeout=0.3)).result.text == ANSWER
+    assert (await asked(model, ear, idle_timeout=1)).result.text == ANSWER
     assert ear.heard == [("retried", "idle")]
-    assert "no token for 0.3 s" in ear.troubles[0].failure.why
+    assert "no token for 1 s" in ear.troubles[0].failure.why
 
 
 @both
 async def test_an_endless_answer_meets_the_total_timeout(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
-    slow = Reply(" ".join(["word"] * 500), chunk_delay=0.02)
+    slow = Reply(" ".join(["word"] * 500), chunk_delay=0.1)
     server.script = sequence([slow, ANSWER])
-    assert (await asked(model, ear, idle_timeout=5, total_timeout=0.5)).result.text == ANSWER
+    assert (await asked(model, ear, idle_timeout=5, total_timeout=1.5)).result.text == ANSWER
     assert ear.heard == [("retried", "total")]
 
 
 @both
 async def test_tokens_keep_a_slow_answer_alive(server: ModelServer, ear: Ear, model: str) -> None:
-    server.script = always(Reply("one two three four five six", chunk_delay=0.15))
-    assert (await asked(model, ear, idle_timeout=0.6)).result.text == "one two three four five six"
+    server.script = always(Reply("one two three four five six", chunk_delay=0.4))
+    assert (await asked(model, ear, idle_timeout=2)).result.text == "one two three four five six"
     assert ear.troubles == []
 
 
@@ -562,7 +562,7 @@ async def test_a_form_is_tried_again_after_a_passing_failure(
 @both
 async def test_a_form_meets_the_total_timeout(server: ModelServer, ear: Ear, model: str) -> None:
     server.script = sequence([Reply("{", stall_after=0), FORM.model_dump_json()])
-    assert (await extracted(model, ear, total_timeout=0.5)).block == FORM
+    assert (await extracted(model, ear, total_timeout=1.5)).block == FORM
     assert ear.heard == [("retried", "total")]
 
 

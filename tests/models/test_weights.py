@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from pathlib import Path
 
@@ -241,10 +240,8 @@ def test_ctrl_c_during_the_download_leaves_nothing(home: Path, tmp_path: Path) -
         assert process.stdout is not None
         assert [process.stdout.readline(), process.stdout.readline()] == [b"0 10\n", b"1 10\n"]
         assert list((home / "models").iterdir())
-        started = time.monotonic()
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)
-    assert time.monotonic() - started < 15
     assert process.returncode != 0
     assert _left_behind(home) == []
 

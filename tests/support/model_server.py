@@ -591,11 +591,11 @@ class ModelServer:
         with self._changed:
             return list(self._calls)
 
-    def wait_for_calls(self, n: int, timeout: float = 10) -> list[Call]:
+    def wait_for_calls(self, n: int, timeout: float = 60) -> list[Call]:
         """Block until `n` calls have arrived."""
         return self._wait(lambda: len(self._calls) >= n, timeout, f"{n} calls")
 
-    def wait_for_chunks(self, call_index: int, n: int, timeout: float = 10) -> Call:
+    def wait_for_chunks(self, call_index: int, n: int, timeout: float = 60) -> Call:
         """Block until that call has sent `n` chunks."""
 
         def reached() -> bool:
@@ -603,7 +603,7 @@ class ModelServer:
 
         return self._wait(reached, timeout, f"{n} chunks of call {call_index}")[call_index]
 
-    def wait_for_idle(self, timeout: float = 10) -> list[Call]:
+    def wait_for_idle(self, timeout: float = 60) -> list[Call]:
         """Block until no call is open (a killed client's call has been noticed)."""
         return self._wait(lambda: all(c.ended for c in self._calls), timeout, "open calls to end")
 

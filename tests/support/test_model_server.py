@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -227,9 +226,9 @@ async def test_openai_cut(server: ModelServer, chat_openai: Connect) -> None:
 async def test_openai_stall(server: ModelServer, chat_openai: Connect) -> None:
     server.script = always(Reply(TEXT, stall_after=2))
     with pytest.raises(openai.APITimeoutError):
-        await collect(chat_openai(timeout=0.3))
+        await collect(chat_openai(timeout=1))
     with pytest.raises(TimeoutError):
-        await collect(chat_openai(stream_chunk_timeout=0.3))
+        await collect(chat_openai(stream_chunk_timeout=1))
     calls = await asyncio.to_thread(server.wait_for_idle)
     assert [(c.completed, c.chunks_sent) for c in calls] == [(False, 2), (False, 2)]
 
@@ -338,11 +337,9 @@ async def test_ollama_side_calls(server: ModelServer, closing: AsyncExitStack) -
 
 
 async def test_parallel_calls(server: ModelServer, chat_openai: Connect) -> None:
-    server.script = lambda request: Reply(request.user, delay=0.2)
+    server.script = lambda request: Reply(request.user, until=lambda: len(server.calls) == 8)
     llm = chat_openai()
-    begun = time.monotonic()
     answers = await asyncio.gather(*(llm.ainvoke(f"q{n}") for n in range(8)))
-    assert time.monotonic() - begun < 1.5
     assert [answer.text for answer in answers] == [f"q{n}" for n in range(8)]
     calls = server.calls
     assert [call.request.index for call in calls] == list(range(8))
@@ -400,7 +397,7 @@ def test_kill_client_at_a_chunk(server: ModelServer) -> None:
     server.on_chunk = kill
     client = subprocess.Popen([sys.executable, "-c", CLIENT, server.url])
     born.set()
-    assert client.wait(20) == -signal.SIGKILL
+    assert client.wait(60) == -signal.SIGKILL
     (call,) = server.wait_for_idle()
     assert not call.completed
     assert call.chunks_sent in (3, 4)
@@ -412,7 +409,7 @@ def test_stop_with_open_calls() -> None:
 
     def ask(url: str) -> None:
         try:
-            httpx.post(f"{url}/api/chat", json={"model": "m1", "messages": []}, timeout=20)
+            httpx.post(f"{url}/api/chat", json={"model": "m1", "messages": []}, timeout=60)
         except httpx.TransportError as error:
             failures.append(error)
 
@@ -421,8 +418,6 @@ def test_stop_with_open_calls() -> None:
         for client in clients:
             client.start()
         server.wait_for_calls(2)
-        begun = time.monotonic()
-    assert time.monotonic() - begun < 2
     for client in clients:
         client.join(10)
     assert len(failures) == 2
