@@ -9,10 +9,10 @@ from langchain_core.messages import BaseMessage
 
 from graph.errors import BadInput
 from graph.settings import AdversarialSettings, data_home
-from graph.state import Document, Image, QuoteCheck, TemplateUse
+from graph.state import Document, Image, Point, QuoteCheck, Seat, TemplateUse
 from models.providers import Provider, register
 from nodes.briefing import Material, brief
-from nodes.evidence import argued
+from nodes.evidence import argued, with_quotes_checked
 from retrieval import search
 from retrieval.documents import load_documents, save_corpus
 from retrieval.images import read_images, save_images
@@ -27,7 +27,7 @@ from tests.support.scripted import (
     refine_settings,
     refining_cast,
 )
-from tests.support.states import retrieval, state, turn
+from tests.support.states import assessed, retrieval, state, turn
 
 QUESTION = "Why have our delivery times doubled since spring?"
 HANDBOOK = """Parcels leave the warehouse at noon. A second van was sold in April to save money.
@@ -198,6 +198,23 @@ async def test_an_invented_quote_stays_so_when_others_repeat_it(documents: list[
     played = await play(cast, asked(documents=documents), max_rounds=1, min_rounds=1)
     answer = next(turn for turn in played.turns if turn.phase == "synthesize")
     assert [(quote.text, quote.status) for quote in answer.quotes] == [(INVENTED, "not_found")]
+
+
+async def test_all_that_speakers_are_shown_may_be_quoted(documents: list[Document]) -> None:
+    """Positions, what a forecast was given, and points that stand in a control block alone."""
+    position, outcome = "One more van must be bought.", "Delays fall below two days"
+    point = Point(id="P1", severity="critical", status="open", text="The cost of a van is ignored.")
+    seats = [Seat(id="ann", name="Ann", role="debater", model="scripted:ann", position=position)]
+    shown = state(
+        documents=documents,
+        seats=seats,
+        request={"prediction_context": {"outcomes": [{"id": "yes", "label": outcome}]}},
+        turns=[turn("critique", text="See my point.", assessment=assessed(point))],
+    )
+    quoted = [position, outcome, point.text, INVENTED]
+    speech = turn("propose", 2, " ".join(f'They say "{text}"' for text in quoted))
+    quotes = (await with_quotes_checked(shown, speech)).quotes
+    assert [quote.status for quote in quotes] == ["from_debate"] * 3 + ["not_found"]
 
 
 async def test_a_quote_cannot_pose_as_a_verdict(documents: list[Document]) -> None:
