@@ -14,7 +14,7 @@ from models.providers import Provider, register
 from nodes.briefing import Material, brief
 from nodes.evidence import argued, with_quotes_checked
 from retrieval import search
-from retrieval.documents import load_documents, save_corpus
+from retrieval.documents import Passage, load_documents, save_corpus
 from retrieval.images import read_images, save_images
 from tests.support import scripted
 from tests.support.scripted import (
@@ -296,13 +296,15 @@ async def test_passages_follow_what_is_argued(tmp_path: Path) -> None:
     ]
 
 
-def test_passages_are_cut_by_whole_ones_to_a_part_of_the_window() -> None:
-    from retrieval.documents import Passage
-
+def in_a_narrow_window() -> Seat:
     async def check(_: list[str]) -> None: ...
 
     register("narrow", Provider(open=scripted._open, check=check, window=lambda _: 4096))
-    seat = state()["seats"][0].model_copy(update={"model": "narrow:x"})
+    return state()["seats"][0].model_copy(update={"model": "narrow:x"})
+
+
+def test_passages_are_cut_by_whole_ones_to_a_part_of_the_window() -> None:
+    seat = in_a_narrow_window()
     passages = tuple(Passage("doc", number, "word " * 180) for number in range(1, 9))
     told = brief(
         state(), scripted.scripted_settings(), seat, "first", THREAD, "tag", Material(passages)
@@ -310,6 +312,36 @@ def test_passages_are_cut_by_whole_ones_to_a_part_of_the_window() -> None:
     assert [each.page for each in told.passages] == [1, 2]
     assert "[doc:2]" in told.messages[1].text
     assert "[doc:3]" not in told.messages[1].text
+    assert told.passages_left_out == 6
+
+
+async def test_passages_without_room_are_told(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("A van was sold. " * 50)
+    loaded, _ = load_documents([tmp_path / "long.txt"])
+    save_corpus(loaded, data_home())
+    documents = [each.document for each in loaded]
+    played = await with_documents(documents, max_rounds=1, context_tokens=1024)
+    left_out = [entry for entry in played.degraded if entry.what == "passages_left_out"]
+    assert [entry.seat for entry in left_out] == ["proposer", "skeptic", "synthesizer", "judge"]
+    assert left_out[0].why == "no room in the window of scripted:proposer for 1 of 1"
+    assert not any("A van was sold" in sent.user for sent in played.cast.sent)
+
+
+def test_of_many_checks_the_latest_fill_a_part_of_the_window() -> None:
+    checks = [QuoteCheck(text=f"quote {n} " + "word " * 50, status="not_found") for n in range(40)]
+    turns = [
+        turn("propose", 1, quotes=tuple(checks)),
+        turn("critique", 1),
+        turn("propose", 2, quotes=(checks[1],)),
+        turn("critique", 2),
+    ]
+    seat, settings = in_a_narrow_window(), scripted.scripted_settings()
+    text = brief(state(turns=turns), settings, seat, "again", THREAD, "tag").messages[1].text
+    told = text.partition("## Quotes, checked by machine")[2]
+    shown = [n for n in range(40) if f"“quote {n} " in told]
+    assert shown == [1, *range(40 - len(shown) + 1, 40)]
+    assert f"(Left out because the whole does not fit: the first {40 - len(shown)}.)" in told
+    assert 4 < len(shown) < 12
 
 
 # --- pictures ---
