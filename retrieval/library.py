@@ -226,12 +226,19 @@ def add_template(template: Template, home: Path) -> Path:
             f"The id '{template.id}' belongs to a {other.origin} template already: choose another"
             f"{', or remove that one first' if other.origin == 'user' else ''}."
         )
-    return _write(user_folder(home) / f"{template.id}.md", template.as_file())
+    path = user_folder(home) / f"{template.id}.md"
+    if os.path.lexists(path):
+        raise BadInput(
+            f"{path} is there already, broken or under another id: see `contend templates lint`, "
+            f"or remove it first with: contend templates remove {template.id}"
+        )
+    return _write(path, template.as_file())
 
 
 def keep_candidate(template: Template, home: Path) -> Path:
     """Let a template wait for the user's yes, under an id that nobody has."""
     taken = {each.id for each in (*load_library(home).templates, *candidates(home))}
+    taken |= {path.stem for path in _own_files(home)}
     free = next(name for name in _numbered(template.id[:_ROOM_FOR_NUMBER]) if name not in taken)
     named = template.model_copy(update={"id": free, "origin": "candidate"})
     return _write(candidate_folder(home) / f"{free}.md", named.as_file())
@@ -247,8 +254,9 @@ def _numbered(name: str) -> Iterator[str]:
 
 def accept_candidate(template_id: str, home: Path) -> Path:
     """The user's yes: the candidate comes into use."""
-    path = candidate_folder(home) / f"{template_id}.md"
-    if template_id not in {each.id for each in candidates(home)}:
+    waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
+    path = next(waiting, None)
+    if path is None:
         raise BadInput(
             f"No candidate is called '{template_id}'. `contend templates list` shows them."
         )
@@ -259,17 +267,23 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 def remove_template(template_id: str, home: Path) -> Path:
     """Delete a user's template or a candidate; those that ship stay."""
-    for path in (*_files(user_folder(home)), *_files(candidate_folder(home))):
-        if template_id in (path.stem, _id_of(path)):
-            try:
-                path.unlink()
-            except OSError as error:
-                why = error.strerror or error
-                raise BadInput(f"{path} cannot be removed: {why}.") from error
-            return path
+    own = _own_files(home)
+    called = [path for path in own if _id_of(path) == template_id]
+    for path in called or [path for path in own if path.stem == template_id]:
+        try:
+            path.unlink()
+        except OSError as error:
+            why = error.strerror or error
+            raise BadInput(f"{path} cannot be removed: {why}.") from error
+        return path
     if any(template.id == template_id for template in shipped_templates()):
         raise BadInput(f"'{template_id}' ships with Contend and cannot be removed.")
     raise BadInput(f"No template is called '{template_id}'. `contend templates list` shows them.")
+
+
+def _own_files(home: Path) -> list[Path]:
+    """The user's templates, then what waits for a yes."""
+    return [*_files(user_folder(home)), *_files(candidate_folder(home))]
 
 
 def _id_of(path: Path) -> str:
