@@ -1,6 +1,8 @@
 """`contend templates` as a user types it, on the real embedded model where one is needed."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,14 @@ def test_yes_in_advance_puts_it_to_use(contend: Command, models: ModelServer) ->
     ended = contend.here("templates", "learn", debate, "--yes", "-m", "openai:other")
     assert "In use:" in ended.err
     assert models.calls[-1].request.model == "other"
+
+
+def test_a_debate_of_an_earlier_release_can_teach(contend: Command, models: ModelServer) -> None:
+    debate = finished(contend, models)
+    contend.here("rate", debate, "9")
+    with closing(sqlite3.connect(contend.home / "contend.db")) as database, database:
+        database.execute("UPDATE debates SET settings = json_set(settings, '$.retired', 1)")
+    assert contend.here("templates", "learn", debate).code == 0
 
 
 @pytest.mark.parametrize(
