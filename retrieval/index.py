@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from models.embeddings import Embedder, Progress
+from models.embeddings import Embedder, EmbeddingFailed, Progress
 from models.folders import make_private
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ class VectorIndex:
     def fits(self, vector: Vectors) -> bool:
         """Whether the vector can be compared: a model may be replaced under its name."""
         return bool(self.store.index.d == len(vector))
+
+    def check_fits(self, vector: Vectors, spec: str) -> None:
+        """Refuse a vector that even an index made just now cannot be compared with."""
+        if not self.fits(vector):
+            raise EmbeddingFailed(f"{spec} gives vectors of changing size")
 
     def search(self, vector: Vectors, limit: int) -> list[Hit]:
         """The nearest texts, best first."""

@@ -258,6 +258,20 @@ async def test_an_embedding_model_that_fails_on_the_way_is_told_for_each_turn(
     assert [quote.status for quote in played.turns[0].quotes] == ["found", "not_found"]
 
 
+async def test_vectors_of_changing_size_cost_the_passages_and_are_told(
+    documents: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = scripted.bag_of_words
+    monkeypatch.setattr(
+        scripted, "bag_of_words", lambda text: wide(text, 64 if text == QUESTION else 512)
+    )
+    given = asked(documents=documents)
+    played = await play(full_cast(), given, max_rounds=1, min_rounds=1)
+    assert {(entry.what, entry.why) for entry in played.degraded[:1]} == {
+        ("no_passages", "scripted:embed gives vectors of changing size")
+    }
+
+
 async def test_documents_that_are_gone_end_the_debate_with_a_clear_word() -> None:
     gone = Document(id="gone", name="gone.txt", sha256="0" * 64, pages=1, passages=1)
     cast = quoting_cast()
