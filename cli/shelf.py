@@ -44,9 +44,10 @@ from retrieval.search import rebuild as rebuild_index
 
 def list_templates(*, as_json: bool) -> int:
     """All of them, by id."""
-    library = load_library(data_home())
-    everything = [*library.templates, *candidates(data_home())]
+    library, waiting = load_library(data_home()), load_candidates(data_home())
+    everything = [*library.templates, *waiting.templates]
     everything.sort(key=lambda each: each.id)
+    _tell_problems([*library.problems, *waiting.problems])
     if as_json:
         write_json([_described(each) for each in everything])
         return OK
@@ -57,7 +58,6 @@ def list_templates(*, as_json: bool) -> int:
     for each in everything:
         table.add_row(each.id, each.kind, each.origin, Text(plain(each.title)))
     stdout().print(table)
-    _tell_problems(library.problems)
     return OK
 
 

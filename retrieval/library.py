@@ -27,6 +27,7 @@ MAX_SIMILARITY = 0.75
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _LONGEST_ID, _ROOM_FOR_NUMBER = 60, 54
+LONGEST_TITLE, LONGEST_KIND, MOST_USES, MOST_TAGS = 80, 40, 20, 12
 # As safe as SafeLoader and ten times as fast: every debate reads the library.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
@@ -42,6 +43,7 @@ def _one_line(value: Any) -> Any:
 
 
 Line = Annotated[str, BeforeValidator(_one_line), Field(min_length=3, max_length=400)]
+Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=400)]
 
 
 class Template(BaseModel):
@@ -50,12 +52,14 @@ class Template(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
-    title: Annotated[str, BeforeValidator(_one_line)] = Field(min_length=3, max_length=80)
-    kind: str = Field(pattern=_SLUG, max_length=40)
-    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
-        min_length=1, max_length=20
+    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+        min_length=3, max_length=LONGEST_TITLE
     )
-    tags: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(max_length=12)
+    kind: str = Field(pattern=_SLUG, max_length=LONGEST_KIND)
+    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
+        min_length=1, max_length=MOST_USES
+    )
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_as_list)] = Field(max_length=MOST_TAGS)
     body: str = Field(min_length=20)
     origin: Origin = "shipped"
 
