@@ -19,7 +19,7 @@ from debates.configuration import configure
 from debates.exports.words import sentence
 from debates.learning import check_teaches, learn_template
 from graph.errors import BadInput, ModelFailed
-from graph.settings import SETTINGS, DebateSettings, data_home
+from graph.settings import DebateSettings, data_home
 from models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
 from models.providers import open_models
 from models.seating import choose_seats
@@ -44,9 +44,10 @@ from retrieval.search import rebuild as rebuild_index
 
 def list_templates(*, as_json: bool) -> int:
     """All of them, by id."""
-    library = load_library(data_home())
-    everything = [*library.templates, *candidates(data_home())]
+    library, waiting = load_library(data_home()), load_candidates(data_home())
+    everything = [*library.templates, *waiting.templates]
     everything.sort(key=lambda each: each.id)
+    _tell_problems([*library.problems, *waiting.problems])
     if as_json:
         write_json([_described(each) for each in everything])
         return OK
@@ -57,7 +58,6 @@ def list_templates(*, as_json: bool) -> int:
     for each in everything:
         table.add_row(each.id, each.kind, each.origin, Text(plain(each.title)))
     stdout().print(table)
-    _tell_problems(library.problems)
     return OK
 
 
@@ -233,11 +233,10 @@ def rebuild(embedding_model: str | None) -> int:
 def learn(reference: str, model: str | None, *, yes: bool) -> int:
     """Distil a debate, keep the candidate, and ask whether to use it."""
     with data.existing(reference) as (_, debate):
-        settings = SETTINGS[debate.protocol].model_validate(debate.settings)
         check_teaches(debate)
         tell("Distilling the debate: one model call ...")
         try:
-            learnt = asyncio.run(learn_template(debate, settings, model))
+            learnt = asyncio.run(learn_template(debate, debate.as_settings(), model))
         except ModelFailed as failed:
             tell(f"Error: {sentence(str(failed))} Try again, or name another --model.", "red")
             return MODEL_FAILED

@@ -1,6 +1,8 @@
 """A well-rated debate distilled into a candidate template, which waits for the user's yes."""
 
 import re
+import textwrap
+from collections.abc import Sequence
 from functools import partial
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -15,7 +17,14 @@ from models.providers import check_models, open_models, parse_spec
 from models.text import clean
 from nodes.briefing import fence_mark, points_of
 from prompts import fence, render
-from retrieval.library import HEADINGS, Template
+from retrieval.library import (
+    HEADINGS,
+    LONGEST_KIND,
+    LONGEST_TITLE,
+    MOST_TAGS,
+    MOST_USES,
+    Template,
+)
 
 WELL_RATED = 8
 
@@ -85,6 +94,7 @@ def learning_brief(state: DebateState, debate_id: str) -> list[BaseMessage]:
 
 
 def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
+    """The template it gave, cut to its form where that loses little: the call is paid for."""
     if learnt is None:
         raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
     steps = [f"{number}. {_line(step)}" for number, step in enumerate(learnt.steps, 1)]
@@ -99,10 +109,10 @@ def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
     try:
         return Template(
             id=_slug(learnt.title),
-            title=_line(learnt.title),
-            kind=_slug(learnt.kind),
-            use_when=tuple(map(_line, learnt.use_when)),
-            tags=tuple(map(_line, learnt.tags)),
+            title=textwrap.shorten(clean(learnt.title), LONGEST_TITLE, placeholder=" …"),
+            kind=_slug(learnt.kind, LONGEST_KIND),
+            use_when=_lines(learnt.use_when, MOST_USES),
+            tags=_lines(learnt.tags, MOST_TAGS),
             body=body,
             origin="candidate",
         )
@@ -115,5 +125,9 @@ def _line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "learnt"
+def _lines(texts: Sequence[str], most: int) -> tuple[str, ...]:
+    return tuple(line for line in map(_line, texts) if line)[:most]
+
+
+def _slug(text: str, most: int = 60) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:most].strip("-") or "learnt"

@@ -24,6 +24,8 @@ EMBEDDED_EMBEDDING = f"embedded:{DEFAULT_EMBEDDING}"
 PUBLISHED_SIMILARITY = 0.65
 # A server takes many at once; on this machine a small batch shows progress and can be stopped.
 _BATCH, _SMALL_BATCH = 64, 16
+# Bytes a server is given as one text: OpenAI refuses more than 8,191 tokens, Ollama cuts unsaid.
+_LONGEST = 8000
 
 Progress = Callable[[int, int], None]
 
@@ -89,22 +91,26 @@ class Embedder:
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of what is searched for."""
-        return await self._embed([self.traits.query_prefix + text for text in texts])
+        return await self._embed(self.traits.query_prefix, texts)
 
     async def documents(
         self, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
         """Vectors of what is searched in."""
-        return await self._embed(
-            [self.traits.document_prefix + text for text in texts], on_progress
-        )
+        return await self._embed(self.traits.document_prefix, texts, on_progress)
 
     async def _embed(
-        self, texts: list[str], on_progress: Progress = lambda _done, _total: None
+        self,
+        prefix: str,
+        texts: Sequence[str],
+        on_progress: Progress = lambda _done, _total: None,
     ) -> Vectors:
+        # The embedded model reads long texts in windows of its own.
+        parts = [[text] if self.pinned else _pieces(text) for text in texts]
+        pieces = [prefix + piece for each in parts for piece in each]
         try:
             model = open_embeddings(parse_spec(self.spec), self._options)
-            return await self._batches(model, texts, on_progress)
+            return _joined(await self._batches(model, pieces, on_progress), parts)
         except BadInput as error:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
@@ -124,7 +130,26 @@ class Embedder:
         return whole
 
 
-def _unit(found: list[list[float]], expected: int) -> Vectors:
+def _pieces(text: str) -> list[str]:
+    """The text in pieces that any model can read, cut between words where there are some."""
+    if len(text.encode()) <= _LONGEST:
+        return [text]
+    middle = len(text) // 2
+    cut = max(text.rfind(" ", 0, middle), 0) or middle
+    return [*_pieces(text[:cut]), *_pieces(text[cut:])]
+
+
+def _joined(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
+    """One vector a text: the mean of its pieces."""
+    import numpy as np
+
+    if len(vectors) == len(parts):
+        return vectors
+    starts = np.cumsum([0, *(len(each) for each in parts[:-1])])
+    return _unit(np.add.reduceat(vectors, starts), len(parts))
+
+
+def _unit(found: Any, expected: int) -> Vectors:
     """Vectors of length one, so that a product of two is their similarity."""
     import numpy as np
 

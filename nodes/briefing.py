@@ -35,7 +35,8 @@ from retrieval.images import Picture
 
 _REPLY_SHARE = 4
 _LONGEST_REPLY = 4096
-# Templates may fill this part of a prompt, and passages as much: the debate itself comes first.
+# Templates may fill this part of a prompt, passages and the checks of quotes as much: the debate
+# itself comes first.
 _MATERIAL_SHARE = 4
 _TOOLS_SHARE = 4
 # What the fence around an answer takes, in bytes.
@@ -70,6 +71,7 @@ class Brief:
     left_out: list[Turn]
     passages: tuple[Passage, ...] = ()
     """Those that are in the prompt."""
+    passages_left_out: int = 0
     templates_left_out: tuple[TemplateUse, ...] = ()
     shortened: tuple[str, ...] = ()
     """The answers whose beginnings are not in the prompt."""
@@ -91,9 +93,9 @@ def brief(
     takes_templates = asked & {"templates", "template_hint"}
     given = _templates_for(state, settings, seat) if takes_templates else ()
     templates = _fitting(given, room, lambda use: use.text)
-    shown = _fitting(material.passages, room, lambda passage: passage.text)
-    passages = shown if "passages" in asked else ()
-    sheet = _Sheet(state, settings, seat, part, debate_id, tag, templates, passages)
+    nearest = material.passages if "passages" in asked else ()
+    passages = _fitting(nearest, room, lambda passage: passage.text)
+    sheet = _Sheet(state, settings, seat, part, debate_id, tag, room, templates, passages)
     if asked & {"answers", "others"}:
         sheet = _with_answers(sheet, room, others_only="others" in asked)
     turns, left_out = speeches(state), list[Turn]()
@@ -101,9 +103,15 @@ def brief(
         messages = sheet.messages(turns, material.pictures)
         fits = room is None or estimate_tokens(messages) <= room
         if fits or not asked & _HISTORIES or len(turns) <= 2:
-            unused = given[len(templates) :]
-            cut = sheet.shortened()
-            return Brief(messages, left_out, passages, unused, cut, too_long=not fits)
+            return Brief(
+                messages,
+                left_out,
+                passages,
+                passages_left_out=len(nearest) - len(passages),
+                templates_left_out=given[len(templates) :],
+                shortened=sheet.shortened(),
+                too_long=not fits,
+            )
         left_out.append(turns.pop(0))
 
 
@@ -203,6 +211,8 @@ class _Sheet:
     part: str
     debate_id: str
     tag: str
+    room: int | None = None
+    """Tokens the prompt may fill; None without a limit."""
     templates: tuple[TemplateUse, ...] = ()
     passages: tuple[Passage, ...] = ()
     answers: tuple[tuple[Turn, Excerpt], ...] = ()
@@ -269,7 +279,7 @@ class _Sheet:
             "templates": lambda: _templates(self.templates, data),
             "template_hint": lambda: _template_hint(self.templates),
             "passages": lambda: _passages(self.passages, data, bare=not mark),
-            "quote_checks": lambda: _quote_checks(state, settings, data),
+            "quote_checks": lambda: _quote_checks(self, data),
             "remarks": lambda: _remarks(state, data),
             "own_last": lambda: data("answer", own[-1].text),
             "own_label": lambda: label_of(state, settings, self.seat.id),
@@ -367,20 +377,27 @@ def _passages(passages: Sequence[Passage], data: Fence, *, bare: bool) -> str:
     return shown if bare else render("shared/passages", {"passages": lambda: shown})
 
 
-def _quote_checks(state: DebateState, settings: DebateSettings, data: Fence) -> str:
-    """Which quotes stand in the documents, altered or not at all; the latest verdict on each."""
+def _quote_checks(sheet: "_Sheet", data: Fence) -> str:
+    """Which quotes stand in the documents, altered or not at all; the latest verdict on each.
+
+    Of more than there is room for, those that were quoted last.
+    """
     checks: dict[str, tuple[Turn, QuoteCheck]] = {}
-    for turn in state.get("turns", []):
+    for turn in sheet.state.get("turns", []):
         for quote in turn.quotes:
             if is_checked(quote):
+                checks.pop(quote.text, None)
                 checks[quote.text] = (turn, quote)
     if not checks:
         return ""
     lines = []
     for number, (turn, quote) in enumerate(checks.values(), 1):
-        who = f"{label_of(state, settings, turn.seat)}, round {turn.round}"
+        who = f"{_label(sheet, turn)}, round {turn.round}"
         lines.append(f"{number}. {quote_line(quote, f' ({who})')}")
-    listed = data("quotes", "\n".join(lines))
+    latest = _fitting(lines[::-1], sheet.room, str)[::-1]
+    listed = data("quotes", "\n".join(latest))
+    if missing := len(lines) - len(latest):
+        listed = f"(Left out because the whole does not fit: the first {missing}.)\n{listed}"
     return render("shared/quotes", {"quotes": lambda: listed})
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from typing import Any
 
 from graph.settings import DebateSettings, data_home
 from graph.state import DebateState, Seat, Turn
@@ -85,10 +87,35 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
     if not documents or turn.phase in _NO_PART_OF_THE_DEBATE:
         return turn
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
-    before = state.get("turns", [])
-    debate = [state["question"], *(each.text for each in before)]
     disproved = [
-        quote.text for each in before for quote in each.quotes if quote.status == "not_found"
+        quote.text
+        for each in state.get("turns", [])
+        for quote in each.quotes
+        if quote.status == "not_found"
     ]
-    quotes = await asyncio.to_thread(check_quotes, turn.text, corpus, debate, disproved)
+    quotes = await asyncio.to_thread(check_quotes, turn.text, corpus, _shown(state), disproved)
     return turn.model_copy(update={"quotes": quotes})
+
+
+def _shown(state: DebateState) -> list[str]:
+    """What else speakers read and may quote: what the user gave, and every turn with its block.
+
+    The points of a block are shown to others, though they stand in no speech.
+    """
+    given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
+    said = [
+        [turn.text, turn.assessment.model_dump() if turn.assessment else None]
+        for turn in state.get("turns", [])
+    ]
+    return list(dict.fromkeys(_texts([given, said])))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts inside a value, names of fields aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)

@@ -136,6 +136,10 @@ def _notes(told: Brief, seat: Seat) -> list[tuple[str, str]]:
     if told.templates_left_out:
         names = ", ".join(use.title for use in told.templates_left_out)
         notes.append(("templates_left_out", f"no room in the window of {seat.model} for: {names}"))
+    if told.passages_left_out:
+        whole = len(told.passages) + told.passages_left_out
+        why = f"no room in the window of {seat.model} for {told.passages_left_out} of {whole}"
+        notes.append(("passages_left_out", why))
     if told.left_out:
         notes.append(("history_shortened", f"{len(told.left_out)} oldest turns did not fit"))
     if told.shortened:

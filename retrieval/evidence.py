@@ -66,6 +66,7 @@ async def find_passages(
     if not index.fits(vectors[0]):
         _open.forget(_folder(documents, embedder.spec))
         corpus, index = await open_passages(documents, embedder)
+        index.check_fits(vectors[0], embedder.spec)
     places = shelf.places(corpus)
     best: dict[str, tuple[int, float]] = {}
     for vector in vectors:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from models.embeddings import Embedder, Progress
+from models.embeddings import Embedder, EmbeddingFailed, Progress
 from models.folders import make_private
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FORMAT = 2
 MANIFEST = "manifest.json"
 # Beyond this many, an exact search takes longer than anybody should wait for.
 EXACT_UP_TO = 100_000
-_OLD = 3600.0
+_OLD, _SCRATCH = 3600.0, ".new-"
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
 # Servers round otherwise from batch to batch; another model is far from this.
 _SAME_MODEL = 0.99
@@ -81,6 +81,11 @@ class VectorIndex:
     def fits(self, vector: Vectors) -> bool:
         """Whether the vector can be compared: a model may be replaced under its name."""
         return bool(self.store.index.d == len(vector))
+
+    def check_fits(self, vector: Vectors, spec: str) -> None:
+        """Refuse a vector that even an index made just now cannot be compared with."""
+        if not self.fits(vector):
+            raise EmbeddingFailed(f"{spec} gives vectors of changing size")
 
     def search(self, vector: Vectors, limit: int) -> list[Hit]:
         """The nearest texts, best first."""
@@ -259,7 +264,8 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
 
 
 def _stray(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
+    """Whether something lies there that no other process is only about to finish."""
+    return folder.is_dir() and any(not each.name.startswith(_SCRATCH) for each in folder.iterdir())
 
 
 def _digest(path: Path) -> str:
@@ -301,7 +307,7 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
     import faiss
 
     make_private(folder)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
         vectors, listed = Path(scratch, "vectors"), Path(scratch, "entries")
         faiss.write_index(index, str(vectors))
         listed.write_text("".join(f"{json.dumps(pair)}\n" for pair in entries.items()), "utf-8")

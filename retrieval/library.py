@@ -27,6 +27,7 @@ MAX_SIMILARITY = 0.75
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _LONGEST_ID, _ROOM_FOR_NUMBER = 60, 54
+LONGEST_TITLE, LONGEST_KIND, MOST_USES, MOST_TAGS = 80, 40, 20, 12
 # As safe as SafeLoader and ten times as fast: every debate reads the library.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
@@ -42,6 +43,7 @@ def _one_line(value: Any) -> Any:
 
 
 Line = Annotated[str, BeforeValidator(_one_line), Field(min_length=3, max_length=400)]
+Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=400)]
 
 
 class Template(BaseModel):
@@ -50,12 +52,14 @@ class Template(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
-    title: Annotated[str, BeforeValidator(_one_line)] = Field(min_length=3, max_length=80)
-    kind: str = Field(pattern=_SLUG, max_length=40)
-    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
-        min_length=1, max_length=20
+    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+        min_length=3, max_length=LONGEST_TITLE
     )
-    tags: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(max_length=12)
+    kind: str = Field(pattern=_SLUG, max_length=LONGEST_KIND)
+    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
+        min_length=1, max_length=MOST_USES
+    )
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_as_list)] = Field(max_length=MOST_TAGS)
     body: str = Field(min_length=20)
     origin: Origin = "shipped"
 
@@ -226,12 +230,19 @@ def add_template(template: Template, home: Path) -> Path:
             f"The id '{template.id}' belongs to a {other.origin} template already: choose another"
             f"{', or remove that one first' if other.origin == 'user' else ''}."
         )
-    return _write(user_folder(home) / f"{template.id}.md", template.as_file())
+    path = user_folder(home) / f"{template.id}.md"
+    if os.path.lexists(path):
+        raise BadInput(
+            f"{path} is there already, broken or under another id: see `contend templates lint`, "
+            f"or remove it first with: contend templates remove {template.id}"
+        )
+    return _write(path, template.as_file())
 
 
 def keep_candidate(template: Template, home: Path) -> Path:
     """Let a template wait for the user's yes, under an id that nobody has."""
     taken = {each.id for each in (*load_library(home).templates, *candidates(home))}
+    taken |= {path.stem for path in _own_files(home)}
     free = next(name for name in _numbered(template.id[:_ROOM_FOR_NUMBER]) if name not in taken)
     named = template.model_copy(update={"id": free, "origin": "candidate"})
     return _write(candidate_folder(home) / f"{free}.md", named.as_file())
@@ -247,8 +258,9 @@ def _numbered(name: str) -> Iterator[str]:
 
 def accept_candidate(template_id: str, home: Path) -> Path:
     """The user's yes: the candidate comes into use."""
-    path = candidate_folder(home) / f"{template_id}.md"
-    if template_id not in {each.id for each in candidates(home)}:
+    waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
+    path = next(waiting, None)
+    if path is None:
         raise BadInput(
             f"No candidate is called '{template_id}'. `contend templates list` shows them."
         )
@@ -259,17 +271,23 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 def remove_template(template_id: str, home: Path) -> Path:
     """Delete a user's template or a candidate; those that ship stay."""
-    for path in (*_files(user_folder(home)), *_files(candidate_folder(home))):
-        if template_id in (path.stem, _id_of(path)):
-            try:
-                path.unlink()
-            except OSError as error:
-                why = error.strerror or error
-                raise BadInput(f"{path} cannot be removed: {why}.") from error
-            return path
+    own = _own_files(home)
+    called = [path for path in own if _id_of(path) == template_id]
+    for path in called or [path for path in own if path.stem == template_id]:
+        try:
+            path.unlink()
+        except OSError as error:
+            why = error.strerror or error
+            raise BadInput(f"{path} cannot be removed: {why}.") from error
+        return path
     if any(template.id == template_id for template in shipped_templates()):
         raise BadInput(f"'{template_id}' ships with Contend and cannot be removed.")
     raise BadInput(f"No template is called '{template_id}'. `contend templates list` shows them.")
+
+
+def _own_files(home: Path) -> list[Path]:
+    """The user's templates, then what waits for a yes."""
+    return [*_files(user_folder(home)), *_files(candidate_folder(home))]
 
 
 def _id_of(path: Path) -> str:

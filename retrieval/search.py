@@ -86,8 +86,13 @@ class Searcher:
     async def rank(self, question: str) -> Ranking:
         """Hold the question against every line of every template."""
         vector = (await self.embedder.queries([question]))[0]
-        if not self.index.fits(vector):
-            return await (await rebuild(self.embedder)).rank(question)
+        if self.index.fits(vector):
+            return self._ranking(question, vector)
+        fresh = await rebuild(self.embedder)
+        fresh.index.check_fits(vector, self.embedder.spec)
+        return fresh._ranking(question, vector)
+
+    def _ranking(self, question: str, vector: Vectors) -> Ranking:
         similarities = self.index.similarities(vector)
         plain = len(similarities) - sum(self._groups)
         *scores, of_plain = group_scores(similarities, [*self._groups, plain])

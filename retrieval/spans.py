@@ -47,7 +47,9 @@ _NUMBERED = (
     "footnote hint issue item l level line lines map no note number op option p page pages para "
     "paragraph part phase photo pic plate point pp q question remark round rule sec section slide "
     "step tab table task tip update v version vol volume warning week year abb abbildung anhang "
-    "anmerkung hinweis kapitel seite tabelle tableau"
+    "anmerkung hinweis kapitel seite tabelle tableau "
+    "argument claim confidence critique objection premise priority probability quality rank rating "
+    "reason score severity weight"
 )
 _NO_LABELS = frozenset(_NUMBERED.split())
 

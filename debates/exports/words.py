@@ -34,6 +34,7 @@ DEGRADED_WORDS = {
     "templates_left_out": "templates left out",
     "no_templates": "no reasoning templates",
     "tools_spent": "tools used up",
+    "passages_left_out": "passages of the documents left out",
     "no_passages": "no passages from the documents",
     "generic_feedback": "general advice instead of feedback",
     "kept_previous": "previous answer kept",

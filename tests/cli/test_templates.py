@@ -1,6 +1,8 @@
 """`contend templates` as a user types it, on the real embedded model where one is needed."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,18 @@ def test_a_copy_is_remarked_on(contend: Command, tea: Path, tmp_path: Path) -> N
     added = contend.here("templates", "add", str(copy))
     assert added.code == 0
     assert "Advice: it is for the same questions as 'root-cause'" in added.err
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_the_list_names_files_that_cannot_be_used(contend: Command, form: list[str]) -> None:
+    waiting = contend.home / "templates" / "candidates"
+    waiting.mkdir(parents=True)
+    for folder in (waiting.parent, waiting):
+        (folder / f"bad-{folder.name}.md").write_text("no front matter")
+    listed = contend.here("templates", "list", *form)
+    assert listed.code == 0
+    assert listed.err.count("Not used: ") == 2
+    assert all(f"bad-{name}.md" in listed.err for name in ("templates", "candidates"))
 
 
 def test_nothing_is_added_when_one_file_is_bad(contend: Command, tea: Path) -> None:
@@ -186,6 +200,14 @@ def test_yes_in_advance_puts_it_to_use(contend: Command, models: ModelServer) ->
     assert models.calls[-1].request.model == "other"
 
 
+def test_a_debate_of_an_earlier_release_can_teach(contend: Command, models: ModelServer) -> None:
+    debate = finished(contend, models)
+    contend.here("rate", debate, "9")
+    with closing(sqlite3.connect(contend.home / "contend.db")) as database, database:
+        database.execute("UPDATE debates SET settings = json_set(settings, '$.retired', 1)")
+    assert contend.here("templates", "learn", debate).code == 0
+
+
 @pytest.mark.parametrize(
     ("rating", "said"), [(None, "rated 7.65 of 10"), ("5", "rated 5 of 10")], ids=["judge", "user"]
 )
@@ -200,6 +222,29 @@ def test_a_debate_not_rated_well_teaches_nothing(
     assert ended.code == 2
     assert said in ended.err
     assert len(models.calls) == before
+
+
+def test_a_template_that_says_too_much_is_cut_to_its_form(
+    contend: Command, models: ModelServer
+) -> None:
+    debate = finished(contend, models)
+    contend.here("rate", debate, "9")
+    much = {
+        "title": "Split or keep " * 9,
+        "kind": "kind " * 20,
+        "tags": ["AI", "", *"abcdefghijkl"],
+    }
+    much["use_when"] = [f"Is this question {number}?" for number in range(30)]
+    models.script = always(json.dumps(LEARNT | much))
+    assert contend.here("templates", "learn", debate, "--yes").code == 0
+    learnt = next(
+        each
+        for each in contend.here("templates", "list", "--json").json
+        if each["origin"] == "user"
+    )
+    assert learnt["title"] == "Split or keep " * 5 + "Split or …"
+    assert (len(learnt["kind"]), len(learnt["use_when"])) == (39, 20)
+    assert learnt["tags"] == ["AI", *"abcdefghijk"]
 
 
 def test_an_unreadable_template_is_no_template(contend: Command, models: ModelServer) -> None:

@@ -40,6 +40,22 @@ async def test_many_texts_are_sent_in_batches_and_told_as_progress(server: Model
     assert told == [(0, 150), (64, 150), (128, 150), (150, 150)]
 
 
+@pytest.mark.parametrize("text", ["many words " * 3000, "語" * 9000], ids=["words", "signs"])
+async def test_a_long_text_is_sent_in_pieces_and_has_one_vector(
+    text: str, server: ModelServer
+) -> None:
+    embedder = Embedder("ollama:nomic-embed-text", SETTINGS)
+    vectors = await embedder.queries(["why?", text, "how?"])
+    first, *pieces, last = (sent.removeprefix("search_query: ") for sent in server.embedded)
+    assert (first, "".join(pieces), last) == ("why?", text, "how?")
+    assert all(len(piece.encode()) <= 8000 for piece in pieces)
+    assert all(piece.strip().startswith(("many", "words", "語")) for piece in pieces)
+    alone = await embedder.queries(["why?", "how?"])
+    assert len(vectors) == 3
+    assert [float(vectors[0] @ alone[0]), float(vectors[2] @ alone[1])] == pytest.approx([1, 1])
+    assert float(vectors[1] @ vectors[1]) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("spec", ["ollama:nomic-embed-text", "openai:text-embedding-3-small"])
 async def test_a_failing_model_is_named_without_a_key(spec: str, server: ModelServer) -> None:
     server.embedding_error = 400

@@ -151,6 +151,13 @@ def _another_count(folder: Path) -> None:
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"count": 2}))
 
 
+async def test_an_index_that_another_process_is_writing_is_not_called_incomplete(
+    folder: Path,
+) -> None:
+    (folder / ".new-abc").mkdir(parents=True)
+    assert (await opened(folder)).notice == ""
+
+
 TAMPERINGS: dict[str, Callable[[Path], object]] = {
     "flipped vectors": lambda folder: _flip(_file(folder, "vectors")),
     "flipped entries": lambda folder: _flip(_file(folder, "entries")),

@@ -181,8 +181,8 @@ def test_a_users_template_is_used_and_can_be_removed(home: Path) -> None:
 
 def test_of_several_templates_all_are_added_or_none(home: Path) -> None:
     coffee = template(id="coffee-choice")
-    (user_folder(home) / "coffee-choice.md").mkdir(parents=True)  # cannot be written over
-    with pytest.raises(BadInput, match=r"coffee-choice\.md cannot be written"):
+    (user_folder(home) / "coffee-choice.md").mkdir(parents=True)
+    with pytest.raises(BadInput, match=r"coffee-choice\.md is there already"):
         add_templates([template(), coffee], home)
     assert load_library(home).find("tea-choice") is None
 
@@ -207,6 +207,26 @@ def test_files_put_there_by_hand_are_used_or_named(home: Path) -> None:
     twin, broken = found.problems
     assert re.search(r"b\.md has the id 'tea-choice', which .*a\.md has", twin)
     assert "c.md has no front matter" in broken
+
+
+@pytest.mark.parametrize("text", [GOOD.replace("tea-choice", "of-mine"), "half a template"])
+def test_no_file_of_the_users_is_written_over(home: Path, text: str) -> None:
+    folder = user_folder(home)
+    folder.mkdir(parents=True)
+    (folder / "tea-choice.md").write_text(text)
+    with pytest.raises(BadInput, match=r"tea-choice\.md is there already"):
+        add_template(template(), home)
+    assert (folder / "tea-choice.md").read_text() == text
+    assert keep_candidate(template(), home).name == "tea-choice-2.md"
+
+
+def test_a_template_is_removed_by_its_id_first(home: Path) -> None:
+    folder = user_folder(home)
+    folder.mkdir(parents=True)
+    (folder / "tea-choice.md").write_text(GOOD.replace("tea-choice", "of-mine"))
+    (folder / "zebra.md").write_text(GOOD)
+    assert remove_template("tea-choice", home).name == "zebra.md"
+    assert remove_template("tea-choice", home).name == "tea-choice.md"
 
 
 def test_what_ships_stays(home: Path) -> None:
@@ -243,6 +263,13 @@ def test_a_candidate_is_used_only_after_a_yes(home: Path) -> None:
     assert found is not None
     assert found.origin == "user"
     assert candidates(home) == []
+
+
+def test_a_candidate_may_be_given_another_id_before_the_yes(home: Path) -> None:
+    path = keep_candidate(template(), home)
+    path.write_text(GOOD.replace("tea-choice", "better-name"))
+    assert accept_candidate("better-name", home).name == "better-name.md"
+    assert not path.exists()
 
 
 def test_a_candidate_never_takes_an_id_that_is_used(home: Path) -> None:

@@ -219,6 +219,7 @@ def test_what_counts_as_a_quotation(text: str, checks: list[Seen]) -> None:
         ("`smart` [handbook:1], 'smart' [handbook:1], ‘smart’ [handbook:1]", [
             ("smart", "found", "handbook:1", "handbook:1")] * 3),
         ('"smart" [Note: 3], [Figure: 2; 3], [Table: 4], [10:30], [fig: 1]', []),
+        ("[Score: 7], [Confidence: 80], [Claim:3], [Objection: 2; 4], [Severity: 1]", []),
         ("See [notes:99](https://x)", [("[notes:99]", "not_found", "notes:99", None)]),
         (f'("{FOUND}.") [Handbook: p. 5]', [(f"{FOUND}.", "found", "handbook:5", "handbook:5")]),
         (f'"{FOUND}"**, [handbook:05, notes:3]', [(FOUND, "found", "handbook:5", "handbook:5")]),

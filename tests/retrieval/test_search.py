@@ -155,6 +155,18 @@ async def test_a_model_replaced_under_its_name_gets_a_new_index(
     assert found.trouble == ()
 
 
+async def test_vectors_of_changing_size_cost_the_templates_and_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide, asked = scripted.bag_of_words, "Why did it double?"
+    monkeypatch.setattr(
+        scripted, "bag_of_words", lambda text: wide(text, 64 if text == asked else 512)
+    )
+    found = await find(asked)
+    assert found.templates == ()
+    assert found.trouble == ("scripted:embed gives vectors of changing size",)
+
+
 async def test_debates_that_begin_at_once_embed_the_library_once() -> None:
     await asyncio.gather(*(find() for _ in range(4)))
     lines = [line for each in shipped_templates() for line in each.lines()]
