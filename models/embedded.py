@@ -207,9 +207,12 @@ def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
             f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
             'gap ::= " " | "\\n\\n"',
             f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
-            # Neither lists nor markup: a small model loses itself in them.
-            "inner ::= [^.!?\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}] | [0-9] [.] [0-9]",
-            "last ::= [a-zA-Z0-9%'\"]",
+            "inner ::= other | number other",
+            # Neither lists nor markup nor labels: a small model loses itself in them.
+            "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
+            # It counts for ever as soon as one number may follow another's point.
+            "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
+            "last ::= [a-zA-Z%'\"] | number",
             "",
         )
     )

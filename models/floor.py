@@ -12,6 +12,8 @@ MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 # As short as a sentence can be, or a small model writes "position1".
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
+# Words alone, or it writes "A: 1.1" and argues for that.
+_ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
 _Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
 
 
@@ -45,7 +47,7 @@ class PositionsBlock(BaseModel):
 class ShortPositionsBlock(PositionsBlock):
     """The same for the demonstration model, which without bounds would never end."""
 
-    positions: Annotated[list[_Short], Field(min_length=2, max_length=2)]
+    positions: Annotated[list[_ShortPosition], Field(min_length=2, max_length=2)]
 
 
 class ClaimsBlock(BaseModel):
