@@ -96,11 +96,11 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
     tag = nonce(debate_id(room), this)
     voice = Voice(room, seat, state["round"], tag, phase)
     voice.begin()
-    material, trouble = await gather(state, settings, seat, part)
+    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    material, trouble = await gather(state, policy, seat, part)
     told = brief(state, settings, seat, part, debate_id(room), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
     degraded = [degrade(room, seat, state["round"], what, why) for what, why in notes]
-    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
     tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
     speech = Speech(voice, told.messages, policy, tools, limit)
     started = datetime.now(UTC)

@@ -1,5 +1,6 @@
 """A forum on scripted models: who speaks when, what each is shown, and how it ends."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -566,3 +567,16 @@ async def test_a_pause_behind_a_judge_that_failed_takes_no_time() -> None:
     (silent,) = [turn for turn in played.turns if turn.phase == "judge_continue"]
     assert silent.status == "failed"
     assert silent.ended_at <= paused
+
+
+@pytest.mark.parametrize("name", ["histroy", "History", " round ", "été", "round2"])
+def test_only_the_exact_names_are_placeholders(name: str) -> None:
+    prompt = f"Speak on {{question}} {{{name}}}."
+    with pytest.raises(ValueError, match=re.escape(f"unknown placeholder {{{name}}}; known are")):
+        forum_settings(debate_format="custom", custom_format_prompt=prompt)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": 1}', "{1}", "{a + b}", "{x, y}", "{{"])
+def test_other_braces_of_a_custom_prompt_are_the_users(text: str) -> None:
+    prompt = f"Speak on {{question}} {text}"
+    forum_settings(debate_format="custom", custom_format_prompt=prompt)
