@@ -110,7 +110,8 @@ def _kept(
     """The seat's previous or initial answer in the failed one's place; who has none sits out."""
     answers = answers_of(state, seat.id)
     if not answers or runtime.context.when_a_seat_fails == "sit_out":
-        return [], degrade(runtime, seat, state["round"], "sat_out", str(failure))
+        why = str(failure)
+        return [], degrade(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]
     turn = stand_in(state, "propose", failure, source, "kept_previous")
     told = degrade(runtime, seat, state["round"], "kept_previous", str(failure))

@@ -580,3 +580,14 @@ def test_only_the_exact_names_are_placeholders(name: str) -> None:
 def test_other_braces_of_a_custom_prompt_are_the_users(text: str) -> None:
     prompt = f"Speak on {{question}} {text}"
     forum_settings(debate_format="custom", custom_format_prompt=prompt)
+
+
+async def test_viewers_are_told_what_a_seat_that_sits_out_was_at() -> None:
+    settings = forum_settings(max_rounds=2, max_retries=0)
+    fails: Line = lambda sent: down(sent) if round_of(sent) == 2 else "I hold it."  # noqa: E731
+    played = await run(settings, ben={"speech": fails})
+    told = [event["metadata"] for event in played.named("degraded")]
+    assert [(each["what"], each["seat"], each["phase"]) for each in told] == [
+        ("failed", "ben", "propose"),
+        ("sat_out", "ben", "propose"),
+    ]
