@@ -24,7 +24,7 @@ class Floor:
         self._asked[seat] = phase
 
     def leave(self, seat: str, phase: str) -> None:
-        """A seat has finished this; a judge may be at something else besides."""
+        """A seat has finished this or given up; a judge may be at something else besides."""
         if self._asked.get(seat) == phase:
             del self._asked[seat]
 

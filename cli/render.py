@@ -30,6 +30,8 @@ from debates.records import Debate
 from graph.state import SEVERITY_MARKS, Turn
 
 _LONGEST_QUESTION = 600
+# After these a seat is at nothing any more.
+_GIVEN_UP = ("failed", "sat_out")
 
 
 class Renderer:
@@ -188,6 +190,8 @@ class Renderer:
         what = str(meta.get("what"))
         why = f"{DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
+        if what in _GIVEN_UP:
+            self._floor.leave(seat, str(meta.get("phase", "")))
         # A rating that starts again voids nothing of what the judge says meanwhile.
         restart = bool(meta.get("restart")) and meta.get("phase") != "score"
         self._stage.hinder(seat, what, why, restart=restart)

@@ -31,6 +31,7 @@ class ModelFailed(RuntimeError):
         self.degraded: list[Degradation] = []
         self.spent: Usage | None = None
         self.started_at: datetime | None = None
+        self.ended_at: datetime | None = None
         super().__init__(f"{seat} ({model}): {why}")
 
     @property

@@ -577,7 +577,8 @@ class DebateState(TypedDict, total=False):
     eliminations: Annotated[list[Elimination], operator.add]
     """Who conceded to whom. Appended to by conviction_check."""
     spans: Annotated[list[Span], operator.add]
-    """When a debate against the clock was at work. Appended to by the nodes that keep to it."""
+    """Calls that brought no turn, and when a debate against the clock was at work. Appended to by
+    any node."""
     programme: list[Step]
     """The turns still due in this stage. Written by moderate, shortened by whoever takes one."""
     cue: Cue

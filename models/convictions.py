@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from graph.state import ReadFrom
-from models.signals import first_signal
+from models.signals import Remarked, first_signal
 
 _SAYS_NOT = re.compile(r"(?:I\s+am\s+)?NOT\s+CONVINCED\b", re.IGNORECASE)
 _SAYS = re.compile(
@@ -25,9 +25,13 @@ class ConvictionBlock(BaseModel):
     convinced_by: str | None = Field(
         default=None, description="The participant conceded to, as named in the debate; else null."
     )
-    argument: str = Field(default="", description="The argument that convinced, in one sentence.")
-    quote: str = Field(default="", description="Words of that argument, exactly as they were said.")
-    reasoning: str = Field(default="", description="The reasons in one or two sentences.")
+    argument: Remarked = Field(
+        default="", description="The argument that convinced, in one sentence."
+    )
+    quote: Remarked = Field(
+        default="", description="Words of that argument, exactly as they were said."
+    )
+    reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
 
 
 _Short = Annotated[str, StringConstraints(max_length=160)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from graph.state import Decision
-from models.signals import first_signal
+from models.signals import Remarked, first_signal
 
 Word = Literal["continue", "stop"]
 
@@ -25,7 +25,7 @@ class DecisionBlock(BaseModel):
     """What the judge's control block carries."""
 
     decision: Annotated[Word, BeforeValidator(_lower)]
-    reasoning: str = Field(default="", description="The reasons in one or two sentences.")
+    reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
 
 
 class ShortDecisionBlock(DecisionBlock):

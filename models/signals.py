@@ -2,9 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator
 
 Signal = TypeVar("Signal")
+# Models write null for what they leave empty; the rest of their block is none the worse for it.
+Remarked = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MARKUP = re.compile(r"^[\s#*_`\-•]+")

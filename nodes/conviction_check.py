@@ -9,7 +9,16 @@ from langgraph.runtime import Runtime
 from graph.errors import ModelFailed
 from graph.events import node_event
 from graph.settings import DebateSettings, ForumSettings
-from graph.state import Conviction, DebateState, Degradation, Elimination, Seat, Turn, seat_with_id
+from graph.state import (
+    Conviction,
+    DebateState,
+    Degradation,
+    Elimination,
+    Seat,
+    Span,
+    Turn,
+    seat_with_id,
+)
 from models.convictions import (
     Claim,
     ConvictionBlock,
@@ -24,7 +33,7 @@ from nodes.briefing import speeches
 from nodes.concessions import credits_of, staying
 from nodes.deciding import Decided, Reader, say_and_read_all
 from nodes.rounds import still_active
-from nodes.speaking import announce, degrade
+from nodes.speaking import announce, degrade, lost_call
 from nodes.standing import others_heard
 from retrieval.quotes import was_said
 
@@ -44,6 +53,7 @@ class _Answer:
     turn: Turn | None = None
     conviction: Conviction | None = None
     degraded: tuple[Degradation, ...] = ()
+    lost: tuple[Span, ...] = ()
 
     @property
     def concedes_to(self) -> str | None:
@@ -87,6 +97,7 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
     return {
         "turns": said + _turns(again),
         "degraded": [*_troubles(first), *_troubles(again), *withdrawn, *kept.values()],
+        "spans": [*_lost(first), *_lost(again)],
         "eliminations": gone,
         "active": remaining,
     }
@@ -127,7 +138,7 @@ def _unheard(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
 ) -> _Answer:
     told = degrade(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
-    return _Answer(degraded=(*failure.before, told))
+    return _Answer(degraded=(*failure.before, told), lost=(lost_call(failure),))
 
 
 def _withdrawal(
@@ -145,6 +156,10 @@ def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
 
 def _troubles(answers: Mapping[str, _Answer]) -> list[Degradation]:
     return [entry for answer in answers.values() for entry in answer.degraded]
+
+
+def _lost(answers: Mapping[str, _Answer]) -> list[Span]:
+    return [span for answer in answers.values() for span in answer.lost]
 
 
 def _conviction(

@@ -7,10 +7,19 @@ from langgraph.runtime import Runtime
 
 from graph.errors import ModelFailed
 from graph.settings import DebateSettings
-from graph.state import DebateState, Degradation, Seat, Turn, turns_of
+from graph.state import DebateState, Degradation, Seat, Span, Turn, turns_of
 from nodes.answers import answers_of
 from nodes.rounds import still_active
-from nodes.speaking import Spoken, all_heard, announce, degrade, say, say_once, stand_in
+from nodes.speaking import (
+    Spoken,
+    all_heard,
+    announce,
+    degrade,
+    lost_call,
+    say,
+    say_once,
+    stand_in,
+)
 
 Heard = Spoken | ModelFailed
 
@@ -28,8 +37,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     somebody_else = bool(rest) or len(failures) < len(heard)
     if failures and not _bearable(state, settings, somebody_else=somebody_else):
         raise _with_all_troubles(failures)
-    turns, degraded = _settled(state, runtime, seats, heard)
-    return {"turns": turns, "degraded": degraded, "waiting": rest}
+    return {**_settled(state, runtime, seats, heard), "waiting": rest}
 
 
 async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Heard]:
@@ -69,22 +77,24 @@ def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bo
 
 def _settled(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], heard: Sequence[Heard]
-) -> tuple[list[Turn], list[Degradation]]:
+) -> dict[str, Any]:
     """The turns of all seats, in the order of the table, with what stands in for failed ones."""
     keeps = runtime.context.when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
     turns: list[Turn] = []
     degraded: list[Degradation] = []
+    lost: list[Span] = []
     for seat, each in zip(seats, heard, strict=True):
         if isinstance(each, ModelFailed):
             kept, told = _kept(state, runtime, seat, each, initial=none_spoke)
             turns, degraded = [*turns, *kept], [*degraded, *each.before, told]
+            lost += [] if kept else [lost_call(each)]
         else:
             turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
     if none_spoke:
         why = "every model failed, so the initial answers stand"
         degraded.append(degrade(runtime, None, state["round"], "initial_answers_stand", why))
-    return turns, degraded
+    return {"turns": turns, "degraded": degraded, "spans": lost}
 
 
 def _with_all_troubles(failures: Sequence[ModelFailed]) -> ModelFailed:
@@ -100,7 +110,8 @@ def _kept(
     """The seat's previous or initial answer in the failed one's place; who has none sits out."""
     answers = answers_of(state, seat.id)
     if not answers or runtime.context.when_a_seat_fails == "sit_out":
-        return [], degrade(runtime, seat, state["round"], "sat_out", str(failure))
+        why = str(failure)
+        return [], degrade(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]
     turn = stand_in(state, "propose", failure, source, "kept_previous")
     told = degrade(runtime, seat, state["round"], "kept_previous", str(failure))

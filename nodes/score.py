@@ -9,7 +9,7 @@ from graph.events import node_event
 from graph.state import AutoScore, DebateState, Turn, seat_with_role
 from models.ratings import RatingBlock, RatingReport, ratings_from_words
 from nodes.deciding import Reader, say_and_read
-from nodes.speaking import announce, degrade
+from nodes.speaking import announce, degrade, lost_call
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,
@@ -27,7 +27,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         decided = await say_and_read(state, runtime, seat, "score", "score", _READER)
     except ModelFailed as failure:
         unrated = degrade(runtime, seat, state["round"], "not_rated", str(failure))
-        return {"degraded": [*failure.before, unrated]}
+        return {"degraded": [*failure.before, unrated], "spans": [lost_call(failure)]}
     turn, ratings, degraded = decided.turn, decided.read, decided.degraded
     announce(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}

@@ -22,6 +22,7 @@ from graph.state import (
     Length,
     Point,
     Seat,
+    Span,
     Turn,
     TurnStatus,
     Usage,
@@ -43,6 +44,7 @@ __all__ = [
     "debate_id",
     "degrade",
     "fill_form",
+    "lost_call",
     "next_turn_id",
     "pause_if_asked",
     "report",
@@ -94,11 +96,11 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
     tag = nonce(debate_id(room), this)
     voice = Voice(room, seat, state["round"], tag, phase)
     voice.begin()
-    material, trouble = await gather(state, settings, seat, part)
+    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    material, trouble = await gather(state, policy, seat, part)
     told = brief(state, settings, seat, part, debate_id(room), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
     degraded = [degrade(room, seat, state["round"], what, why) for what, why in notes]
-    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
     tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
     speech = Speech(voice, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
@@ -106,7 +108,8 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
         last = await speech.hold()
     except ModelFailed as failed:
         failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
-        failed.spent, failed.started_at = speech.usage + (failed.spent or NO_USAGE), started
+        failed.spent = speech.usage + (failed.spent or NO_USAGE)
+        failed.started_at, failed.ended_at = started, datetime.now(UTC)
         raise
     text = without_block(speech.text, tag) or speech.text
     turn = Turn(
@@ -175,8 +178,20 @@ def stand_in(
         text=source.text if isinstance(source, Turn) else text,
         usage=failure.spent or Usage(),
         started_at=failure.started_at or now,
-        ended_at=now,
+        # Not now: a pause may lie between a failure and what stands in for it.
+        ended_at=failure.ended_at or now,
         status=status,
+    )
+
+
+def lost_call(failure: ModelFailed) -> Span:
+    """The time and tokens of a failure that nothing stands in for; no turn would count them."""
+    now = datetime.now(UTC)
+    return Span(
+        started_at=failure.started_at or now,
+        ended_at=failure.ended_at or now,
+        calls=1,
+        usage=failure.spent or Usage(),
     )
 
 

@@ -48,7 +48,7 @@ def trace_of(state: DebateState, debate: str, user_rating: int | None = None) ->
         "stop": stop.model_dump() if stop else None,
         "points": _points(points_of(state)),
         **_standing(state),
-        "usage": _usage(state.get("turns", [])),
+        "usage": _usage(state),
         "degraded": [entry.model_dump() for entry in state.get("degraded", [])],
         "demonstration": _is_demonstration(state),
         **floor_record(state),
@@ -200,7 +200,9 @@ def _points(points: list[Point]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _usage(turns: Iterable[Turn]) -> dict[str, Any]:
-    spoken = spoken_by_models(turns)
-    total = sum((turn.usage for turn in spoken), NO_USAGE)
+def _usage(state: DebateState) -> dict[str, Any]:
+    """What all turns took, and the calls that brought none."""
+    spoken = spoken_by_models(state.get("turns", []))
+    lost = sum((span.usage for span in state.get("spans", [])), NO_USAGE)
+    total = sum((turn.usage for turn in spoken), lost)
     return {"turns": len(spoken), **total.model_dump()}

@@ -13,6 +13,7 @@ from graph.state import (
     DebateState,
     Degradation,
     Seat,
+    Span,
     Turn,
     ids_with_role,
     seat_with_id,
@@ -21,34 +22,42 @@ from nodes.answers import answers_of, first_answers, most_shared
 from nodes.concessions import foremost
 from nodes.positions import index_of_positions
 from nodes.rounds import still_active
-from nodes.speaking import announce, degrade, next_turn_id, pause_if_asked, say_once, stand_in
+from nodes.speaking import (
+    announce,
+    degrade,
+    lost_call,
+    next_turn_id,
+    pause_if_asked,
+    say_once,
+    stand_in,
+)
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Write the final answer from the whole debate, or an index where nobody is to write one."""
     role = runtime.context.writer_role
-    turns, degraded = await _written(state, runtime, role) if role else ([_index(state)], [])
-    answer = turns[-1]
+    update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
+    answer = update["turns"][-1]
     announce(runtime, answer)
     about = {"model": answer.model, "status": answer.status}
     runtime.stream_writer(node_event("final_complete", state["round"], answer.text, **about))
-    return {"turns": turns, "final_answer": answer.text, "degraded": degraded}
+    return update | {"final_answer": answer.text}
 
 
-async def _written(
-    state: DebateState, runtime: Runtime[Any], role: str
-) -> tuple[list[Turn], list[Degradation]]:
+async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
     """The answer, behind the judge's review where one is given."""
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
-    reviews, degraded = await _verdict(state, runtime, seat) if settings.gives_verdict else ([], [])
+    reviews, degraded, lost = (
+        await _verdict(state, runtime, seat) if settings.gives_verdict else ([], [], [])
+    )
     if reviews:
         pause_if_asked(runtime)
     begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
     runtime.stream_writer(begins)
     reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
     answer, troubles = await _answer(reviewed, runtime, seat)
-    return [*reviews, answer], [*degraded, *troubles]
+    return {"turns": [*reviews, answer], "degraded": [*degraded, *troubles], "spans": lost}
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
@@ -62,15 +71,15 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
 
 async def _verdict(
     state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[list[Turn], list[Degradation]]:
+) -> tuple[list[Turn], list[Degradation], list[Span]]:
     """The review of all positions; the answer can be written without it."""
     try:
         spoken = await say_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
         told = degrade(runtime, seat, state["round"], "no_verdict", str(failure))
-        return [], [*failure.before, told]
+        return [], [*failure.before, told], [lost_call(failure)]
     announce(runtime, spoken["turn"])
-    return [spoken["turn"]], spoken["degraded"]
+    return [spoken["turn"]], spoken["degraded"], []
 
 
 async def _answer(

@@ -25,7 +25,7 @@ from debates.exports.words import (
     stop_words,
 )
 from debates.records import Debate
-from graph.state import SEVERITY_MARKS, Turn
+from graph.state import NO_USAGE, SEVERITY_MARKS, Span, Turn
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
@@ -231,10 +231,11 @@ def _model(turn: Turn) -> str:
 def _table(debate: Debate, record: Mapping[str, Any]) -> str:
     rows = [
         f"| {turn.round} | {turn.seat} | {turn.model} | {_known(turn.usage.input_tokens)} "
-        f"| {_known(turn.usage.output_tokens)} | {_seconds(turn)} |"
+        f"| {_known(turn.usage.output_tokens)} | {_seconds(turn):.1f} |"
         for turn in debate.turns
         if turn.status != "human"
     ]
+    rows += _lost_calls(debate)
     usage, total = record["usage"], record["timing"]["total_ms"] / 1000
     rows.append(
         f"| | **all** | | {_known(usage['input_tokens'])} | {_known(usage['output_tokens'])} "
@@ -247,9 +248,18 @@ def _table(debate: Debate, record: Mapping[str, Any]) -> str:
     return "\n".join(["## Models, tokens and time", "", head, *rows, "", f"Cost: {dollars}."])
 
 
+def _lost_calls(debate: Debate) -> list[str]:
+    """A row for the calls that brought no turn, without which the others would not add up."""
+    lost = [span for span in debate.as_state().get("spans", []) if span.calls]
+    usage = sum((span.usage for span in lost), NO_USAGE)
+    known = f"{_known(usage.input_tokens)} | {_known(usage.output_tokens)}"
+    seconds = sum(_seconds(span) for span in lost)
+    return [f"| | calls that failed | | {known} | {seconds:.1f} |"] if lost else []
+
+
 def _known(count: int | None) -> str:
     return "unknown" if count is None else str(count)
 
 
-def _seconds(turn: Turn) -> str:
-    return f"{(turn.ended_at - turn.started_at).total_seconds():.1f}"
+def _seconds(work: Turn | Span) -> float:
+    return (work.ended_at - work.started_at).total_seconds()

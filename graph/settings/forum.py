@@ -23,7 +23,8 @@ CUSTOM_PLACEHOLDERS = (
     "question",
     "debater_number",
 )
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+# Any word in braces, however spaced, accented or capitalised: it counts only if it is exact.
+_PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 # Positions are still being formed in round 1, and behind the last one comes the end anyway.
 _FIRST_CHECKED_ROUND = 2
 

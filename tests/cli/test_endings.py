@@ -41,6 +41,22 @@ def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("degraded", "why"),
+    [
+        ([], "the judge ended it"),
+        ([{"seat": "judge", "round": 2, "what": "judge_silent", "why": "so"}], None),
+    ],
+)
+def test_a_judge_that_could_not_be_asked_has_ended_nothing(
+    degraded: list[dict[str, Any]], why: str | None
+) -> None:
+    stop = {"reason": "judge_stop", "round": 2, "evidence": "so"}
+    debate = debate_of(forum_settings(), active=["ann", "ben"], stop=stop, degraded=degraded)
+    told = dict(facts(debate, turn("propose", 2)))["Stopped"]
+    assert told == f"after 1 round: {why or 'the judge could not be asked'}"
+
+
 @pytest.mark.parametrize(("seat", "told"), [("skeptic", True), ("judge", False)])
 def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told: bool) -> None:
     unread = [{"seat": seat, "round": 1, "what": "unreadable", "why": "so"}]

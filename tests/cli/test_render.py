@@ -365,6 +365,16 @@ def checked() -> list[Event]:
     ]
 
 
+@pytest.mark.parametrize("what", ["failed", "sat_out"])
+def test_who_has_given_up_shares_the_floor_with_nobody(what: str) -> None:
+    show = Show(120, settings=forum_settings())
+    show(opened(2, "ann", "ben", "cyd", at_once=False, first=["ann"]), *asked("ben", number=2))
+    show(troubled("ben", what, "500", 2, restart=what == "failed", phase="propose"))
+    show(*asked("cyd", number=2), chunk("cyd", "I hold it.", 2), complete("cyd", "I hold it.", 2))
+    assert "not finished" not in show.left
+    assert show.left.endswith("Cyd · scripted:cyd\n  I hold it.\n  5 tokens · 1.2 s")
+
+
 class TestConceding:
     STANDING = (
         "  Ann stands firm: Costs are not answered.\n"

@@ -7,7 +7,7 @@ from debates.exports.markdown import to_markdown
 from debates.exports.words import known_as
 from debates.records import Debate
 from graph.settings import AdversarialSettings, ForumSettings
-from graph.state import Assessment, Elimination, Point, Turn, Usage
+from graph.state import Assessment, Elimination, Point, Span, Turn, Usage
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEATS = [
@@ -124,6 +124,19 @@ def test_a_failed_debate_has_no_answer_and_says_so() -> None:
     assert "There is no answer yet." in document
     assert "## Score" not in document
     assert "## Points" not in document
+
+
+def test_the_table_adds_up_with_calls_that_brought_no_turn() -> None:
+    debate = _debate()
+    lost = Span(
+        started_at=BEGAN,
+        ended_at=BEGAN + timedelta(seconds=2),
+        calls=1,
+        usage=Usage(input_tokens=7, output_tokens=3),
+    )
+    document = to_markdown(_debate(state=debate.state | {"spans": [lost.model_dump()]}))
+    assert "| | calls that failed | | 7 | 3 | 2.0 |\n| | **all** | | 37 | 18 |" in document
+    assert "calls that failed" not in to_markdown(debate)
 
 
 def test_a_long_question_is_kept_whole_and_cannot_break_out() -> None:

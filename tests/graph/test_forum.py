@@ -1,6 +1,8 @@
 """A forum on scripted models: who speaks when, what each is shown, and how it ends."""
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -534,3 +536,58 @@ async def test_all_failing_in_a_round_fails_the_debate() -> None:
     every = {name: {"speech": fails} for name in ("ann", "ben", "cyd")}
     with pytest.raises(ModelFailed, match="down"):
         await run(settings, **every)
+
+
+SILENT: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a seat that sits out": ({}, "ben", "speech"),
+    "a seat that is not asked": (CONVERGE, "ben", "conviction"),
+    "a seat that is not asked again": (CONVERGE, "ben", "conviction_again"),
+    "no review": ({}, "judge", "verdict"),
+    "no rating": ({}, "judge", "score"),
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+async def test_what_a_call_took_that_brought_no_turn_is_counted(case: str) -> None:
+    changes, who, what = SILENT[case]
+    lines = {"conviction": concedes("Ann")} | {what: ""}
+    played = await run(forum_settings(max_rounds=3, max_retries=0, **changes), **{who: lines})
+    used, calls = played.state["trace"]["usage"], len(played.cast.sent)
+    assert used["turns"] < calls
+    assert (used["input_tokens"], used["output_tokens"]) == (10 * calls, 5 * calls)
+
+
+async def test_a_pause_behind_a_judge_that_failed_takes_no_time() -> None:
+    settings = forum_settings(max_rounds=3, max_retries=0, pause="each_round")
+    cast, saver = forum_cast(judge={"continue": down}), InMemorySaver()
+    await play(cast, settings=settings, saver=saver)
+    await play(cast, Command(resume={"say": ""}), settings=settings, saver=saver)
+    paused = datetime.now(UTC)
+    played = await play(cast, Command(resume={"say": ""}), settings=settings, saver=saver)
+    (silent,) = [turn for turn in played.turns if turn.phase == "judge_continue"]
+    assert silent.status == "failed"
+    assert silent.ended_at <= paused
+
+
+@pytest.mark.parametrize("name", ["histroy", "History", " round ", "été", "round2"])
+def test_only_the_exact_names_are_placeholders(name: str) -> None:
+    prompt = f"Speak on {{question}} {{{name}}}."
+    with pytest.raises(ValueError, match=re.escape(f"unknown placeholder {{{name}}}; known are")):
+        forum_settings(debate_format="custom", custom_format_prompt=prompt)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": 1}', "{1}", "{a + b}", "{x, y}", "{{"])
+def test_other_braces_of_a_custom_prompt_are_the_users(text: str) -> None:
+    prompt = f"Speak on {{question}} {text}"
+    forum_settings(debate_format="custom", custom_format_prompt=prompt)
+
+
+async def test_viewers_are_told_what_a_seat_that_sits_out_was_at() -> None:
+    settings = forum_settings(max_rounds=2, max_retries=0)
+    fails: Line = lambda sent: down(sent) if round_of(sent) == 2 else "I hold it."  # noqa: E731
+    played = await run(settings, ben={"speech": fails})
+    told = [event["metadata"] for event in played.named("degraded")]
+    assert [(each["what"], each["seat"], each["phase"]) for each in told] == [
+        ("failed", "ben", "propose"),
+        ("sat_out", "ben", "propose"),
+    ]

@@ -8,7 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from graph.refine import graph
-from graph.settings import RefineSettings
+from graph.settings import DebateSettings, RefineSettings
+from graph.state import DebateState, Seat
+from nodes.briefing import NOTHING_MORE, Material
 from tests.graph.test_wiring import FROZEN_NODES
 from tests.support.scripted import (
     Played,
@@ -333,3 +335,25 @@ def test_refinement_and_feedback_are_short_and_tried_once(
     policy = RefineSettings().for_call(phase, number)
     assert (policy.total_timeout, policy.max_retries) == (seconds, retries)
     assert policy.idle_timeout == min(seconds, 120)
+
+
+async def test_the_search_for_passages_is_as_short_as_its_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed: dict[str, set[float]] = {}
+
+    async def gather(
+        _: DebateState, settings: DebateSettings, seat: Seat, part: str
+    ) -> tuple[Material, list[str]]:
+        allowed.setdefault(part, set()).add(settings.idle_timeout)
+        return NOTHING_MORE, []
+
+    monkeypatch.setattr("nodes.speaking.gather", gather)
+    await refined(max_debate_rounds=1)
+    assert allowed == {
+        "first": {120},
+        "feedback": {8},
+        "again": {10},
+        "final": {120},
+        "score": {120},
+    }

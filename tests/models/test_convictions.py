@@ -3,6 +3,7 @@
 import pytest
 
 from models.convictions import (
+    Claim,
     ConvictionBlock,
     claim_from_block,
     claim_from_report,
@@ -60,6 +61,12 @@ def test_the_line_that_concedes(speech: str, convinced: bool | None) -> None:
 def test_a_block_without_a_name_leaves_it_to_the_words(said: dict[str, object], named: str) -> None:
     block = ConvictionBlock.model_validate(said)
     assert claim_from_block(block, "CONVINCED: Ben\nThe costs decide.").named == named
+
+
+def test_null_is_nothing_said() -> None:
+    left_empty = {"convinced_by": None, "argument": None, "quote": None, "reasoning": None}
+    block = ConvictionBlock.model_validate({"convinced": "false"} | left_empty)
+    assert claim_from_block(block, "Mine holds.") == Claim(convinced=False, reasoning="Mine holds.")
 
 
 @pytest.mark.parametrize(

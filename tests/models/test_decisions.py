@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.decisions import DecisionBlock, decision_from_report, decision_from_words
+from models.decisions import (
+    DecisionBlock,
+    decision_from_block,
+    decision_from_report,
+    decision_from_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +69,11 @@ def test_a_report_cannot_decide_for_the_judge(
     report = DecisionBlock.model_validate({"decision": reported})
     read = decision_from_report(report, speech)
     assert (read.decision if read else None) == decided
+
+
+def test_null_is_nothing_said() -> None:
+    block = DecisionBlock.model_validate({"decision": "stop", "reasoning": None})
+    assert decision_from_block(block, "All is said.").reasoning == "All is said."
 
 
 def test_a_blocks_word_may_be_written_in_any_case() -> None:
