@@ -122,6 +122,13 @@ def test_the_strongest_is_told_where_there_is_one(
     assert ("Strongest: the optimist." in said) == told
 
 
+def test_a_score_of_nothing_is_a_score() -> None:
+    summary = {"dominant_argument": "judge", "emerging_consensus": []}
+    scores = {"optimist": 0.0, "judge": 0.5, "historian": None}
+    said = round_words({"summary": summary, "scores": scores, "phase": "opening"})
+    assert said.startswith("Scores of the opening: optimist 0.00, judge 0.50.")
+
+
 def test_show_and_export_have_the_forecast(contend: Command) -> None:
     debate = contend.here(*ASK, *NAMED, "--json", "-q").json["id"]
     shown = contend.here("show", debate).out
