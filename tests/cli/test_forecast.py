@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from datetime import date
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rich.console import Console
 from cli.consoles import print_hanging
 from cli.forecast_view import print_forecast, round_words
 from cli.forecasting import ForecastOptions, due_notice, time_notice
+from debates.forecasts import read_request, with_due
 from graph.contract import ROLES
 from graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
 from models.seating import EMBEDDED
@@ -257,6 +259,13 @@ class TestRequestFile:
         (waiting,) = contend.here("due", "--json").json
         assert waiting["due"] == due
 
+    def test_a_large_one_in_another_alphabet_may_come_due_otherwise(self) -> None:
+        context = asked_of()["prediction_context"]
+        large = {"economic_highlights": ["ж" * 2_000] * 50}
+        wanted = asked_of() | {"prediction_context": context | {"data_summary": large}}
+        read = read_request(json.dumps(wanted, ensure_ascii=False).encode())
+        assert with_due(read, date(2027, 5, 1)).prediction_context.data_summary.timeframe.end
+
     def test_it_is_not_due_before_it_begins(self, contend: Command, tmp_path: Path) -> None:
         path = self.write(tmp_path, REQUEST)
         ask = ["ask", "-p", "forecast", "-m", "openai:m", "--request", path]
@@ -394,6 +403,7 @@ class TestProposedOutcomes:
             "not JSON",
             json.dumps({"outcomes": [OUTCOMES[0], OUTCOMES[0]], "due": None}),
             json.dumps({"outcomes": [OUTCOMES[0]], "due": None}),
+            json.dumps({"outcomes": [OUTCOMES[0], OUTCOMES[1] | {"label": " "}], "due": None}),
         ],
     )
     def test_unusable_proposals_are_not_debated(
@@ -404,6 +414,15 @@ class TestProposedOutcomes:
         assert ended.code == 2
         assert "The model proposed no usable outcomes" in ended.err
         assert len(models.calls) == 1
+
+    def test_none_are_asked_for_while_the_database_is_away(
+        self, contend: Command, models: ModelServer
+    ) -> None:
+        contend.env["DATABASE_URL"] = "postgresql://127.0.0.1:1/debates"
+        ended = contend.here(*ASK, "--yes")
+        assert ended.code == 2
+        assert "'debates' on 127.0.0.1:1 cannot be used" in ended.err
+        assert models.calls == []
 
 
 class TestResolving:
