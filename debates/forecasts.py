@@ -85,7 +85,8 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 def _place(steps: Sequence[int | str]) -> str:
     """Where in a request; a name we do not know may be long, and is told by how it begins."""
-    names = (str(step) for step in steps)
+    # How a type is checked is no place.
+    names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
 
