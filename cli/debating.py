@@ -117,9 +117,9 @@ def ask_question(request: Request, output: Output) -> int:
     if settings.folder_plan is not None:
         check_writable(settings.folder_plan.base)
     _make_ready_to_search(seating.embedding_model, settings, brought, output)
-    if forecast is None and request.protocol == FORECAST:
-        forecast = proposed_request(question, request.forecast, seating.seats, settings, output)
-    with data.records() as records:
+    with data.records() as records:  # one that is away is told before a model is asked anything
+        if forecast is None and request.protocol == FORECAST:
+            forecast = proposed_request(question, request.forecast, seating.seats, settings, output)
         debate = write_debate(records, question, settings, seating, brought, forecast)
         return _Session(records, debate, output, seating.notice).run(Remark())
 

@@ -64,10 +64,11 @@ def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
 def round_words(meta: Mapping[str, Any]) -> str:
     """What a round of a forecast came to, in a sentence or two."""
     summary = meta["summary"]
-    scores = ", ".join(f"{role} {score:.2f}" for role, score in meta["scores"].items() if score)
+    known = {role: score for role, score in meta["scores"].items() if score is not None}
+    scores = ", ".join(f"{role} {score:.2f}" for role, score in known.items())
     ways = {"toward": "toward", "away": "away from"}
     moves = [f"{ways[m['direction']]} {m['outcome_id']}" for m in summary["emerging_consensus"]]
-    given = sorted(round(score, 2) for score in meta["scores"].values() if score)
+    given = sorted(round(score, 2) for score in known.values())
     best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # shared by some
     parts = [f"Scores of the {meta['phase']}: {scores or 'none'}."]
     parts += [f"Strongest: the {best}."] if best else []

@@ -38,6 +38,8 @@ def serve(
 
     if not os.environ.get(TOKEN_VARIABLE, "").strip():
         raise BadInput(f"Callers need a token: set {TOKEN_VARIABLE} to a long random text.")
+    if not host.strip():  # an unset variable: it would mean every address of this machine
+        raise BadInput("--host was given no address.")
     wanted = parse_assignments(assignments or [])
     options = ServiceOptions(model, wanted, config)
     settings = options.settings()
@@ -59,7 +61,8 @@ def serve(
         raise BadInput(f"Cannot listen on {host}:{port}: {why}. {hint}") from error
     app = create_app(options)
     show_notes()
-    tell(f"{seating.notice} Serving http://{host}:{port}{PREFIX}, documented under /docs.")
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    tell(f"{seating.notice} Serving http://{place}{PREFIX}, documented under /docs.")
     running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     PausingServer(running, app.state.runs).run(sockets=[listening])
     return OK

@@ -85,7 +85,8 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 def _place(steps: Sequence[int | str]) -> str:
     """Where in a request; a name we do not know may be long, and is told by how it begins."""
-    names = (str(step) for step in steps)
+    # How a type is checked is no place.
+    names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
 
@@ -104,7 +105,8 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
-    return read_request(json.dumps(given))
+    with _told_plainly():  # its size was checked as it was written, which is not as it is here
+        return DebateRequest.model_validate_json(json.dumps(given))
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
@@ -170,8 +172,10 @@ async def propose_outcomes(
         each.model_dump() | {"id": _slug(each.id, number)}
         for number, each in enumerate(block.outcomes, 1)
     ]
-    if len({each["id"].casefold() for each in outcomes}) < len(outcomes):
-        raise BadInput(_UNUSABLE)
+    try:
+        plain_request(question, outcomes, None)
+    except BadInput as unusable:
+        raise BadInput(_UNUSABLE) from unusable
     return Proposal(outcomes, _day(block.due), answered.model, answered.result.usage or NO_USAGE)
 
 

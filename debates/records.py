@@ -265,7 +265,9 @@ class Records:
     def resolve(self, debate_id: str, outcome: str) -> None:
         """Keep which outcome of a forecast came true, in place of what was kept before."""
         mine = tables.resolutions.c.debate_id == debate_id
+        debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with self._engine.begin() as connection:
+            connection.execute(debate.with_for_update())  # who comes second waits, and replaces
             connection.execute(tables.resolutions.delete().where(mine))
             connection.execute(
                 tables.resolutions.insert().values(

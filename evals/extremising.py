@@ -36,10 +36,15 @@ def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):
         try:
-            yes, came = float(row["crowd_probability"]), {"0": "no", "1": "yes"}[row["outcome"]]
-        except (KeyError, ValueError) as error:
+            question, yes = row["id"], float(row["crowd_probability"])
+            came = {"0": "no", "1": "yes"}[row["outcome"]]
+        except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"This row cannot be read: {row}.") from error
-        seen.setdefault(row["id"], ({"yes": yes, "no": 1 - yes}, came))
+        if not 0 <= yes <= 1:
+            raise BadInput(f"A probability is from 0 to 1, and that of this row is not: {row}.")
+        seen.setdefault(question, ({"yes": yes, "no": 1 - yes}, came))
+    if not seen:
+        raise BadInput("The table has no questions.")
     return list(seen.values())
 
 
@@ -64,8 +69,12 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("Name one CSV file of resolved questions.\n")
         return 2
-    with Path(arguments[0]).open(encoding="utf-8", newline="") as file:
-        found = fit(read_resolved(file))
+    try:
+        with Path(arguments[0]).open(encoding="utf-8", newline="") as file:
+            found = fit(read_resolved(file))
+    except (BadInput, OSError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     sys.stdout.write(
         f"{found.questions} questions: factor {found.factor:g}; log loss {found.log_loss[0]:.4f} "
         f"-> {found.log_loss[1]:.4f}, Brier {found.brier[0]:.4f} -> {found.brier[1]:.4f}\n"

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from models.text import clean_data
+
 Block = TypeVar("Block", bound=BaseModel)
 
 _DECODER = json.JSONDecoder()
@@ -30,7 +32,8 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
         return None
     _, _, data = tagged[-1]
     try:
-        return schema.model_validate({key: data[key] for key in data if key != "nonce"})
+        # JSON can spell out what was cleaned from the text around it.
+        return schema.model_validate(clean_data({k: data[k] for k in data if k != "nonce"}))
     except ValidationError:
         return None
 

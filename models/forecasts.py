@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, StringConstraints, create_model
 
-from graph.contract import ROLES, Criterion, Impact
+from graph.contract import ROLES, Criterion, Impact, Role
 from graph.state import ArgumentReading, Insight, PastEvent, ScoreReading, Stated, VerdictReading
 
 _LONGEST_POINT, _LONGEST_ITEM, _MOST_ITEMS = 300, 500, 12
@@ -62,8 +62,8 @@ def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> Argume
         outcome=_one_of(block.outcome, outcomes),
         point=_line(block.point)[:_LONGEST_POINT],
         evidence=_lines(block.evidence),
-        rebuts=tuple(name for name in ROLES if name in map(str.lower, _lines(block.rebuts))),
-        refers_to=tuple(dict.fromkeys(_POINT_ID.findall(" ".join(_lines(block.refers_to))))),
+        rebuts=_roles(block.rebuts),
+        refers_to=tuple(dict.fromkeys(_ids_in(block.refers_to))),
         precedents=_precedents(block.precedents),
         read_from="block",
     )
@@ -252,7 +252,8 @@ def _percentage_or_share(value: Any) -> float | None:
 
 def _one_of(value: Any, names: Sequence[str]) -> str | None:
     known = {name.casefold(): name for name in names}
-    return known.get(str(value).strip().strip("`'\"*.").casefold()) if value else None
+    said = "" if value is None else str(value)  # 0 may be the id of an outcome
+    return known.get(said.strip().strip("`'\"*.").casefold())
 
 
 def _line(value: Any) -> str:
@@ -262,6 +263,17 @@ def _line(value: Any) -> str:
 def _lines(value: Any) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
     return tuple(line[:_LONGEST_ITEM] for each in given if (line := _line(each)))[:_MOST_ITEMS]
+
+
+def _ids_in(value: Any) -> list[str]:
+    return _POINT_ID.findall(" ".join(_lines(value)).upper())
+
+
+def _roles(value: Any) -> tuple[Role, ...]:
+    """The roles a list, or a sentence, names: by name or by the id of a point of theirs."""
+    words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
+    initials = {point[0].lower() for point in _ids_in(value)}
+    return tuple(role for role in ROLES if role in words or role[0] in initials)
 
 
 def _precedents(value: Any) -> tuple[PastEvent, ...]:
@@ -315,7 +327,10 @@ def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] 
         found = re.findall(pattern, said or "", re.IGNORECASE)
         if len(found) != 1:
             return None
-        raw[outcome] = float(found[0][0])
+        number = _number(float(found[0][0]))  # a model that repeats a digit may write any
+        if number is None:
+            return None
+        raw[outcome] = number
         signs.add(found[0][1])
     return raw if len(signs) == 1 else None
 
@@ -330,6 +345,7 @@ def _confidence_line(speech: str) -> float | None:
 
 def _labelled(speech: str, label: str) -> str | None:
     """The value of `Label: value`, if exactly one line states it."""
-    pattern = rf"^[\s\-*#]*{label}[*_]*\s*:[*_]*\s*(.+?)[*_.\s]*$"
+    # No part may cross lines and fail: over thousands of empty ones that would take seconds.
+    pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
     found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
-    return found[0] if len(found) == 1 else None
+    return found[0].rstrip("*_. \t") if len(found) == 1 else None

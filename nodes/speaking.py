@@ -30,6 +30,7 @@ from graph.state import (
 from models.calls import extract
 from models.control import nonce, without_block
 from models.lengths import count_tokens
+from models.text import clean_data
 from nodes.briefing import Brief, brief, extraction_brief, fence_mark
 from nodes.evidence import gather, with_quotes_checked
 from nodes.speech import Speech
@@ -234,7 +235,7 @@ async def fill_form(
 
 def _reported(block: BaseModel | None, usage: Usage, voice: Voice) -> Reported:
     return {
-        "block": block.model_dump() if block else None,
+        "block": clean_data(block.model_dump()) if block else None,
         "usage": usage + voice.spent,
         "seconds": time.monotonic() - voice.began,
         "degraded": voice.degraded,

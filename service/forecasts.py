@@ -103,16 +103,19 @@ _BODY = {
 async def create_debate(
     request: Request,
     runs: _Runs,
-    prefer: Annotated[
+    _: Annotated[  # for the OpenAPI document: of several such headers it would be the first
         str | None,
         Header(
-            description="`respond-async` answers at once with the id.", examples=["respond-async"]
+            alias="prefer",
+            description="`respond-async` answers at once with the id.",
+            examples=["respond-async"],
         ),
     ] = None,
 ) -> JSONResponse:
     """Run a debate and answer with its result, or at once with its id."""
     wanted = _parsed(await read_body(request))
-    run, preferred = await runs.start(wanted), _wants_async(prefer)
+    preferred = _wants_async(",".join(request.headers.getlist("prefer")))
+    run = await runs.start(wanted)
     debate = run.debate if preferred else await runs.wait(run)
     if debate.status == "running":
         return _accepted(debate, wanted.task_id, preferred=preferred)
@@ -205,8 +208,8 @@ def _parsed(body: bytes) -> DebateRequest:
         raise Refused(422, "invalid", detail, problems=problems(error)) from error
 
 
-def _wants_async(prefer: str | None) -> bool:
-    asked = (prefer or "").replace(";", ",").split(",")
+def _wants_async(prefer: str) -> bool:
+    asked = prefer.replace(";", ",").split(",")
     return "respond-async" in {each.strip().lower() for each in asked}
 
 

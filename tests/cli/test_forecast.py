@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from datetime import date
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rich.console import Console
 from cli.consoles import print_hanging
 from cli.forecast_view import print_forecast, round_words
 from cli.forecasting import ForecastOptions, due_notice, time_notice
+from debates.forecasts import read_request, with_due
 from graph.contract import ROLES
 from graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
 from models.seating import EMBEDDED
@@ -120,6 +122,13 @@ def test_the_strongest_is_told_where_there_is_one(
     summary = {"dominant_argument": "optimist", "emerging_consensus": []}
     said = round_words({"summary": summary, "scores": scores, "phase": "opening"})
     assert ("Strongest: the optimist." in said) == told
+
+
+def test_a_score_of_nothing_is_a_score() -> None:
+    summary = {"dominant_argument": "judge", "emerging_consensus": []}
+    scores = {"optimist": 0.0, "judge": 0.5, "historian": None}
+    said = round_words({"summary": summary, "scores": scores, "phase": "opening"})
+    assert said.startswith("Scores of the opening: optimist 0.00, judge 0.50.")
 
 
 def test_show_and_export_have_the_forecast(contend: Command) -> None:
@@ -249,6 +258,13 @@ class TestRequestFile:
         assert ended.code == 0, ended.err
         (waiting,) = contend.here("due", "--json").json
         assert waiting["due"] == due
+
+    def test_a_large_one_in_another_alphabet_may_come_due_otherwise(self) -> None:
+        context = asked_of()["prediction_context"]
+        large = {"economic_highlights": ["ж" * 2_000] * 50}
+        wanted = asked_of() | {"prediction_context": context | {"data_summary": large}}
+        read = read_request(json.dumps(wanted, ensure_ascii=False).encode())
+        assert with_due(read, date(2027, 5, 1)).prediction_context.data_summary.timeframe.end
 
     def test_it_is_not_due_before_it_begins(self, contend: Command, tmp_path: Path) -> None:
         path = self.write(tmp_path, REQUEST)
@@ -387,6 +403,7 @@ class TestProposedOutcomes:
             "not JSON",
             json.dumps({"outcomes": [OUTCOMES[0], OUTCOMES[0]], "due": None}),
             json.dumps({"outcomes": [OUTCOMES[0]], "due": None}),
+            json.dumps({"outcomes": [OUTCOMES[0], OUTCOMES[1] | {"label": " "}], "due": None}),
         ],
     )
     def test_unusable_proposals_are_not_debated(
@@ -397,6 +414,15 @@ class TestProposedOutcomes:
         assert ended.code == 2
         assert "The model proposed no usable outcomes" in ended.err
         assert len(models.calls) == 1
+
+    def test_none_are_asked_for_while_the_database_is_away(
+        self, contend: Command, models: ModelServer
+    ) -> None:
+        contend.env["DATABASE_URL"] = "postgresql://127.0.0.1:1/debates"
+        ended = contend.here(*ASK, "--yes")
+        assert ended.code == 2
+        assert "'debates' on 127.0.0.1:1 cannot be used" in ended.err
+        assert models.calls == []
 
 
 class TestResolving:

@@ -12,6 +12,7 @@ from debates.forecasts import (
     forecasts,
     parse_outcomes,
     plain_request,
+    read_request,
     resolve,
     scoreboard,
 )
@@ -113,3 +114,12 @@ def test_outcomes_have_ids_whatever_they_are_called(given: list[str], ids: list[
     outcomes = parse_outcomes(given)
     assert [each["id"] for each in outcomes] == ids
     assert [o.id for o in plain_request("Q?", outcomes, None).prediction_context.outcomes] == ids
+
+
+def test_what_is_wrong_is_told_in_names_of_the_request() -> None:
+    given = request(key_variables=[{"name": "ice", "importance": 1, "current_value": []}])
+    with pytest.raises(BadInput) as refused:
+        read_request(json.dumps(given))
+    place = "prediction_context.key_variables.0.current_value"
+    said = f"{place}: Input should be a valid string; {place}.float: Input should be a valid number"
+    assert str(refused.value) == f"The request cannot be used: {said}."

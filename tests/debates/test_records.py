@@ -262,3 +262,15 @@ def test_text_no_database_takes_does_not_break_a_record(records: Records) -> Non
     assert found.turns == [turn(1, BROKEN)]
     assert found.settings == {"proposer_prompt": BROKEN}
     assert [each.id for each in records.newest(3)] == [debate]
+
+
+def test_several_may_say_at_once_what_came_true(records: Records) -> None:
+    debate = begin(records)
+
+    def tell(outcome: str) -> None:
+        for _ in range(20):
+            records.resolve(debate, outcome)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tell, ["yes", "no", "yes", "no"]))
+    assert records.resolutions()[debate] in ("yes", "no")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from evals.extremising import fit, main, read_resolved
-from graph.errors import BadInput
 
 # Said 0.6, came true eight times in ten; the last row is a question that was there before.
 ROWS = [f"q{n},0.6,{int(n < 8)}" for n in range(10)] + ["q0,0.01,0"]
@@ -29,6 +28,25 @@ def test_the_command_prints_the_fit(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([]) == 2
 
 
-def test_a_row_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(BadInput, match="cannot be read"):
-        read_resolved(["id,crowd_probability,outcome", "q,much,1"])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["q,much,1"], "cannot be read"),
+        (["q,0.5"], "cannot be read"),
+        (["q,60,1"], "from 0 to 1"),
+        (["q,nan,1"], "from 0 to 1"),
+        ([], "no questions"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_told(
+    rows: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "resolved.csv"
+    file.write_text("\n".join([TABLE[0], *rows]), encoding="utf-8")
+    assert main([str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_table_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["no-such.csv"]) == 2
+    assert "no-such.csv" in capsys.readouterr().err

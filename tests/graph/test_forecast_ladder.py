@@ -222,6 +222,20 @@ class TestNumbers:
         assert [first.probability, first.confidence] == pytest.approx([0.7, 0.9])
         assert asks(played, "optimist", "numbers") == []
 
+    async def test_a_digit_repeated_without_end_is_no_number(self) -> None:
+        def optimist(sent: Sent) -> str:
+            return "{}" if sent.schema else f"Probabilities: yes {'9' * 400}, no 1"
+
+        result = result_of(await forecasted(panel(optimist=optimist)))
+        assert ("assessment", "optimist", None) in gaps(result)
+
+    async def test_half_a_sign_in_a_block_breaks_nothing(self) -> None:
+        odd = {"point": "The\udfff ice.", "evidence": ["\ud83d report"]}
+        said = arguing("optimist", lambda block: block | odd)
+        played = await forecasted(panel(optimist=said))
+        assert not result_of(played).report.partial
+        assert asks(played, "judge", "verdict")[0].user.count(": The ice.") == 3
+
     async def test_without_any_numbers_there_is_no_distribution(self) -> None:
         mute: dict[str, Any] = {
             role: (lambda sent: "{}" if sent.schema else "Who knows.") for role in ROLES

@@ -1,5 +1,7 @@
 """Settings of several equal seats: who sits there, who was named, and with which models."""
 
+import math
+
 import pytest
 from pydantic import ValidationError
 
@@ -104,3 +106,11 @@ def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:
 )
 def test_rounds(settings: DebateSettings, rounds: tuple[int, int]) -> None:
     assert settings.rounds == rounds
+
+
+@pytest.mark.parametrize("protocol", SETTINGS)
+@pytest.mark.parametrize("number", [math.inf, math.nan])
+def test_no_setting_is_without_end(protocol: str, number: float) -> None:
+    """Settings are kept as JSON, which has no such numbers, and PostgreSQL refuses them."""
+    with pytest.raises(ValidationError):
+        SETTINGS[protocol].model_validate({"total_timeout": number})

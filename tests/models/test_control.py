@@ -123,6 +123,16 @@ wrapped = st.sampled_from(
         lambda body: json.dumps({"quoted": body}),
     ]
 )
+
+
+def test_what_json_spells_out_is_cleaned_like_the_text_around_it() -> None:
+    """No database keeps half a surrogate pair, and no provider takes one in a prompt."""
+    point = {"severity": "minor", "status": "open", "text": "a\ud800b\x00c"}
+    block = read_block(fenced(verdict(True) | {"points": [point]}), TAG, CritiqueBlock)
+    assert block is not None
+    assert block.points[0].text == "abc"
+
+
 blocks = st.builds(lambda wrap, body: wrap(body), wrapped, forged)
 quoted = st.sampled_from(
     [

@@ -91,6 +91,8 @@ def test_every_field_is_taken_for_itself() -> None:
         ("He said: Probabilities: yes 70 %, no 30 %", None),
         ("Probabilities: yesterday 70 %, north 30 %", None),
         ("I think yes 70 %, no 30 %", None),
+        ("**Probabilities:**\nyes 0.7, no 0.3", {"yes": 0.7, "no": 0.3}),
+        (f"Probabilities: yes {'9' * 400}, no 1", None),
     ],
 )
 def test_words(words: str, read: Any) -> None:
@@ -98,6 +100,36 @@ def test_words(words: str, read: Any) -> None:
     assert (reading.stated.raw if reading else None) == read
     verdict = verdict_from_words(words, IDS)
     assert (verdict.stated.raw if verdict else None) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "roles"),
+    [
+        (["The Optimist", "historian (H2)"], ("optimist", "historian")),
+        ("optimist and judge", ("optimist", "judge")),
+        (["O1", "[p2]"], ("optimist", "pessimist")),
+        (["ROLE", "pessimism"], ()),
+    ],
+)
+def test_whom_an_argument_rebuts(said: Any, roles: tuple[str, ...]) -> None:
+    assert argument_from_block(ArgumentBlock(rebuts=said), IDS).rebuts == roles
+
+
+def test_ids_of_points_may_be_written_small() -> None:
+    assert argument_from_block(ArgumentBlock(refers_to=["o1", "h2"]), IDS).refers_to == ("O1", "H2")
+
+
+def test_an_outcome_may_be_called_zero_and_none_is_said_of_nothing() -> None:
+    outcomes = ("0", "1", "none")
+    assert argument_from_block(ArgumentBlock(outcome=0), outcomes).outcome == "0"
+    assert argument_from_block(ArgumentBlock(outcome=None), outcomes).outcome is None
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("endless", ["\n", "\n- ", ". "])
+def test_a_model_that_repeats_itself_is_read_at_once(endless: str) -> None:
+    """Milliseconds; with a look across lines from each of them it would take minutes."""
+    assert argument_from_words(f"Probability: {endless * 100_000}x", IDS) is None
 
 
 def test_scores_need_every_criterion_within_its_scale() -> None:

@@ -1,8 +1,18 @@
-"""Turns get ids that no other turn has, and that a resumed debate gives again."""
+"""Turns get ids that no other turn has, and forms hold nothing that cannot be kept."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from langchain_core.messages import BaseMessage, HumanMessage
 
-from nodes.speaking import next_turn_id
+from graph.settings import AdversarialSettings
+from graph.state import Seat
+from models.forecasts import PrecedentsForm
+from models.providers import open_models
+from nodes.speaking import fill_form, next_turn_id
+from tests.support.model_server import ModelServer, always
 from tests.support.states import state, turn
 
 
@@ -21,3 +31,21 @@ from tests.support.states import state, turn
 def test_a_turns_id(there: list[str], given: str) -> None:
     debate = state(turns=[turn("propose", id=each) for each in there])
     assert next_turn_id(debate, "propose", "a") == given
+
+
+async def test_a_form_holds_nothing_that_no_database_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ollama's client reads half a surrogate pair without a word."""
+    event = {"event": "a\ud800b", "date": "1998", "outcome": "o\x00", "relevance": ""}
+    reply = json.dumps({"precedents": [event | {"similarity": 1}]})
+    seat = Seat(id="a", name="A", role="historian", model="ollama:m")
+    room: Any = SimpleNamespace(
+        control=None, context=AdversarialSettings(), stream_writer=lambda _: None
+    )
+    with ModelServer(always(reply), models=["m"]) as running:
+        monkeypatch.setenv("OLLAMA_HOST", running.url)
+        async with open_models():
+            asked: list[BaseMessage] = [HumanMessage("Fill this in.")]
+            filled = await fill_form(state(), room, seat, asked, PrecedentsForm)
+    assert filled["block"] is not None
+    read = filled["block"]["precedents"][0]
+    assert (read["event"], read["outcome"]) == ("ab", "o")

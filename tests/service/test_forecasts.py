@@ -133,6 +133,15 @@ def slowly(served: Request) -> Reply:
 
 
 class TestAsync:
+    def test_preferences_may_come_in_several_headers(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        headers = [("Prefer", "wait=5"), ("Prefer", "respond-async")]
+        headers.append(("Authorization", f"Bearer {TOKEN}"))
+        answered = client.post(PREFIX, json=asked(rounds=1), headers=headers)
+        assert answered.status_code == 202
+
     def test_an_id_at_once_and_the_result_later(
         self, client: TestClient, models: ModelServer
     ) -> None:
