@@ -1,5 +1,6 @@
 """The control blocks of a moderated debate: what its speakers decide besides what they say."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -12,6 +13,7 @@ MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 # As short as a sentence can be, or a small model writes "position1".
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
+_BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+")
 _Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
 
 
@@ -77,15 +79,16 @@ class CheckBlock(BaseModel):
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
         """The check of this claim; one that rests on a source it was not shown decides nothing."""
-        named, why, verdict = self.source.strip().strip("[]"), self.why.strip(), self.verdict
-        if named in passages:
-            source = named
-        elif not named or named.casefold() == OWN_KNOWLEDGE:
-            source = OWN_KNOWLEDGE
-        else:
-            source, verdict = NO_SOURCE, "unverifiable"
-            why = f"{why} It named '{named}', which it was not shown.".strip()
-        return ClaimCheck(claim=claim, verdict=verdict, source=source, why=why)
+        parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
+        named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
+        strange = [part for part in named if part not in passages]
+        if not strange:
+            source = ", ".join(named) or OWN_KNOWLEDGE
+            return ClaimCheck(
+                claim=claim, verdict=self.verdict, source=source, why=self.why.strip()
+            )
+        why = f"{self.why.strip()} It named '{strange[0]}', which it was not shown.".strip()
+        return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
 
 
 class ShortCheckBlock(CheckBlock):
