@@ -296,6 +296,24 @@ async def test_a_judge_that_shares_a_model_with_a_side_is_flagged() -> None:
     assert played.state["trace"]["scoring"]["judge_shares_model_with"] == ["ann"]
 
 
+async def test_a_judge_that_falls_back_to_a_sides_model_is_flagged() -> None:
+    def silent_on_closings(sent: Sent) -> str:
+        if "statements to score: closing" in sent.user:
+            raise ConnectionError("down")
+        return scoring()(sent)
+
+    def ann(sent: Sent) -> str:
+        return scoring()(sent) if asked_for(sent) == "stage" else "Ann speaks."
+
+    cast = floor_cast(judge={"stage": silent_on_closings})
+    cast.lines["ann"] = ann
+    more: Any = {"judge_fallbacks": ["scripted:ann"], "max_retries": 0}
+    played = await debate(cast, round_count=0, **more)
+    scoring_told = played.state["trace"]["scoring"]
+    assert scoring_told["judge_model"] == "scripted:judge, scripted:ann"
+    assert scoring_told["judge_shares_model_with"] == ["ann"]
+
+
 @pytest.mark.parametrize("scored", [True, False])
 async def test_points_and_scores_are_spoken_of_only_where_there_are_some(scored: bool) -> None:
     claims = with_block("One.", claims=["It is so."])
