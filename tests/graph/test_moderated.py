@@ -148,6 +148,29 @@ async def test_more_than_two_sides_choose_what_they_rebut() -> None:
     assert unread == {("ben", 1), ("cyd", 1), ("ben", 2), ("cyd", 2)}
 
 
+NOTHING = "(No words, only what is for the record.)"
+
+
+async def test_a_reply_that_is_only_a_block_shows_nobody_its_block() -> None:
+    def review(sent: Sent) -> str:
+        asked = "The statement to review" in sent.user
+        return with_block("", breach="none", ruling="")(sent) if asked else "The floor is Ann's."
+
+    cast = floor_cast(moderator={"request": review}, ann={"rebuttal": with_block("", rebuts="Ben")})
+    played = await debate(cast, names=("Ann", "Ben", "Cyd"), round_count=1)
+    rebuttal = next(turn for turn in played.turns if turn.id == "r1.rebuttal.ann")
+    assert (rebuttal.text, rebuttal.replies_to) == (NOTHING, "r1.argument.ben")
+    silent = {turn.phase for turn in played.turns if turn.text == NOTHING}
+    assert silent == {"request", "rebuttal"}
+    assert not any("nonce" in turn.text for turn in played.turns)
+
+
+async def test_proposed_positions_without_words_are_told_all_the_same() -> None:
+    cast = floor_cast(moderator={"positions": with_block("", positions=["Yes.", "No."])})
+    played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
+    assert played.turns[0].text == f"{NOTHING}\n\n- A: Yes.\n- B: No."
+
+
 class TestPositionsNobodyGave:
     async def test_the_moderator_proposes_them_and_says_so(self) -> None:
         cast = floor_cast()
