@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from graph.settings import held_twice
 from graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Marks, Seat
@@ -14,6 +14,7 @@ _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 # As short as a sentence can be, or a small model writes "position1".
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
 _BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+")
+_STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
 
 
@@ -24,6 +25,19 @@ class RulingBlock(BaseModel):
     ruling: Annotated[str, StringConstraints(max_length=600)] = Field(
         default="", description="One or two sentences to the speaker; empty without a breach."
     )
+
+    @field_validator("breach", mode="before")
+    @classmethod
+    def _by_its_name(cls, given: object) -> object:
+        """As a person may write it: a block that cannot be read is never asked for again."""
+        if given is None:
+            return "none"
+        return "_".join(given.lower().split()) or "none" if isinstance(given, str) else given
+
+    @field_validator("ruling", mode="before")
+    @classmethod
+    def _null_is_empty(cls, given: object) -> object:
+        return "" if given is None else given
 
     def found(self, sought: Sequence[Breach]) -> Breach | None:
         """The breach, if it is one that counts here and has its reason."""
@@ -129,13 +143,19 @@ class StageBlock(BaseModel):
 
     def marks(self, shown: Sequence[str]) -> tuple[Marks, ...]:
         """The marks by turn id; a statement marked twice, or never shown, has none."""
-        numbers = {f"S{number}": turn for number, turn in enumerate(shown, 1)}
-        named = [each.statement.strip().upper() for each in self.scores]
+        numbers = dict(enumerate(shown, 1))
+        named = [_number(each.statement) for each in self.scores]
         return tuple(
-            Marks(turn=numbers[name], values=each.model_dump(exclude={"statement"}))
-            for name, each in zip(named, self.scores, strict=True)
-            if name in numbers and named.count(name) == 1
+            Marks(turn=numbers[number], values=each.model_dump(exclude={"statement"}))
+            for number, each in zip(named, self.scores, strict=True)
+            if number in numbers and named.count(number) == 1
         )
+
+
+def _number(statement: str) -> int | None:
+    """The number of a statement, also where its heading is written out: S1: Speaker 2, opening."""
+    found = {int(number) for number in _STATEMENT.findall(statement)}
+    return found.pop() if len(found) == 1 else None
 
 
 _WholeMark = Annotated[int, Field(ge=0, le=10)]

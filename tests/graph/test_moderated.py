@@ -304,6 +304,26 @@ class TestRulings:
             ("unreadable", "moderator")
         ]
 
+    @pytest.mark.parametrize(
+        ("breach", "ruling", "found"),
+        [
+            ("Personal attack", "Out.", "personal_attack"),
+            (None, None, None),
+            ("none", None, None),
+            ("", "", None),
+        ],
+    )
+    async def test_a_block_may_be_written_a_little_differently(
+        self, breach: str | None, ruling: str | None, found: str | None
+    ) -> None:
+        summed = with_block("Summed up.", breach=breach, ruling=ruling)
+        played = await debate(floor_cast(moderator={"summary": summed}), round_count=1)
+        assert played.degraded == []
+        ruled_on = [turn.assessment for turn in rulings(played)]
+        assert [each.breach for each in ruled_on if isinstance(each, Ruling)] == [found] * bool(
+            found
+        )
+
     async def test_a_breach_without_a_reason_is_none(self) -> None:
         played = await debate(self.cast(self.INSULT, "Ann, argument", ruling=" "), round_count=1)
         assert rulings(played) == []

@@ -258,6 +258,23 @@ async def test_marks_off_the_scale_are_no_marks(mark: Any) -> None:
     assert len(played.state["verdict"].unscored) == 4
 
 
+@pytest.mark.parametrize(
+    ("named", "scored"),
+    [
+        ("s1", ("one",)),
+        ("S2: Speaker 1, opening", ("two",)),
+        ("Statement S2", ("two",)),
+        ("S1 and S2", ()),
+        ("Speaker 1", ()),
+        ("S9", ()),
+    ],
+)
+def test_a_statement_is_known_by_its_number(named: str, scored: tuple[str, ...]) -> None:
+    marks = {"statement": named} | dict.fromkeys(CRITERIA, 6)
+    block = StageBlock.model_validate({"scores": [marks]})
+    assert tuple(each.turn for each in block.marks(["one", "two"])) == scored
+
+
 async def test_a_statement_marked_twice_has_no_mark() -> None:
     def twice(sent: Sent) -> str:
         marks = marks_for(sent, lambda _text, _name: 7)
