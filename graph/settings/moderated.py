@@ -77,7 +77,11 @@ class PositionChoice(Settings):
     @field_validator("position")
     @classmethod
     def _tidied(cls, text: str | None) -> str | None:
-        return None if text is None else " ".join(text.split())
+        if text is None:
+            return None
+        words = text.split()
+        # Signs nobody sees are no position.
+        return " ".join(words) if any(map(str.isprintable, "".join(words))) else ""
 
 
 # More than any model says at once; a number without bounds is one no checkpoint can keep.

@@ -123,6 +123,8 @@ def test_participants_become_settings() -> None:
         ([ANN], {}, "a debate takes 2 to 8 positions, not 1"),
         ([ANN, advocate("Ben", "yes")], {}, "two sides hold the same position"),
         ([ANN, advocate("Ben", " yes. ")], {}, "two sides hold the same position"),
+        ([advocate("Ann", "Caf\u00e9"), advocate("Ben", "Cafe\u0301")], {}, "the same position"),
+        ([ANN, advocate("Ben", "\u200b \u200b")], {}, "the position of 'Ben' is empty"),
         ([ANN, advocate("judge", "No")], {}, "a side is called 'judge' like the judge"),
         ([ANN, BEN, moderator("ben")], {}, "a side is called 'Ben' like the moderator"),
         ([ANN, BEN, fact_checker("Ann")], {}, "a side is called 'Ann' like the fact checker"),
