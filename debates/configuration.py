@@ -1,7 +1,6 @@
 """Settings from their sources: flags over a YAML file over CONTEND_* variables over defaults."""
 
 import difflib
-import math
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from graph.settings import (
     snake_case,
 )
 from graph.state import ToolName
+from models.text import clean_data
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
@@ -285,21 +285,20 @@ def _is_list(annotation: Any) -> bool:
 
 def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateSettings:
     for name, each in given.items():
-        _refuse_odd_numbers(schema, name, each)
+        _refuse_truth_for_number(schema, name, each)
     try:
-        return schema.model_validate({name: each.value for name, each in given.items()})
+        # What is no text, such as bytes of a terminal in another coding, no database takes.
+        return schema.model_validate({name: clean_data(v.value) for name, v in given.items()})
     except ValidationError as error:
         raise BadInput(_in_words(schema, error.errors()[0], given)) from error
 
 
-def _refuse_odd_numbers(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Pydantic takes true for 1, and infinity for a number; a person means neither."""
+def _refuse_truth_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
+    """Pydantic takes true for 1; a person does not mean it."""
     annotation = schema.model_fields[name].annotation
     wanted = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    value = given.value
-    odd = isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value))
-    if odd and {int, float} & set(wanted):
-        raise BadInput(f"{name} must be a number, not {_shown(value)} ({given.source}).")
+    if isinstance(given.value, bool) and {int, float} & set(wanted):
+        raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")
 
 
 def _in_words(schema: type[DebateSettings], problem: ErrorDetails, given: dict[str, Given]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langgraph.runtime import RunControl
 
@@ -97,6 +98,9 @@ class PreparedDebate:
             check_writable(self.settings.folder_plan.base)
         if self._brought.documents:
             await _pull_missing([embedding])
+        elif self.settings.templates:
+            with suppress(BadInput):  # templates are a help; the record tells that there are none
+                await _pull_missing([embedding])
         await keep_attachments(self._brought, self.settings, embedding, lambda _done, _all: None)
         records = open_records()
         try:
@@ -134,6 +138,11 @@ def create_debate(
 
 
 def _laid(participants: Sequence[Participant]) -> dict[str, Any]:
+    for each in participants:
+        if each.role not in get_args(Role):
+            raise BadInput(f"'{each.role}' is no role; there are {', '.join(get_args(Role))}.")
+        if each.position and each.role != "position_advocate":
+            raise BadInput(f"A {each.role.replace('_', ' ')} holds no position: '{each.position}'.")
     sides = [_side(each) for each in participants if each.role == "position_advocate"]
     values: dict[str, Any] = {"positions": sides} if sides else {}
     for each in participants:

@@ -463,6 +463,7 @@ class Verdict(Value):
     unscored: tuple[str, ...] = ()
     """Statements whose marks could not be had."""
     judge_model: str
+    """Several with commas, if the judge fell back."""
 
 
 class Degradation(Value):

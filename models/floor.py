@@ -1,9 +1,10 @@
 """The control blocks of a moderated debate: what its speakers decide besides what they say."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from graph.settings import held_twice
 from graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Marks, Seat
@@ -14,6 +15,8 @@ _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
 # Words alone, or it writes "A: 1.1" and argues for that.
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
+_BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+")
+_STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
 
 
@@ -24,6 +27,19 @@ class RulingBlock(BaseModel):
     ruling: Annotated[str, StringConstraints(max_length=600)] = Field(
         default="", description="One or two sentences to the speaker; empty without a breach."
     )
+
+    @field_validator("breach", mode="before")
+    @classmethod
+    def _by_its_name(cls, given: object) -> object:
+        """As a person may write it: a block that cannot be read is never asked for again."""
+        if given is None:
+            return "none"
+        return "_".join(given.lower().split()) or "none" if isinstance(given, str) else given
+
+    @field_validator("ruling", mode="before")
+    @classmethod
+    def _null_is_empty(cls, given: object) -> object:
+        return "" if given is None else given
 
     def found(self, sought: Sequence[Breach]) -> Breach | None:
         """The breach, if it is one that counts here and has its reason."""
@@ -79,15 +95,16 @@ class CheckBlock(BaseModel):
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
         """The check of this claim; one that rests on a source it was not shown decides nothing."""
-        named, why, verdict = self.source.strip().strip("[]"), self.why.strip(), self.verdict
-        if named in passages:
-            source = named
-        elif not named or named.casefold() == OWN_KNOWLEDGE:
-            source = OWN_KNOWLEDGE
-        else:
-            source, verdict = NO_SOURCE, "unverifiable"
-            why = f"{why} It named '{named}', which it was not shown.".strip()
-        return ClaimCheck(claim=claim, verdict=verdict, source=source, why=why)
+        parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
+        named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
+        strange = [part for part in named if part not in passages]
+        if not strange:
+            source = ", ".join(named) or OWN_KNOWLEDGE
+            return ClaimCheck(
+                claim=claim, verdict=self.verdict, source=source, why=self.why.strip()
+            )
+        why = f"{self.why.strip()} It named '{strange[0]}', which it was not shown.".strip()
+        return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
 
 
 class ShortCheckBlock(CheckBlock):
@@ -128,13 +145,19 @@ class StageBlock(BaseModel):
 
     def marks(self, shown: Sequence[str]) -> tuple[Marks, ...]:
         """The marks by turn id; a statement marked twice, or never shown, has none."""
-        numbers = {f"S{number}": turn for number, turn in enumerate(shown, 1)}
-        named = [each.statement.strip().upper() for each in self.scores]
+        numbers = dict(enumerate(shown, 1))
+        named = [_number(each.statement) for each in self.scores]
         return tuple(
-            Marks(turn=numbers[name], values=each.model_dump(exclude={"statement"}))
-            for name, each in zip(named, self.scores, strict=True)
-            if name in numbers and named.count(name) == 1
+            Marks(turn=numbers[number], values=each.model_dump(exclude={"statement"}))
+            for number, each in zip(named, self.scores, strict=True)
+            if number in numbers and named.count(number) == 1
         )
+
+
+def _number(statement: str) -> int | None:
+    """The number of a statement, also where its heading is written out: S1: Speaker 2, opening."""
+    found = {int(number) for number in _STATEMENT.findall(statement)}
+    return found.pop() if len(found) == 1 else None
 
 
 _WholeMark = Annotated[int, Field(ge=0, le=10)]

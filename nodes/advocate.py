@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from graph.state import Cue, DebateState, Seat, Step, Turn, seat_with_id
 from models.floor import RebutsBlock
-from nodes.deciding import block_of
+from nodes.deciding import block_of, in_words
 from nodes.evidence import argued
 from nodes.floor import checks_of
 from nodes.programme import statements
@@ -20,7 +20,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     cued: DebateState = {**state, "cue": Cue(about=_about(state, step))}
     spoken = await say(cued, runtime, seat, step.phase, step.phase)
     answered = _answered(state, runtime, step, spoken)
-    turn = spoken["turn"].model_copy(update={"replies_to": answered})
+    turn = in_words(runtime, spoken["turn"]).model_copy(update={"replies_to": answered})
     announce(runtime, turn)
     degraded = list(spoken["degraded"])
     if step.phase == "rebuttal" and answered is None:

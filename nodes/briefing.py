@@ -1,9 +1,10 @@
 """What a speaker is told: prompts filled from the state, fitted to the model's window."""
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -46,7 +47,10 @@ _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 _HISTORIES = {
     *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier"),
 }
-_APART = ("remark", "conviction_check", "judge_continue", "verdict")
+_APART = (
+    *("remark", "conviction_check", "judge_continue", "verdict"),
+    *("positions", "request", "fact_check", "end", "score"),
+)
 
 Item = TypeVar("Item")
 Fence = Callable[[str, str], str]
@@ -98,21 +102,28 @@ def brief(
     sheet = _Sheet(state, settings, seat, part, debate_id, tag, room, templates, passages)
     if asked & {"answers", "others"}:
         sheet = _with_answers(sheet, room, others_only="others" in asked)
-    turns, left_out = speeches(state), list[Turn]()
-    while True:
-        messages = sheet.messages(turns, material.pictures)
-        fits = room is None or estimate_tokens(messages) <= room
-        if fits or not asked & _HISTORIES or len(turns) <= 2:
-            return Brief(
-                messages,
-                left_out,
-                passages,
-                passages_left_out=len(nearest) - len(passages),
-                templates_left_out=given[len(templates) :],
-                shortened=sheet.shortened(),
-                too_long=not fits,
-            )
-        left_out.append(turns.pop(0))
+    turns = speeches(state)
+    # The latest two stay in any case; without a history there is nothing to leave out.
+    most = max(0, len(turns) - 2) if asked & _HISTORIES else 0
+
+    @cache
+    def told(left_out: int) -> list[BaseMessage]:
+        return sheet.messages(turns[left_out:], material.pictures)
+
+    def fits(left_out: int) -> bool:
+        return room is None or estimate_tokens(told(left_out)) <= room
+
+    # By halves: a long debate has hundreds of turns, and every try fills the whole prompt.
+    fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
+    return Brief(
+        told(fewest),
+        turns[:fewest],
+        passages,
+        passages_left_out=len(nearest) - len(passages),
+        templates_left_out=given[len(templates) :],
+        shortened=sheet.shortened(),
+        too_long=not fits(fewest),
+    )
 
 
 def _prompt(seat: Seat, settings: DebateSettings, part: str) -> str:
@@ -259,7 +270,7 @@ class _Sheet:
         data = partial(fence, mark=mark) if mark else _unfenced
         number = state["round"]
         answers, critiques = turns_of(state, "propose"), turns_of(state, "critique")
-        left_out = [turn for turn in speeches(state) if turn not in turns]
+        left_out = _left_out(state, turns)
         latest = answers[-1] if answers else None
         control = {
             "nonce": lambda: self.tag,
@@ -314,7 +325,7 @@ class _Sheet:
         before = [turn for turn in turns if turn.round < number]
         own = [turn for turn in before if turn.seat == self.seat.id]
         current = [turn for turn in turns if turn.round == number]
-        left_out = [turn for turn in speeches(self.state) if turn not in turns]
+        left_out = _left_out(self.state, turns)
         data = partial(fence, mark=self.mark) if self.mark else _unfenced
         place = ids_with_role(self.state, self.seat.role).index(self.seat.id)
         return values | {
@@ -421,8 +432,14 @@ def _verdict_given(state: DebateState, data: Fence) -> str:
 
 
 def speeches(state: DebateState) -> list[Turn]:
-    """The turns that make up the debate itself; users' remarks and votes stand apart."""
+    """The turns that make up the debate itself; remarks, votes, requests and checks stand apart."""
     return [turn for turn in state.get("turns", []) if turn.phase not in _APART]
+
+
+def _left_out(state: DebateState, shown: list[Turn]) -> list[Turn]:
+    """The oldest speeches, where only the latest are shown."""
+    said = speeches(state)
+    return said[: len(said) - len(shown)]
 
 
 def _history(sheet: "_Sheet", turns: list[Turn], left_out: list[Turn], data: Fence) -> str:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from graph.errors import ModelFailed
 from graph.state import DebateState, Degradation, Point, Seat, Turn
-from models.control import nonce, read_block
+from models.control import nonce, read_block, without_block
 from models.seating import is_demonstration
 from nodes.speaking import (
     Reported,
@@ -27,6 +27,7 @@ from nodes.speaking import (
 
 Block = TypeVar("Block", bound=BaseModel)
 Read = TypeVar("Read")
+_NO_WORDS = "(No words, only what is for the record.)"
 Call = tuple[DebateState, Seat]
 """A seat to be asked, and the state it is to see."""
 
@@ -169,6 +170,13 @@ async def _all_read(
 def block_of(room: Runtime[Any], spoken: Spoken, form: type[Block]) -> Block | None:
     """The control block of a speech, if it has one that can be read."""
     return read_block(spoken["raw"], nonce(debate_id(room), spoken["turn"].id), form)
+
+
+def in_words(room: Runtime[Any], turn: Turn) -> Turn:
+    """The turn for readers: one that is nothing but its control block has no words to show."""
+    if without_block(turn.text, nonce(debate_id(room), turn.id)):
+        return turn
+    return turn.model_copy(update={"text": _NO_WORDS})
 
 
 def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:

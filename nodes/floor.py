@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from itertools import takewhile
 
 from graph.settings import DebateSettings, ModeratedSettings
 from graph.state import (
@@ -366,16 +367,17 @@ def _neutral_stage(floor: Floor) -> str:
 
 def _neutral_earlier(floor: Floor) -> str:
     labels, stage = _labels(floor), _stage(floor)
-    first = min(list(floor.everything).index(turn) for turn in stage)
-    before = [turn for turn in floor.everything[:first] if turn.seat in labels]
-    left_out = [turn for turn in before if turn not in floor.turns]
+    scored, fitting = {turn.id for turn in stage}, {turn.id for turn in floor.turns}
+    said_before = takewhile(lambda turn: turn.id not in scored, floor.everything)
+    before = [turn for turn in said_before if turn.seat in labels]
+    left_out = [turn for turn in before if turn.id not in fitting]
     names = ", ".join(f"round {turn.round} {labels[turn.seat]}, {turn.phase}" for turn in left_out)
     note = [f"(Left out because the whole does not fit: {names}.)"] * bool(left_out)
     shown = [
         f"**{labels[turn.seat]}, {turn.phase}:**\n"
         + floor.data("statement", _without_names(floor, labels, turn.text))
         for turn in before
-        if turn in floor.turns
+        if turn.id in fitting
     ]
     return "\n\n".join(["## What was said before", *note, *shown]) if before else ""
 

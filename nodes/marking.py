@@ -133,7 +133,7 @@ def _verdict(
         orders=settings.format.orders,
         margin=settings.contested_margin,
         unscored=[turn.id for turn in said if turn.id not in scored],
-        judge_model=marked[0].model if marked else judge.model,
+        judge_model=", ".join(dict.fromkeys(turn.model for turn in marked)) or judge.model,
     )
 
 

@@ -15,7 +15,7 @@ from graph.state import (
 )
 from models.floor import PositionsBlock, RulingBlock, ShortPositionsBlock
 from models.seating import is_demonstration
-from nodes.deciding import Reader, block_of, say_and_read
+from nodes.deciding import Reader, block_of, in_words, say_and_read
 from nodes.floor import breaches_of
 from nodes.programme import programme_of, unreviewed
 from nodes.speaking import Spoken, announce, degrade, next_turn_id, say
@@ -40,7 +40,7 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         return await _positions(state, runtime, seat, sides)
     spoken = await say(state, runtime, seat, due[0].phase, due[0].phase)
     ruled = _ruling(state, runtime, seat, spoken)
-    turns = [*ruled, spoken["turn"]]
+    turns = [*ruled, in_words(runtime, spoken["turn"])]
     for turn in turns:
         announce(runtime, turn)
     return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
@@ -96,7 +96,7 @@ async def _positions(
         each.model_copy(update={"position": held[each.id]}) if each.id in held else each
         for each in state["seats"]
     ]
-    turn = _with_positions(decided.turn, sides, given)
+    turn = _with_positions(in_words(runtime, decided.turn), sides, given)
     announce(runtime, turn)
     rest = state["programme"][1:]
     return {"turns": [turn], "seats": seats, "programme": rest, "degraded": degraded}

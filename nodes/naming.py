@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from graph.state import DebateState, Seat
 from nodes.programme import statements
@@ -28,11 +29,15 @@ def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
     """Names that also mean something else: replaced, they would take words out of the debate."""
     subject = "\n".join([state["question"], *(side.position for side in sides)])
     said = "\n".join(turn.text for turn in statements(state.get("turns", [])))
-    return [
-        side.name
-        for side in sides
-        if _names_in([side.name]).search(subject) or _is_a_word(side.name, said)
-    ]
+    return list(_kept(tuple(side.name for side in sides), subject, said))
+
+
+# Every statement in every prompt of the judge asks for it, and it reads the whole debate.
+@lru_cache(maxsize=4)
+def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
+    return tuple(
+        name for name in names if _names_in([name]).search(subject) or _is_a_word(name, said)
+    )
 
 
 def without_names(text: str, labels: Mapping[str, str]) -> str:

@@ -9,7 +9,12 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not wait f
 
 def scoring_of(state: "DebateState", verdict: "Verdict") -> dict[str, Any]:
     """Who gave the scores, and which do not count."""
-    sharing = [s.id for s in state["seats"] if s.model == verdict.judge_model and s.role != "judge"]
+    used = {seat.id: {seat.model} for seat in state["seats"]}
+    for turn in state.get("turns", []):  # also by those who fell back to it
+        used.get(turn.seat, set()).add(turn.model)
+    judging = set(verdict.judge_model.split(", "))
+    others = [seat.id for seat in state["seats"] if seat.role != "judge"]
+    sharing = [seat for seat in others if used[seat] & judging]
     contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
     return {
         "judge_model": verdict.judge_model,

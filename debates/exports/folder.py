@@ -69,7 +69,8 @@ class Standing:
 def write_folder(debate: Debate, plan: FolderPlan) -> Path:
     """Write the folder of a stored debate of any protocol."""
     stands = Standing(debate.status, debate.error, debate.as_state(), debate.user_rating)
-    return Folder(debate, plan).begin(stands).path
+    # Files in the making are its own: who runs the debate may be writing the same folder.
+    return Folder(debate, plan, f".{os.getpid()}.new").begin(stands).path
 
 
 class Scribe:
@@ -99,8 +100,9 @@ class Scribe:
 class Folder:
     """The folder of one debate, brought up to date as often as wanted."""
 
-    def __init__(self, debate: Debate, plan: FolderPlan) -> None:
+    def __init__(self, debate: Debate, plan: FolderPlan, unfinished: str = ".new") -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
+        self._unfinished = unfinished
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
         self._settings = debate.as_settings()
         self._written: set[str] = set()
@@ -200,7 +202,7 @@ class Folder:
         """Put the whole file in place at once; nobody ever sees a half of it."""
         made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
         target = self.path / f"{name}.{self._ending}"
-        fresh = target.with_name(f".{target.name}.new")
+        fresh = target.with_name(f".{target.name}{self._unfinished}")
         opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
             file.write(made[self._form]())

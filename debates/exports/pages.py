@@ -1,6 +1,7 @@
 """One page of a debate's folder: the same content as Markdown, as plain text and as JSON."""
 
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 _TEXT_WIDTH = 100
+_PIPE = re.compile(r"(\\*)\|")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def _markdown(part: Part) -> str:
 # An index grows by a row while all others stay as they are.
 @lru_cache(maxsize=4096)
 def _cells(cells: tuple[str, ...]) -> str:
-    shown = (on_one_line(cell).replace("|", "\\|") for cell in cells)
+    # Backslashes before a pipe are doubled, or they would take its own away.
+    shown = (_PIPE.sub(r"\1\1\\|", on_one_line(cell)) for cell in cells)
     return f"| {' | '.join(shown)} |"
 
 

@@ -75,6 +75,7 @@ def fallbacks_of(who: str) -> Any:
 class Settings(BaseModel):
     """Frozen, strict about names, and lenient about their spelling."""
 
+    # Infinity is no JSON, which records and exports are made of.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
 from graph.settings.base import (
     DebateSettings,
@@ -77,9 +77,15 @@ class PositionChoice(Settings):
     @field_validator("position")
     @classmethod
     def _tidied(cls, text: str | None) -> str | None:
-        return None if text is None else " ".join(text.split())
+        if text is None:
+            return None
+        words = text.split()
+        # Signs nobody sees are no position.
+        return " ".join(words) if any(map(str.isprintable, "".join(words))) else ""
 
 
+# More than any model says at once; a number without bounds is one no checkpoint can keep.
+_TokenLimit = Annotated[int, Field(ge=1, le=100_000)]
 # Their positions are the moderator's to propose.
 _UNDECIDED = (PositionChoice(name="Advocate A"), PositionChoice(name="Advocate B"))
 _WEIGHTS = {
@@ -102,16 +108,16 @@ class ModeratedSettings(DebateSettings):
         "formal", description="How strict it is, in which tone, and whether somebody wins."
     )
     round_count: int = Field(3, ge=0, le=20, description="Rounds of arguments and rebuttals.")
-    opening_statement_max_tokens: PositiveInt = Field(
+    opening_statement_max_tokens: _TokenLimit = Field(
         300, description="Tokens an opening statement may have."
     )
-    argument_max_tokens: PositiveInt = Field(
+    argument_max_tokens: _TokenLimit = Field(
         250, description="Tokens an argument or a rebuttal may have."
     )
-    closing_statement_max_tokens: PositiveInt = Field(
+    closing_statement_max_tokens: _TokenLimit = Field(
         350, description="Tokens a closing statement may have."
     )
-    correction_max_tokens: PositiveInt = Field(100, description="Tokens a correction may have.")
+    correction_max_tokens: _TokenLimit = Field(100, description="Tokens a correction may have.")
     fact_check: bool = Field(False, description="Let a fact checker check every statement.")
     scoring_enabled: bool = Field(True, description="Let a judge score every statement.")
     scoring_weights: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(

@@ -139,6 +139,16 @@ def test_a_position_may_be_called_anything(contend: Command) -> None:
     assert "a/../b\\|c" in index
 
 
+def test_bytes_that_are_no_text_are_dropped(contend: Command) -> None:
+    """As a terminal in another coding gives them."""
+    sides = ["--position", "Ann: Rewrite\udcff it", "--position", "Ben: Keep it"]
+    more = ["--set", "moderator_system_prompt=Be\udcff brief."]
+    record = contend.here(*ASK, *sides, *more, "--json").json
+    assert record["status"] == "done"
+    assert record["settings"]["moderator_system_prompt"] == "Be brief."
+    assert record["seats"][1]["position"] == "Rewrite it"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -158,6 +168,8 @@ def test_a_position_may_be_called_anything(contend: Command) -> None:
             ],
             "scoring_weights must sum to 1, not 0.9",
         ),
+        (["--set", "contestedMargin=inf"], "contested_margin must be a number, not inf"),
+        (["--set", f"argumentMaxTokens={10**25}"], "must be between 1 and 100000, not 1000"),
         (["--set", "debateFormat=lively"], "debate_format must be one of formal, casual"),
         (["--set", "output_dir=/proc/nowhere"], "The output folder /proc/nowhere cannot be"),
         (["--seat", "A=openai:m"], "moderated has none"),

@@ -105,6 +105,7 @@ def test_unknown_variables_are_reported_and_passed_over() -> None:
         ("max_rounds", "{", "max_rounds (--set) cannot be read: '{'."),
         ("retry_wait", "0", "retry_wait must be more than 0, not 0 (--set)."),
         ("idle_timeout", ".inf", "idle_timeout must be a number, not inf (--set)."),
+        ("idle_timeout", "inf", "idle_timeout must be a number, not inf (--set)."),
         ("early_stop_score", ".nan", "early_stop_score must be a number, not nan (--set)."),
         ("context_tokens", "3", "context_tokens must be at least 512, not 3 (--set)."),
         ("max_retries", "-1", "max_retries must be between 0 and 10, not -1 (--set)."),

@@ -81,6 +81,23 @@ async def test_models_that_are_not_here_are_fetched_before_it_begins(
     assert server.calls == []
 
 
+async def test_templates_are_fetched_for_too_but_not_waited_for(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+
+    def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
+        fetched.append(weights.name)
+        raise WeightsUnavailable("The model could not be fetched: no network.")
+
+    monkeypatch.setattr(creating, "pull", pull)
+    server.script = floor_script()
+    result = await create_debate("Is it so?", [ANN, BEN, *REST], {"roundCount": 0}).run()
+    assert fetched == ["minilm-l6"]
+    assert result.summary == SUMMARY
+    assert [each["what"] for each in result.record["degraded"]] == ["no_templates"]
+
+
 def given_file(path: Path) -> Path:
     path.write_text("It was so in 2019.")
     return path
@@ -106,10 +123,14 @@ def test_participants_become_settings() -> None:
         ([ANN], {}, "a debate takes 2 to 8 positions, not 1"),
         ([ANN, advocate("Ben", "yes")], {}, "two sides hold the same position"),
         ([ANN, advocate("Ben", " yes. ")], {}, "two sides hold the same position"),
+        ([advocate("Ann", "Caf\u00e9"), advocate("Ben", "Cafe\u0301")], {}, "the same position"),
+        ([ANN, advocate("Ben", "\u200b \u200b")], {}, "the position of 'Ben' is empty"),
         ([ANN, advocate("judge", "No")], {}, "a side is called 'judge' like the judge"),
         ([ANN, BEN, moderator("ben")], {}, "a side is called 'Ben' like the moderator"),
         ([ANN, BEN, fact_checker("Ann")], {}, "a side is called 'Ann' like the fact checker"),
         ([ANN, advocate("Ben", " ")], {}, "the position of 'Ben' is empty"),
+        ([ANN, BEN, moderator(position="Yes")], {}, "A moderator holds no position: 'Yes'"),
+        ([ANN, BEN, Participant("referee")], {}, "'referee' is no role; there are"),  # type: ignore[arg-type]
         ([ANN, BEN, *REST, moderator()], {}, "There is one moderator in a debate"),
         ([ANN, BEN], {"roundCount": -1}, "round_count must be between 0 and 20"),
         ([ANN, BEN], {"rounds": 1}, "has no setting 'rounds'"),

@@ -1,12 +1,14 @@
 """A debate as a folder: names, updates, and pages of every form."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
-from debates.exports.folder import Folder, Standing
+from debates.exports.folder import Folder, Standing, write_folder
 from debates.exports.pages import Facts, Page, Rows, Title, Words
 from debates.records import Debate
 from graph.settings import FolderPlan, OutputFormat
@@ -84,6 +86,35 @@ def test_an_update_adds_what_is_new_and_rewrites_no_message(tmp_path: Path) -> N
     folder(tmp_path).update(standing([turn(1), turn(2)]))
     assert len(names(tmp_path)) == 2
     assert "A word." in (tmp_path / "messages" / first).read_text()
+
+
+def test_a_cell_is_one_cell_whatever_stands_in_it() -> None:
+    cells = ["a | b", r"\| c", r"\\|"]
+    drawn = (
+        MarkdownIt()
+        .enable("table")
+        .render(Page([Rows(["1", "2", "3"], [cells])], {}).as_markdown())
+    )
+    assert re.findall("<td>(.*)</td>", drawn) == ["a | b", r"\| c", r"\\|"]
+
+
+def test_an_export_amid_a_running_debate_takes_no_file_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, stands = FolderPlan(tmp_path, "markdown", transcript=False), standing([turn(1)])
+    running = Folder(DEBATE, plan).begin(stands)
+    write, amid = Page.as_markdown, list[Page]()
+
+    def interrupted(page: Page) -> str:
+        if not amid:
+            amid.append(page)
+            running.update(stands)
+            amid.pop()
+        return write(page)
+
+    monkeypatch.setattr(Page, "as_markdown", interrupted)
+    assert write_folder(DEBATE, plan) == running.path
+    assert not list(tmp_path.rglob("*.new"))
 
 
 def test_the_summary_and_the_numbers_follow_the_debate(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from tests.cli.support import ROOT
 from tests.support.floor_server import SUMMARY, floor_script, with_block
 from tests.support.model_server import ModelServer, Reply, Request
 
+# They argue with templates, and nothing is fetched in a test.
+pytestmark = pytest.mark.usefixtures("embedding_model")
+
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 

@@ -148,6 +148,29 @@ async def test_more_than_two_sides_choose_what_they_rebut() -> None:
     assert unread == {("ben", 1), ("cyd", 1), ("ben", 2), ("cyd", 2)}
 
 
+NOTHING = "(No words, only what is for the record.)"
+
+
+async def test_a_reply_that_is_only_a_block_shows_nobody_its_block() -> None:
+    def review(sent: Sent) -> str:
+        asked = "The statement to review" in sent.user
+        return with_block("", breach="none", ruling="")(sent) if asked else "The floor is Ann's."
+
+    cast = floor_cast(moderator={"request": review}, ann={"rebuttal": with_block("", rebuts="Ben")})
+    played = await debate(cast, names=("Ann", "Ben", "Cyd"), round_count=1)
+    rebuttal = next(turn for turn in played.turns if turn.id == "r1.rebuttal.ann")
+    assert (rebuttal.text, rebuttal.replies_to) == (NOTHING, "r1.argument.ben")
+    silent = {turn.phase for turn in played.turns if turn.text == NOTHING}
+    assert silent == {"request", "rebuttal"}
+    assert not any("nonce" in turn.text for turn in played.turns)
+
+
+async def test_proposed_positions_without_words_are_told_all_the_same() -> None:
+    cast = floor_cast(moderator={"positions": with_block("", positions=["Yes.", "No."])})
+    played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
+    assert played.turns[0].text == f"{NOTHING}\n\n- A: Yes.\n- B: No."
+
+
 class TestPositionsNobodyGave:
     async def test_the_moderator_proposes_them_and_says_so(self) -> None:
         cast = floor_cast()
@@ -280,6 +303,26 @@ class TestRulings:
         assert [(entry.what, entry.seat) for entry in played.degraded] == [
             ("unreadable", "moderator")
         ]
+
+    @pytest.mark.parametrize(
+        ("breach", "ruling", "found"),
+        [
+            ("Personal attack", "Out.", "personal_attack"),
+            (None, None, None),
+            ("none", None, None),
+            ("", "", None),
+        ],
+    )
+    async def test_a_block_may_be_written_a_little_differently(
+        self, breach: str | None, ruling: str | None, found: str | None
+    ) -> None:
+        summed = with_block("Summed up.", breach=breach, ruling=ruling)
+        played = await debate(floor_cast(moderator={"summary": summed}), round_count=1)
+        assert played.degraded == []
+        ruled_on = [turn.assessment for turn in rulings(played)]
+        assert [each.breach for each in ruled_on if isinstance(each, Ruling)] == [found] * bool(
+            found
+        )
 
     async def test_a_breach_without_a_reason_is_none(self) -> None:
         played = await debate(self.cast(self.INSULT, "Ann, argument", ruling=" "), round_count=1)

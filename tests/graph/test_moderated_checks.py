@@ -8,6 +8,7 @@ import pytest
 
 from graph.settings import data_home
 from graph.state import Document, FactCheck
+from models.floor import CheckBlock
 from retrieval.documents import load_documents, save_corpus
 from tests.support.floor import TOPIC, asked_for, debate, floor_cast, told, with_block
 from tests.support.scripted import Cast, Played, Sent
@@ -127,6 +128,22 @@ async def test_a_source_nobody_was_shown_decides_nothing(verdict: str) -> None:
     assert {(c["verdict"], c["source"]) for c in checks} == {("unverifiable", "no source")}
     assert "which it was not shown" in checks[0]["why"]
     assert not [turn for turn in played.turns if turn.phase == "correction"]
+
+
+@pytest.mark.parametrize(
+    ("named", "source"),
+    [
+        ("[audit:1], [terms-and-more:2]", "audit:1, terms-and-more:2"),
+        ("audit:1 and own knowledge.", "audit:1"),
+        ("Own knowledge.", "own knowledge"),
+        ("audit:1; audit:7", "no source"),
+    ],
+)
+def test_a_check_may_rest_on_several_sources(named: str, source: str) -> None:
+    block = CheckBlock(verdict="contradicted", source=named, why="It says so.")
+    found = block.of(FALSE, ["audit:1", "terms-and-more:2"])
+    assert found.source == source
+    assert found.verdict == ("unverifiable" if source == "no source" else "contradicted")
 
 
 async def test_every_check_of_a_debate_has_a_nonce_of_its_own() -> None:

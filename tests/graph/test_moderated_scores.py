@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from graph.state import Turn
 from models.floor import StageBlock
+from nodes.briefing import _Sheet
+from nodes.floor import _EXCHANGED
+from nodes.naming import _kept
 from tests.support.floor import (
     CRITERIA,
     asked_for,
@@ -254,6 +258,23 @@ async def test_marks_off_the_scale_are_no_marks(mark: Any) -> None:
     assert len(played.state["verdict"].unscored) == 4
 
 
+@pytest.mark.parametrize(
+    ("named", "scored"),
+    [
+        ("s1", ("one",)),
+        ("S2: Speaker 1, opening", ("two",)),
+        ("Statement S2", ("two",)),
+        ("S1 and S2", ()),
+        ("Speaker 1", ()),
+        ("S9", ()),
+    ],
+)
+def test_a_statement_is_known_by_its_number(named: str, scored: tuple[str, ...]) -> None:
+    marks = {"statement": named} | dict.fromkeys(CRITERIA, 6)
+    block = StageBlock.model_validate({"scores": [marks]})
+    assert tuple(each.turn for each in block.marks(["one", "two"])) == scored
+
+
 async def test_a_statement_marked_twice_has_no_mark() -> None:
     def twice(sent: Sent) -> str:
         marks = marks_for(sent, lambda _text, _name: 7)
@@ -292,6 +313,24 @@ async def test_a_judge_that_shares_a_model_with_a_side_is_flagged() -> None:
     assert played.state["trace"]["scoring"]["judge_shares_model_with"] == ["ann"]
 
 
+async def test_a_judge_that_falls_back_to_a_sides_model_is_flagged() -> None:
+    def silent_on_closings(sent: Sent) -> str:
+        if "statements to score: closing" in sent.user:
+            raise ConnectionError("down")
+        return scoring()(sent)
+
+    def ann(sent: Sent) -> str:
+        return scoring()(sent) if asked_for(sent) == "stage" else "Ann speaks."
+
+    cast = floor_cast(judge={"stage": silent_on_closings})
+    cast.lines["ann"] = ann
+    more: Any = {"judge_fallbacks": ["scripted:ann"], "max_retries": 0}
+    played = await debate(cast, round_count=0, **more)
+    scoring_told = played.state["trace"]["scoring"]
+    assert scoring_told["judge_model"] == "scripted:judge, scripted:ann"
+    assert scoring_told["judge_shares_model_with"] == ["ann"]
+
+
 @pytest.mark.parametrize("scored", [True, False])
 async def test_points_and_scores_are_spoken_of_only_where_there_are_some(scored: bool) -> None:
     claims = with_block("One.", claims=["It is so."])
@@ -313,3 +352,35 @@ async def test_the_judge_is_told_what_was_left_out() -> None:
     await debate(cast, round_count=1, context_tokens=6000)
     closings = stages_sent(cast)[-1]
     assert "(Left out because the whole does not fit: round 0 Speaker 1, opening" in closings.user
+
+
+async def test_a_long_debate_is_looked_through_for_names_once() -> None:
+    """Every statement of every prompt asks which names are words; each look reads all."""
+    _kept.cache_clear()
+    cast = floor_cast()
+    await debate(cast, names=("Ann", "Ben", "Cyd"), round_count=6)
+    assert len(stages_sent(cast)) == 8
+    assert _kept.cache_info().misses == 1
+
+
+async def test_what_fits_is_found_in_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "This goes on and on. " * 30
+    said: Any = dict.fromkeys(("opening", "argument", "rebuttal", "closing"), long)
+    tries: list[list[Turn]] = []
+    fill = _Sheet.messages
+
+    def counted(sheet: _Sheet, turns: list[Turn], pictures: Any) -> Any:
+        tries.append(turns)
+        return fill(sheet, turns, pictures)
+
+    monkeypatch.setattr(_Sheet, "messages", counted)
+    cast = floor_cast(ann=said, ben=said)
+    played = await debate(cast, round_count=12, context_tokens=4000)
+    (final,) = [s for s in cast.sent_to("moderator") if asked_for(s) == "final"]
+    whole = len([turn for turn in played.turns if turn.phase in _EXCHANGED])
+    shown = len(re.findall(r"^\*\*", final.user, re.MULTILINE))
+    assert 5 < shown < whole / 2
+    assert f"(The oldest {whole - shown} are left out" in final.user
+    told = [d for d in played.degraded if (d.seat, d.what) == ("moderator", "history_shortened")]
+    assert told[-1].why == f"{whole - shown} oldest turns did not fit"
+    assert len(tries) < 6 * len(cast.sent)
