@@ -16,6 +16,7 @@ from graph.state import (
     Degradation,
     FactCheck,
     Seat,
+    Span,
     Step,
     Turn,
     seat_with_role,
@@ -24,7 +25,7 @@ from models.floor import MOST_CLAIMS, CheckBlock, ClaimsBlock, ShortCheckBlock, 
 from nodes.deciding import Decided, Reader, say_and_read, say_and_read_calls
 from nodes.floor import claim_line
 from nodes.programme import statements
-from nodes.speaking import announce, degrade
+from nodes.speaking import announce, degrade, lost_call
 
 _NOTHING = "There is nothing in this statement that could be checked."
 _UNREADABLE = "its check could not be read"
@@ -51,6 +52,7 @@ class _Checked:
     claim: ClaimCheck
     by: Turn | None
     degraded: list[Degradation]
+    lost: tuple[Span, ...] = ()
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -59,7 +61,8 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     try:
         listed = await say_and_read(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
-        return {"degraded": [*failure.before, _unchecked(state, runtime, seat, str(failure))]}
+        told = _unchecked(state, runtime, seat, str(failure))
+        return {"degraded": [*failure.before, told], "spans": [lost_call(failure)]}
     claims = (listed.read or [])[:MOST_CLAIMS]
     checked = await _checked(state, runtime, seat, statement, claims)
     found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
@@ -69,7 +72,8 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     degraded = [*listed.degraded, *(entry for each in checked for entry in each.degraded)]
     if listed.read is None:
         degraded.append(_unchecked(state, runtime, seat, "the list of claims could not be read"))
-    update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
+    lost = [span for each in checked for span in each.lost]
+    update: dict[str, Any] = {"turns": [turn], "degraded": degraded, "spans": lost}
     if not found.contradicted:
         return update
     correction = Step(phase="correction", seat=statement.seat)
@@ -105,7 +109,8 @@ def _check(
     """What became of a claim; without a readable check it is unverified, and that is told."""
     if isinstance(decided, ModelFailed):
         told = _unchecked(state, runtime, seat, str(decided))
-        return _Checked(_unverified(claim, "its check failed"), None, [*decided.before, told])
+        failed = _unverified(claim, "its check failed")
+        return _Checked(failed, None, [*decided.before, told], (lost_call(decided),))
     if decided.read is None:
         told = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
         unread = _unverified(claim, _UNREADABLE)

@@ -27,7 +27,7 @@ from models.scores import standing, turn_score, verdict_of
 from nodes.deciding import Decided, Reader, say_and_read_calls
 from nodes.naming import names_kept
 from nodes.programme import other_order, stages, statements
-from nodes.speaking import announce, degrade
+from nodes.speaking import announce, degrade, lost_call
 
 _OTHER_ORDER = "-other-order"
 _Read = tuple[StageBlock, ReadFrom]
@@ -54,7 +54,8 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         turns, degraded = [*turns, *marked], [*degraded, *told]
     verdict = _verdict(state, settings, judge, turns)
     runtime.stream_writer(_event(state, verdict))
-    return {"turns": turns, "verdict": verdict, "degraded": degraded}
+    lost = [lost_call(each) for each in decided if isinstance(each, ModelFailed)]
+    return {"turns": turns, "verdict": verdict, "degraded": degraded, "spans": lost}
 
 
 def _not_anonymised(

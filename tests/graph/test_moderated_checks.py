@@ -275,3 +275,14 @@ async def test_a_checker_that_fails_costs_the_check_and_not_the_debate() -> None
     played = await debate(cast, round_count=0, fact_check=True, max_retries=0)
     assert played.state["final_answer"] == "The summary of the debate."
     assert [e.what for e in played.degraded if e.what == "not_checked"] == ["not_checked"] * 4
+
+
+@pytest.mark.parametrize(
+    ("who", "what"), [("checker", "claims"), ("checker", "check"), ("judge", "stage")]
+)
+async def test_what_a_call_took_that_brought_nothing_is_counted(who: str, what: str) -> None:
+    lines: dict[str, Any] = {"claims": claims_of, "check": check} if who == "checker" else {}
+    cast = checking_cast(**{who: lines | {what: ""}})
+    played = await debate(cast, round_count=1, fact_check=True, max_retries=0)
+    used, calls = played.state["trace"]["usage"], len(cast.sent)
+    assert (used["input_tokens"], used["output_tokens"]) == (10 * calls, 5 * calls)
