@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import pytest
 from debates.records import Records
 from graph.checkpoints import checkpointer
 from graph.postgres import read_address
+from graph.settings import AdversarialSettings
 from models import providers
+from models.embeddings import EMBEDDED_EMBEDDING, Embedder
 from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull, weights_path
+from retrieval.search import open_searcher
 from tests.support.model_server import ModelServer, always
 from tests.support.postgres import PostgresServer
 from tests.support.scripted import register_cast
@@ -24,6 +28,8 @@ _LEAKS = (
 )
 # Nothing listens there, so an Ollama on the developer's machine is never found.
 _NOBODY = "http://127.0.0.1:1"
+
+_KEPT = Path(__file__).parents[1] / ".cache" / "home"
 
 # A machine that is busy with other tests is slow; that says nothing about the code.
 hypothesis.settings.register_profile(
@@ -57,25 +63,35 @@ def scripted_provider() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def embedding_weights() -> list[Path]:
     """The files of the real embedded embedding model, fetched once per checkout."""
-    home = Path(__file__).parents[1] / ".cache" / "home"
     return [
-        weights_path(file, home) if is_pulled(file, home) else pull(file, home, lambda *_: None)
+        weights_path(file, _KEPT) if is_pulled(file, _KEPT) else pull(file, _KEPT, lambda *_: None)
         for file in EMBEDDINGS[DEFAULT_EMBEDDING]
     ]
 
 
+@pytest.fixture(scope="session")
+def template_index(embedding_weights: list[Path]) -> Path:
+    """The index of the templates that ship, which takes seconds, made once per checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTEND_HOME", str(_KEPT))
+        asyncio.run(open_searcher(Embedder(EMBEDDED_EMBEDDING, AdversarialSettings())))
+    return _KEPT / "index"
+
+
 @pytest.fixture
-def embedding_model(embedding_weights: list[Path], tmp_path: Path) -> str:
+def embedding_model(embedding_weights: list[Path], template_index: Path, tmp_path: Path) -> str:
     """The embedded embedding model, ready in this test's data folder."""
-    return link_weights(embedding_weights, tmp_path / "home")
+    return link_weights(embedding_weights, tmp_path / "home", template_index)
 
 
-def link_weights(weights: list[Path], home: Path) -> str:
-    """Put model files into a data folder; gives the model's spec."""
+def link_weights(weights: list[Path], home: Path, index: Path | None = None) -> str:
+    """Put model files, and an index made with them, into a data folder; gives the model's spec."""
     (home / "models").mkdir(parents=True, exist_ok=True)
     for file in weights:
         os.link(file, home / "models" / file.name)
-    return f"embedded:{DEFAULT_EMBEDDING}"
+    if index:
+        shutil.copytree(index, home / "index")
+    return EMBEDDED_EMBEDDING
 
 
 @pytest.fixture

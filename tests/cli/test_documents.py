@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import ASK, QUESTION, Command, debaters
-from tests.conftest import link_weights
 from tests.graph.test_evidence import PIXEL
 from tests.support.model_server import ModelServer, Reply, Request
 
@@ -203,15 +202,14 @@ def test_weights_are_not_fetched_for_a_picture_that_is_refused(
 
 @pytest.mark.embedded
 def test_a_debate_uses_templates_found_by_the_embedded_model(
-    contend: Command, models: ModelServer, embedding_weights: list[Path]
+    contend: Command, models: ModelServer, embedding_model: str
 ) -> None:
-    link_weights(embedding_weights, contend.home)
     contend.env.pop("CONTEND_TEMPLATES")
     question = ["ask", "Why did our revenue drop after the redesign?", "-m", "openai:m", "--json"]
     ended = contend(*question, *ONE_ROUND)
     assert ended.code == 0
     assert "root-cause" in ended.json["templates_used"]
-    assert ended.json["models"]["embedding"] == "embedded:minilm-l6"
+    assert ended.json["models"]["embedding"] == embedding_model
     assert ended.json["degraded"] == []
     assert "Find the cause of a change" in models.calls[0].request.text
     without = contend.here(

@@ -65,9 +65,10 @@ def server(
     models: ModelServer,
     tmp_path_factory: pytest.TempPathFactory,
     embedding_weights: list[Path],
+    template_index: Path,
 ) -> Iterator[DevServer]:
     home = tmp_path_factory.mktemp("dev")
-    link_weights(embedding_weights, home / "contend")
+    link_weights(embedding_weights, home / "contend", template_index)
     running = DevServer(home, models).start()
     yield running
     running.stop()

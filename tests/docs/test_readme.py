@@ -12,7 +12,6 @@ import pytest
 from graph.contract import json_schemas
 from tests.cli.support import QUESTION, ROOT, Command, Ended
 from tests.cli.test_templates import librarian
-from tests.conftest import link_weights
 from tests.graph.test_evidence import PIXEL
 from tests.retrieval.test_library import GOOD
 from tests.support.forecasting import forecasters
@@ -43,8 +42,7 @@ def models() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def contend(tmp_path: Path, models: ModelServer, embedding_weights: list[Path]) -> Command:
-    link_weights(embedding_weights, tmp_path / "home")
+def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Command:
     (tmp_path / "question.txt").write_text("Which one?", encoding="utf-8")
     (tmp_path / "settings.yaml").write_text("min_rounds: 2\n", encoding="utf-8")
     (tmp_path / "contract.txt").write_text("Pets need consent.", encoding="utf-8")
@@ -83,7 +81,7 @@ def _run(contend: Command, line: str) -> Ended:
         cwd=ROOT if of_the_project else contend.home.parent,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
     return Ended(ran.returncode, ran.stdout, ran.stderr)

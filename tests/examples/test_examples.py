@@ -17,9 +17,6 @@ from tests.cli.support import ROOT
 from tests.support.floor_server import SUMMARY, floor_script, with_block
 from tests.support.model_server import ModelServer, Reply, Request
 
-# They argue with templates, and nothing is fetched in a test.
-pytestmark = pytest.mark.usefixtures("embedding_model")
-
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
@@ -56,6 +53,8 @@ def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
         "OPENROUTER_API_KEY": "or-canary-0123456789abcdef",
         "OLLAMA_HOST": "http://127.0.0.1:1",
         "LANGSMITH_TRACING": "false",
+        # Nothing is fetched in a test.
+        "CONTEND_TEMPLATES": "false",
     }
     path, out = str(ROOT / "examples" / name), StringIO()
     with (
