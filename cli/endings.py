@@ -12,7 +12,7 @@ from debates.exports.words import (
     point_groups,
     quotes_told,
     seat_names,
-    stop_words,
+    why_it_stopped,
 )
 
 
@@ -22,7 +22,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
     facts = [
-        ("Stopped", after + _why_it_stopped(record)),
+        ("Stopped", after + why_it_stopped(record)),
         *_standing_facts(record),
         *_points_fact(record),
         *_evidence_facts(record),
@@ -34,12 +34,6 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     names = seat_names(record["seats"])
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
-
-
-def _why_it_stopped(record: Mapping[str, Any]) -> str:
-    """The reason in words; a judge that could not be asked has ended nothing itself."""
-    silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
-    return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
 
 def _standing_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:

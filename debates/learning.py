@@ -109,7 +109,7 @@ def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
     try:
         return Template(
             id=_slug(learnt.title),
-            title=textwrap.shorten(clean(learnt.title), LONGEST_TITLE, placeholder=" …"),
+            title=_cut(_line(learnt.title), LONGEST_TITLE),
             kind=_slug(learnt.kind, LONGEST_KIND),
             use_when=_lines(learnt.use_when, MOST_USES),
             tags=_lines(learnt.tags, MOST_TAGS),
@@ -123,6 +123,11 @@ def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
 
 def _line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def _cut(line: str, most: int) -> str:
+    """Between words, where there are some."""
+    return textwrap.shorten(line, most, placeholder=" …").removeprefix("…") or line[:most]
 
 
 def _lines(texts: Sequence[str], most: int) -> tuple[str, ...]:

@@ -267,7 +267,8 @@ class Records:
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with self._engine.begin() as connection:
-            connection.execute(debate.with_for_update())  # who comes second waits, and replaces
+            # Who comes second waits, and replaces.
+            connection.execute(debate.with_for_update()).all()
             connection.execute(tables.resolutions.delete().where(mine))
             connection.execute(
                 tables.resolutions.insert().values(

@@ -15,7 +15,7 @@ _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
 # Words alone, or it writes "A: 1.1" and argues for that.
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
-_BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+")
+_BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
 _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
 
@@ -34,7 +34,10 @@ class RulingBlock(BaseModel):
         """As a person may write it: a block that cannot be read is never asked for again."""
         if given is None:
             return "none"
-        return "_".join(given.lower().split()) or "none" if isinstance(given, str) else given
+        if not isinstance(given, str):
+            return given
+        name = "_".join(given.lower().strip(" .").replace("-", " ").split())
+        return "none" if name in ("", "n/a") else name
 
     @field_validator("ruling", mode="before")
     @classmethod

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from langgraph.func import task
 from langgraph.runtime import Runtime
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
 from graph.errors import ModelFailed
@@ -176,7 +176,8 @@ def in_words(room: Runtime[Any], turn: Turn) -> Turn:
     """The turn for readers: one that is nothing but its control block has no words to show."""
     if without_block(turn.text, nonce(debate_id(room), turn.id)):
         return turn
-    return turn.model_copy(update={"text": _NO_WORDS})
+    length = turn.length and turn.length.model_copy(update={"tokens": 0})
+    return turn.model_copy(update={"text": _NO_WORDS, "quotes": (), "length": length})
 
 
 def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
@@ -194,8 +195,8 @@ def _with(
     decided: Decided[Read], reported: Reported, form: type[Block], reader: Reader[Block, Read]
 ) -> Decided[Read]:
     turn, degraded = with_report(decided.turn, reported), decided.degraded + reported["degraded"]
-    if reported["block"] is None:
+    try:
+        block = form.model_validate(reported["block"])
+    except ValidationError:  # nothing was read, or what is left of it once it is clean
         return Decided(turn, None, degraded)
-    return Decided(
-        turn, reader.from_report(form.model_validate(reported["block"]), turn.text), degraded
-    )
+    return Decided(turn, reader.from_report(block, turn.text), degraded)

@@ -93,21 +93,22 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
         for quote in each.quotes
         if quote.status == "not_found"
     ]
-    quotes = await asyncio.to_thread(check_quotes, turn.text, corpus, _shown(state), disproved)
+    quotes = await asyncio.to_thread(
+        check_quotes, turn.text, corpus, _shown(state, turn.seat), disproved
+    )
     return turn.model_copy(update={"quotes": quotes})
 
 
-def _shown(state: DebateState) -> list[str]:
-    """What else speakers read and may quote: what the user gave, and every turn with its block.
+def _shown(state: DebateState, speaker: str) -> list[str]:
+    """What else a speaker read and may quote: what the user gave, turns, and others' blocks.
 
     The points of a block are shown to others, though they stand in no speech.
     """
+    turns = state.get("turns", [])
     given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
-    said = [
-        [turn.text, turn.assessment.model_dump() if turn.assessment else None]
-        for turn in state.get("turns", [])
-    ]
-    return list(dict.fromkeys(_texts([given, said])))
+    said = [turn.text for turn in turns]
+    noted = [t.assessment.model_dump() for t in turns if t.assessment and t.seat != speaker]
+    return list(dict.fromkeys(_texts([given, said, noted])))
 
 
 def _texts(value: Any) -> Iterator[str]:

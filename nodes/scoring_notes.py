@@ -1,24 +1,27 @@
 """What a reader must know of the scores of a moderated debate before trusting them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
     from graph.state import DebateState, Verdict
 
 
-def scoring_of(state: "DebateState", verdict: "Verdict") -> dict[str, Any]:
-    """Who gave the scores, and which do not count."""
+def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
+    """The seats that spoke, or were to speak, by a model that also judged them."""
     used = {seat.id: {seat.model} for seat in state["seats"]}
     for turn in state.get("turns", []):  # also by those who fell back to it
         used.get(turn.seat, set()).add(turn.model)
-    judging = set(verdict.judge_model.split(", "))
     others = [seat.id for seat in state["seats"] if seat.role != "judge"]
-    sharing = [seat for seat in others if used[seat] & judging]
+    return [seat for seat in others if not used[seat].isdisjoint(judging)]
+
+
+def scoring_of(state: "DebateState", verdict: "Verdict") -> dict[str, Any]:
+    """Who gave the scores, and which do not count."""
     contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
     return {
         "judge_model": verdict.judge_model,
-        "judge_shares_model_with": sharing,
+        "judge_shares_model_with": sharing_models(state, verdict.judge_model.split(", ")),
         "margin": verdict.margin,
         "contested": contested,
         "unscored": list(verdict.unscored),

@@ -180,7 +180,7 @@ def stand_in(
         usage=failure.spent or Usage(),
         started_at=failure.started_at or now,
         # Not now: a pause may lie between a failure and what stands in for it.
-        ended_at=failure.ended_at or now,
+        ended_at=failure.ended_at or failure.started_at or now,
         status=status,
     )
 
@@ -190,7 +190,7 @@ def lost_call(failure: ModelFailed) -> Span:
     now = datetime.now(UTC)
     return Span(
         started_at=failure.started_at or now,
-        ended_at=failure.ended_at or now,
+        ended_at=failure.ended_at or failure.started_at or now,
         calls=1,
         usage=failure.spent or Usage(),
     )

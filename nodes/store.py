@@ -10,6 +10,7 @@ from models.seating import is_demonstration, is_demonstration_model
 from nodes.briefing import points_of
 from nodes.concessions import credits_of
 from nodes.floor_record import floor_record, on_the_floor
+from nodes.scoring_notes import sharing_models
 from nodes.speaking import debate_id
 from nodes.timing import busy_ms, intervals, worked_ms
 
@@ -163,11 +164,7 @@ def _auto_score(state: DebateState) -> dict[str, Any] | None:
     rated = state.get("auto_score")
     if rated is None:
         return None
-    sharing = [
-        seat.id
-        for seat in state["seats"]
-        if seat.model == rated.judge_model and seat.role != "judge"
-    ]
+    sharing = sharing_models(state, [rated.judge_model])
     wrote = any(turn.role == "judge" for turn in turns_of(state, "synthesize"))
     return rated.model_dump() | {"judge_shares_model_with": sharing, "judge_wrote_answer": wrote}
 

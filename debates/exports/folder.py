@@ -25,7 +25,7 @@ from debates.exports.words import (
     degraded_words,
     local_time,
     seat_names,
-    stop_words,
+    why_it_stopped,
 )
 from debates.outputs import make_folder
 from debates.records import Debate
@@ -300,7 +300,7 @@ def _metadata(record: Mapping[str, Any]) -> Page:
     names = seat_names(record["seats"])
     facts = [
         *_head(record),
-        ("Ended", stop_words(record["stop_reason"])),
+        ("Ended", why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
         ("Tokens", f"{_known(usage['input_tokens'])} in, {_known(usage['output_tokens'])} out"),
         ("Cost", cost),

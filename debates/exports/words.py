@@ -97,6 +97,12 @@ def stop_words(reason: str | None) -> str:
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
+def why_it_stopped(record: Mapping[str, Any]) -> str:
+    """The reason in words; a judge that could not be asked has ended nothing itself."""
+    silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
+    return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
+
+
 def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """What the seats of a record are called, by id."""
     return {seat["id"]: seat["name"] for seat in seats}

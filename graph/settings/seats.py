@@ -174,7 +174,7 @@ def twice(texts: Iterable[str]) -> str | None:
 def held_twice(positions: Iterable[str]) -> str | None:
     """The first position given more than once; case, spaces and a full stop make no other one."""
     given = list(positions)
-    alike = (unicodedata.normalize("NFKC", each) for each in given)
+    alike = (unicodedata.normalize("NFC", each) for each in given)
     plain = [" ".join(each.split()).casefold().rstrip(" .") for each in alike]
     return next(
         (each for each, bare in zip(given, plain, strict=True) if plain.count(bare) > 1), None

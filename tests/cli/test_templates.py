@@ -218,13 +218,17 @@ def test_a_debate_not_rated_well_teaches_nothing(
     assert len(models.calls) == before
 
 
+@pytest.mark.parametrize(
+    ("title", "cut"),
+    [("Split or keep " * 9, "Split or keep " * 5 + "Split or …"), ("字" * 90, "字" * 80)],
+)
 def test_a_template_that_says_too_much_is_cut_to_its_form(
-    contend: Command, models: ModelServer
+    title: str, cut: str, contend: Command, models: ModelServer
 ) -> None:
     debate = finished(contend, models)
     contend.here("rate", debate, "9")
     much = {
-        "title": "Split or keep " * 9,
+        "title": title,
         "kind": "kind " * 20,
         "tags": ["AI", "", *"abcdefghijkl"],
     }
@@ -236,7 +240,7 @@ def test_a_template_that_says_too_much_is_cut_to_its_form(
         for each in contend.here("templates", "list", "--json").json
         if each["origin"] == "user"
     )
-    assert learnt["title"] == "Split or keep " * 5 + "Split or …"
+    assert learnt["title"] == cut
     assert (len(learnt["kind"]), len(learnt["use_when"])) == (39, 20)
     assert learnt["tags"] == ["AI", *"abcdefghijk"]
 

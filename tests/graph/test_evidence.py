@@ -215,6 +215,9 @@ async def test_all_that_speakers_are_shown_may_be_quoted(documents: list[Documen
     speech = turn("propose", 2, " ".join(f'They say "{text}"' for text in quoted))
     quotes = (await with_quotes_checked(shown, speech)).quotes
     assert [quote.status for quote in quotes] == ["from_debate"] * 3 + ["not_found"]
+    own = turn("critique", 2, f'They say "{point.text}"')
+    # What nobody checked is no source for who wrote it.
+    assert (await with_quotes_checked(shown, own)).quotes[0].status == "not_found"
 
 
 async def test_a_quote_cannot_pose_as_a_verdict(documents: list[Document]) -> None:

@@ -1,5 +1,6 @@
 """Moderated through the whole graph: who speaks when, what each call sees, what is enforced."""
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -160,6 +161,8 @@ async def test_a_reply_that_is_only_a_block_shows_nobody_its_block() -> None:
     played = await debate(cast, names=("Ann", "Ben", "Cyd"), round_count=1)
     rebuttal = next(turn for turn in played.turns if turn.id == "r1.rebuttal.ann")
     assert (rebuttal.text, rebuttal.replies_to) == (NOTHING, "r1.argument.ben")
+    assert rebuttal.length is not None
+    assert rebuttal.length.tokens == 0
     silent = {turn.phase for turn in played.turns if turn.text == NOTHING}
     assert silent == {"request", "rebuttal"}
     assert not any("nonce" in turn.text for turn in played.turns)
@@ -182,6 +185,14 @@ class TestPositionsNobodyGave:
         assert (seats["a"], seats["b"]) == ("It does.", "It does not.")
         openings = [s for s in cast.sent_to("advocate") if asked_for(s) == "opening"]
         assert "It does not." in openings[1].user.split("## Your position")[1]
+
+    async def test_a_form_with_nothing_to_show_in_it_is_no_end_of_the_debate(self) -> None:
+        def empty(sent: Sent) -> str:
+            return json.dumps({"positions": ["Yes it is.", "\0"]}) if sent.schema else "Hm."
+
+        cast = floor_cast(moderator={"positions": empty})
+        played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
+        assert [entry.what for entry in played.degraded] == ["general_positions"]
 
     async def test_what_cannot_be_read_has_a_general_stand_in_that_is_told(self) -> None:
         same = with_block("Two.", positions=["Yes.", "yes"])
@@ -308,6 +319,8 @@ class TestRulings:
         ("breach", "ruling", "found"),
         [
             ("Personal attack", "Out.", "personal_attack"),
+            ("off-topic.", "Out.", "off_topic"),
+            ("N/A", None, None),
             (None, None, None),
             ("none", None, None),
             ("", "", None),

@@ -134,6 +134,7 @@ async def test_a_source_nobody_was_shown_decides_nothing(verdict: str) -> None:
     ("named", "source"),
     [
         ("[audit:1], [terms-and-more:2]", "audit:1, terms-and-more:2"),
+        ("[audit:1] [terms-and-more:2]", "audit:1, terms-and-more:2"),
         ("audit:1 and own knowledge.", "audit:1"),
         ("Own knowledge.", "own knowledge"),
         ("audit:1; audit:7", "no source"),

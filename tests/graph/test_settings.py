@@ -5,7 +5,14 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import SETTINGS, AdversarialSettings, DebateSettings, RefineSettings, SeatChoice
+from graph.settings import (
+    SETTINGS,
+    AdversarialSettings,
+    DebateSettings,
+    RefineSettings,
+    SeatChoice,
+    held_twice,
+)
 from tests.support.scripted import refine_settings
 
 
@@ -114,3 +121,8 @@ def test_no_setting_is_without_end(protocol: str, number: float) -> None:
     """Settings are kept as JSON, which has no such numbers, and PostgreSQL refuses them."""
     with pytest.raises(ValidationError):
         SETTINGS[protocol].model_validate({"total_timeout": number})
+
+
+def test_positions_that_read_differently_are_not_the_same() -> None:
+    assert held_twice(["Use 10²", "Use 102"]) is None
+    assert held_twice(["It does.", " it  does"]) == "It does."

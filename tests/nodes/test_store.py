@@ -137,6 +137,9 @@ def test_a_judge_that_shares_a_model_is_named() -> None:
     shared = RATED.model_copy(update={"judge_model": "scripted:proposer"})
     sharing = trace_of(whole(auto_score=shared), THREAD)["auto_score"]["judge_shares_model_with"]
     assert sharing == ["proposer"]
+    fell_back = took("critique", 2, 4, model=RATED.judge_model, status="fallback_model")
+    told = trace_of(whole(turns=[fell_back]), THREAD)["auto_score"]["judge_shares_model_with"]
+    assert told == ["skeptic"]
 
 
 def test_usage_is_summed_and_unknown_stays_unknown() -> None:

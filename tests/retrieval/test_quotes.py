@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graph.state import QuoteCheck
 from retrieval.documents import Corpus, Page
 from retrieval.quotes import check_quotes
+from tests.retrieval.test_documents import at_once
 
 HANDBOOK = (
     Page(1, "Smart is long, and art is longer. The committee meets every second Tues-\nday."),
@@ -524,9 +525,6 @@ def test_any_words_of_a_document_are_found(data: st.DataObject) -> None:
             assert check.reads is not None
             assert check.reads.removesuffix("…") in plain
 
-
-# What takes a second at most would take hours if it were quadratic; a busy machine is no reason.
-at_once = pytest.mark.timeout(60)
 
 MARKUP = st.text("ab1 \n\"“”„«»「」>`~*_[]:,;.…-\\\u00ad字é'‘’&<^²½−–/(İ\ue001", max_size=200)
 
