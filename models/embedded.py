@@ -58,7 +58,7 @@ class _Served:
 
 
 # A speech of the demonstration model, and room for every character of it to be a token.
-_SENTENCES = 5
+_SENTENCES = 4
 _SPEECH_TOKENS = 300 * _SENTENCES
 _STRUCTURED_TOKENS = 1024
 # At 0 a small model falls into loops, also inside a schema.

@@ -1,7 +1,9 @@
 """Every command of the README is run as it stands there."""
 
+import contextlib
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 ONLY_SHOWN = ("make test", "make dev")
 # This one would serve for ever; tests/service starts it.
 ONLY_EXPLAINED = "contend serve"
+_SHELL = set("<>|$`~;&")
 MODELS = ["qwen3:32b", "llama3.3:70b", "gpt-5-mini", "mistralai/mistral-large"]
 
 
@@ -74,6 +77,10 @@ def _forecast(contend: Command) -> str:
 
 
 def _run(contend: Command, line: str) -> Ended:
+    """In this process, which has the packages loaded already, unless the line needs a shell."""
+    if line.startswith("contend ") and not _SHELL & set(line):
+        with contextlib.chdir(contend.home.parent):
+            return contend.here(*shlex.split(line)[1:])
     of_the_project = line.startswith((".", "make"))
     ran = subprocess.run(
         ["bash", "-c", line],
