@@ -115,10 +115,10 @@ class Speeches:
         self.end()
         self._page.paragraphs(about(speech))
 
-    def cut(self) -> None:
+    def cut(self, *, between_words: bool = False) -> None:
         """Leave the line a speech is being written on."""
         if self._wrapper:
-            self._wrapper.cut()
+            self._wrapper.cut(between_words=between_words)
 
     def end(self) -> None:
         """End the speech that is under way."""

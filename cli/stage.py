@@ -125,10 +125,10 @@ class Stage:
         self._page.line()
         self._page.paragraph(text, "bold", indent=0)
 
-    def break_line(self) -> None:
+    def break_line(self, *, between_words: bool = False) -> None:
         """Leave the line a speech is being written on, so that a message can follow."""
         self._page.live.hide()
-        self._speeches.cut()
+        self._speeches.cut(between_words=between_words)
 
     def stop_waiting(self) -> None:
         """Take away whatever is not there to stay."""
@@ -168,7 +168,8 @@ class Stage:
         elif restart:
             self.end()
         else:
-            self.break_line()
+            # Told before a speech or behind it, whose last word waits to be written.
+            self.break_line(between_words=True)
         tail = " The text starts again." if again and begun else ""
         if what == "failed":
             self._failed[seat] = why

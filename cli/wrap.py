@@ -63,8 +63,10 @@ class WordWrapper:
             else:
                 self._word += piece
 
-    def cut(self) -> None:
+    def cut(self, *, between_words: bool = False) -> None:
         """Leave the line for a message; the text goes on below it as if wrapped there."""
+        if between_words:
+            self._end_word()
         if self._column:
             self._new_line()
             self._cut = True

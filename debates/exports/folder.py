@@ -21,10 +21,15 @@ from debates.exports.floor import (
 from debates.exports.forecast import forecast_parts
 from debates.exports.pages import Facts, Page, Part, Rows, Title, Words, on_one_line
 from debates.exports.words import (
+    DEMONSTRATION,
     PHASE_WORDS,
+    concession_words,
     degraded_words,
     local_time,
+    point_groups,
+    rating_words,
     seat_names,
+    sentence,
     why_it_stopped,
 )
 from debates.outputs import make_folder
@@ -337,8 +342,11 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Page:
         Facts(_head(record)),
         Words(record["final_answer"] or "There is no summary yet."),
     ]
-    if record["user_rating"] is not None:
-        parts.append(Facts([("Your rating", f"{record['user_rating']} of 10")]))
+    if outcome := _outcome(record):
+        parts.append(Facts(outcome))
+    if record["points"]["open"] or record["points"]["resolved"]:
+        columns = ("Point", "Severity", "What became of it", "Text")
+        parts += [Title("Points", 2), Rows(columns, _points(record))]
     parts += forecast_parts(record)
     if record.get("scores"):
         parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
@@ -351,12 +359,39 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Page:
         names = seat_names(record["seats"])
         ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
         parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
-    keys = ("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score")
-    fate = ("user_rating", "due", "resolution")
-    data = {key: record[key] for key in (*keys, *fate) if key in record}
+    keys = (
+        *("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score"),
+        *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
+    )
+    data = {key: record[key] for key in keys if key in record}
     if record.get("forecast"):  # without its log, which is what the messages are
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
     return Page(parts, {**_identity(record), "summary": record["final_answer"], **data})
+
+
+def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the answer is worth: who rated it how, and what ended the debate."""
+    facts = [("Note", DEMONSTRATION)] if record["demonstration"] else []
+    if record["stop"]:
+        facts.append(("Stopped", sentence(record["stop"]["evidence"] or why_it_stopped(record))))
+    names = seat_names(record["seats"])
+    gone = record.get("eliminations") or []
+    facts += [("Conceded", sentence(concession_words(entry, names))) for entry in gone]
+    if record["user_rating"] is not None:
+        facts.append(("Your rating", f"{record['user_rating']} of 10"))
+    if rated := record["auto_score"]:
+        by = f"by {rated['judge_model']}: {rating_words(rated)}"
+        facts.append(("Score", f"{rated['score']:g} of 10 {by}"))
+    return facts
+
+
+def _points(record: Mapping[str, Any]) -> list[list[str]]:
+    """Every objection, and what became of it."""
+    return [
+        [point["id"], point["severity"], title, point["text"]]
+        for title, group in point_groups(record["points"]).items()
+        for point in group
+    ]
 
 
 def _check_row(check: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from debates.exports.floor import floor_facts
 from debates.exports.forecast import forecast_section
 from debates.exports.words import (
     CLOSINGS,
+    DEMONSTRATION,
     PHASE_WORDS,
     brought_words,
     call_words,
@@ -19,6 +20,7 @@ from debates.exports.words import (
     point_groups,
     quote_words,
     quotes_told,
+    rating_words,
     seat_names,
     sentence,
     stand_in_words,
@@ -84,7 +86,7 @@ def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
     names = seat_names(record["seats"])
     lines = [degraded_words(entry, names) for entry in record["degraded"]]
     if record["demonstration"]:
-        lines.insert(0, "Argued by the demonstration model: its scores mean nothing.")
+        lines.insert(0, DEMONSTRATION)
     if debate.error:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
@@ -156,9 +158,8 @@ def _score(record: Mapping[str, Any]) -> str:
     rated, by_user = record["auto_score"], record["user_rating"]
     lines = [f"Your rating: **{by_user} of 10**."] if by_user is not None else []
     if rated:
-        parts = ("correctness", "completeness", "clarity", "depth")
-        shown = ", ".join(f"{part} {rated[part]}" for part in parts)
-        lines.append(f"**{rated['score']:g} of 10** by {rated['judge_model']}: {shown}.")
+        by = rated["judge_model"]
+        lines.append(f"**{rated['score']:g} of 10** by {by}: {rating_words(rated)}.")
         if rated["judge_shares_model_with"]:
             sharing = ", ".join(rated["judge_shares_model_with"])
             lines.append(f"The judge shares its model with: {sharing}.")

@@ -97,6 +97,15 @@ def stop_words(reason: str | None) -> str:
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
+DEMONSTRATION = "Argued by the demonstration model: its scores mean nothing."
+
+
+def rating_words(rated: Mapping[str, Any]) -> str:
+    """The judge's ratings of an answer, by what was rated."""
+    parts = ("correctness", "completeness", "clarity", "depth")
+    return ", ".join(f"{part} {rated[part]}" for part in parts)
+
+
 def why_it_stopped(record: Mapping[str, Any]) -> str:
     """The reason in words; a judge that could not be asked has ended nothing itself."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])

@@ -148,3 +148,11 @@ def test_numbers_as_people_say_them() -> None:
     assert (cost(None), cost(0), cost(0.01234)) == ("unknown", "free (local)", "$0.0123")
     spans = [duration(ms) for ms in (1_240, 83_000, 3_780_000)]
     assert spans == ["1.2 s", "1 min 23 s", "1 h 3 min"]
+
+
+def test_a_message_behind_a_speech_leaves_no_word_for_later() -> None:
+    out: list[str] = []
+    wrapper = WordWrapper(30, lambda text, _: out.append(text))
+    wrapper.feed("The last word")
+    wrapper.cut(between_words=True)
+    assert "".join(out) == "  The last word\n"

@@ -12,7 +12,7 @@ from debates.exports.folder import Folder, Standing, write_folder
 from debates.exports.pages import Facts, Page, Rows, Title, Words
 from debates.records import Debate
 from graph.settings import FolderPlan, OutputFormat
-from graph.state import Turn
+from graph.state import AutoScore, Point, StopDecision, Turn
 from tests.support.floor import (
     debate,
     floor_cast,
@@ -21,6 +21,7 @@ from tests.support.floor import (
     with_block,
 )
 from tests.support.scripted import Sent, as_state
+from tests.support.states import assessed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = moderated_settings()
@@ -126,6 +127,31 @@ def test_the_summary_and_the_numbers_follow_the_debate(tmp_path: Path) -> None:
     assert "It is so." in (tmp_path / "summary.md").read_text()
     kept.update(standing([turn(1), turn(2)], "done", final_answer="It is so."))
     assert "**Status:** done" in (tmp_path / "metadata.md").read_text()
+
+
+def test_the_summary_of_any_debate_tells_what_its_answer_is_worth(tmp_path: Path) -> None:
+    critique = turn(2, "A hole.").model_copy(
+        update={
+            "assessment": assessed(Point(id="S1", severity="major", status="open", text="Why?"))
+        }
+    )
+    stop = StopDecision(reason="max_rounds", round=2, evidence="all 2 rounds were used")
+    rated = AutoScore(
+        correctness=7,
+        completeness=8,
+        clarity=9,
+        depth=6,
+        score=7.5,
+        justification="It holds.",
+        would_benefit_from_finetune=False,
+        judge_model="openai:j",
+    )
+    done = standing([critique], "done", final_answer="So.", stop=stop, auto_score=rated)
+    folder(tmp_path).update(done)
+    summary = (tmp_path / "summary.md").read_text()
+    assert "**Stopped:** all 2 rounds were used." in summary
+    assert "**Score:** 7.5 of 10 by openai:j: correctness 7, completeness 8" in summary
+    assert "| S1 | major | open | Why? |" in summary
 
 
 def test_the_index_holds_one_line_of_each_message(tmp_path: Path) -> None:
