@@ -12,7 +12,8 @@ from debates.exports.folder import Folder, Standing, write_folder
 from debates.exports.pages import Facts, Page, Rows, Title, Words
 from debates.records import Debate
 from graph.settings import FolderPlan, OutputFormat
-from graph.state import AutoScore, Point, StopDecision, Turn
+from graph.state import Point, StopDecision, Turn
+from tests.nodes.test_store import RATED
 from tests.support.floor import (
     debate,
     floor_cast,
@@ -136,21 +137,11 @@ def test_the_summary_of_any_debate_tells_what_its_answer_is_worth(tmp_path: Path
         }
     )
     stop = StopDecision(reason="max_rounds", round=2, evidence="all 2 rounds were used")
-    rated = AutoScore(
-        correctness=7,
-        completeness=8,
-        clarity=9,
-        depth=6,
-        score=7.5,
-        justification="It holds.",
-        would_benefit_from_finetune=False,
-        judge_model="openai:j",
-    )
-    done = standing([critique], "done", final_answer="So.", stop=stop, auto_score=rated)
+    done = standing([critique], "done", final_answer="So.", stop=stop, auto_score=RATED)
     folder(tmp_path).update(done)
     summary = (tmp_path / "summary.md").read_text()
     assert "**Stopped:** all 2 rounds were used." in summary
-    assert "**Score:** 7.5 of 10 by openai:j: correctness 7, completeness 8" in summary
+    assert f"**Score:** {RATED.score:g} of 10 by {RATED.judge_model}: correctness" in summary
     assert "| S1 | major | open | Why? |" in summary
 
 
