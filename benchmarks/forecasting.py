@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import REPOSITORY, Result, Seen, ask_again, model_process, wall
-from graph.contract import ROLES
+from contend.graph.contract import ROLES
 
 LIMIT = 1.1
 SECONDS, RUNS = 1.2, 3
@@ -164,7 +164,13 @@ def _counter() -> Callable[[str], int]:
     """The embedded embedding model's WordPiece, rather finer than tokenizers of chat models."""
     from tokenizers import Tokenizer
 
-    from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull, weights_path
+    from contend.models.providers.weights import (
+        DEFAULT_EMBEDDING,
+        EMBEDDINGS,
+        is_pulled,
+        pull,
+        weights_path,
+    )
 
     kept = REPOSITORY / ".cache" / "home"
     files = EMBEDDINGS[DEFAULT_EMBEDDING]
@@ -182,10 +188,10 @@ async def _forecast() -> None:
     """One whole forecast through the runner, with the contract's defaults."""
     from langgraph.runtime import RunControl
 
-    from debates.runner import open_records, run_debate, write_debate
-    from graph.contract import DebateRequest
-    from graph.settings import ForecastSettings
-    from models.seating import choose_seats
+    from contend.debates.run import open_records, run_debate, write_debate
+    from contend.graph.contract import DebateRequest
+    from contend.graph.settings import ForecastSettings
+    from contend.models.seats import choose_seats
 
     settings = ForecastSettings.model_validate(
         {**ForecastSettings.of_one_model("openai:panel"), "max_retries": 0}

@@ -49,9 +49,9 @@ def _bytes_of_debate(turns: int) -> int:
 
 async def _run(rounds: int) -> int:
     """Run the real graph on the real saver, without the runner, and past its limit of rounds."""
-    from graph.adversarial import builder
-    from graph.checkpoints import checkpointer
-    from graph.settings import AdversarialSettings
+    from contend.graph.adversarial import builder
+    from contend.graph.checkpoints.saver import checkpointer
+    from contend.graph.settings import AdversarialSettings
 
     models = {f"{seat}_model": "bench:speaker" for seat in ("proposer", "skeptic", "synthesizer")}
     chosen = AdversarialSettings(**models, judge_model="bench:speaker", templates=False)
@@ -74,7 +74,7 @@ def _register_speaker() -> None:
     from langchain_core.messages import AIMessage, AIMessageChunk
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-    from models.providers import Opened, Provider, register
+    from contend.models.providers.registry import Opened, Provider, register
 
     text = _SPEECH + "x" * (_TEXT_BYTES - len(_SPEECH.encode()))
 

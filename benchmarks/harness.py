@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import graph  # noqa: F401 - first, because it makes langgraph strict
-
 if TYPE_CHECKING:  # what a benchmark does not use must not be loaded in its time
-    from debates.events import Watch
-    from graph.settings import DebateSettings
+    from contend.debates.events import Watch
+    from contend.graph.settings import DebateSettings
 
 REPOSITORY = Path(__file__).parents[1]
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
@@ -142,9 +140,9 @@ async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" =
     """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
     from langgraph.runtime import RunControl
 
-    from debates.runner import open_records, run_debate, write_debate
-    from graph.settings import AdversarialSettings
-    from models.seating import choose_seats
+    from contend.debates.run import open_records, run_debate, write_debate
+    from contend.graph.settings import AdversarialSettings
+    from contend.models.seats import choose_seats
 
     chosen = chosen or AdversarialSettings.model_validate(settings())
     records = open_records()
@@ -214,7 +212,7 @@ def cpu(work: Callable[[], Any]) -> float:
 
 def link_embedding_weights(home: Path) -> None:
     """Put the embedded embedding model into a data folder, fetched once per checkout."""
-    from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
+    from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
 
     kept = REPOSITORY / ".cache" / "home"
     for weights in EMBEDDINGS[DEFAULT_EMBEDDING]:

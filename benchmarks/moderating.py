@@ -39,7 +39,7 @@ def results() -> list[Result]:
 
 def _settings() -> Any:
     """Two sides, a round, three claims in every statement, all stages scored in both orders."""
-    from graph.settings import ModeratedSettings
+    from contend.graph.settings import ModeratedSettings
 
     roles = ("advocate", "moderator", "fact_checker", "judge")
     models = {f"{role}_model": "openai:floor" for role in roles}
@@ -69,7 +69,7 @@ def _critical_path() -> Result:
 
 def _folder() -> Result:
     """Every update after a turn, in a debate of many turns."""
-    from debates.exports.folder import Folder, Standing
+    from contend.debates.exports.folder import Folder, Standing
 
     with data_home() as home:
         stored, state = _long_debate()
@@ -96,8 +96,8 @@ def _bare_write(home: Path) -> float:
 
 
 def _long_debate() -> tuple[Any, Any]:
-    from debates.records import Debate
-    from graph.state import Turn
+    from contend.debates.repository import Debate
+    from contend.graph.state import Turn
 
     settings, now = _settings(), datetime.now(UTC)
     text = " ".join(f"word{n}" for n in range(_WORDS))

@@ -27,9 +27,9 @@ from benchmarks.harness import (
 )
 
 if TYPE_CHECKING:
-    from models.embeddings import Vectors
-    from retrieval.index import VectorIndex
-    from retrieval.library import Template
+    from contend.models.embeddings import Vectors
+    from contend.retrieval.index import VectorIndex
+    from contend.retrieval.templates import Template
 
 STEP_LIMIT = 5.0
 OPEN_LIMIT = 0.3
@@ -101,7 +101,7 @@ def _searching(
     count: int, made: tuple[Vectors, Vectors] | None = None
 ) -> tuple[list[Result], VectorIndex]:
     """Search, build and size on disk of so many vectors, and the index."""
-    from retrieval import index as adapter
+    from contend.retrieval import index as adapter
 
     vectors, queries = made or _clustered(count)
     _say(f"building an index of {count:,}")
@@ -158,7 +158,7 @@ def _step(templates: int, limit: float = math.inf) -> Result:
 
 def _write_templates(home: Path, count: int) -> int:
     """Fill the library up; each template has the lines a shipped one has."""
-    from retrieval.library import shipped_templates, user_folder
+    from contend.retrieval.templates import shipped_templates, user_folder
 
     shipped = shipped_templates()
     lines = round(sum(len(each.use_when) for each in shipped) / len(shipped))
@@ -180,9 +180,9 @@ def _template(number: int, lines: int, like: Template) -> Template:
 
 async def _find_all(templates: int) -> tuple[float, int]:
     """Milliseconds of the middle question, and the vectors it is compared with."""
-    from graph.settings import AdversarialSettings
-    from models.embeddings import Embedder
-    from retrieval.search import find_templates, open_searcher
+    from contend.graph.settings import AdversarialSettings
+    from contend.models.embeddings import Embedder
+    from contend.retrieval.template_search import find_templates, open_searcher
 
     model = _register_vectors()
     settings = AdversarialSettings(min_similarity=-1)
@@ -203,7 +203,7 @@ def _register_vectors() -> Any:
     """An embedding model that has its vectors ready, and knows the time it took all the same."""
     from langchain_core.embeddings import Embeddings
 
-    from models.providers import Opened, Provider, register
+    from contend.models.providers.registry import Opened, Provider, register
 
     class Ready(Embeddings):
         def __init__(self) -> None:
@@ -239,13 +239,15 @@ _OPEN = """
 import sys, time
 began = time.perf_counter()
 import asyncio, json
-from graph.settings import AdversarialSettings
-from models.embeddings import EMBEDDED_EMBEDDING, Embedder
-from retrieval import index, search
+from contend.graph.settings import AdversarialSettings
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder
+from contend.retrieval import index
+from contend.retrieval import template_search
 if sys.argv[1:]:
     index._store(index.build([[1.0]]), {})
 imported = time.perf_counter()
-opened = asyncio.run(search.open_searcher(Embedder(EMBEDDED_EMBEDDING, AdversarialSettings())))
+embedder = Embedder(EMBEDDED_EMBEDDING, AdversarialSettings())
+opened = asyncio.run(template_search.open_searcher(embedder))
 ended = time.perf_counter()
 print(json.dumps([ended - imported, ended - began, opened.index.embedded]))
 """

@@ -21,8 +21,8 @@ from benchmarks.harness import (
 from benchmarks.waiting import pace
 
 if TYPE_CHECKING:
-    from debates.events import Event
-    from graph.settings import DebateSettings
+    from contend.debates.events import Event
+    from contend.graph.settings import DebateSettings
 
 ROUND_LIMIT = 1.1
 DEBATE_LIMIT = 1.05
@@ -172,13 +172,13 @@ def _shared(one: bytes, other: bytes) -> int:
 
 
 def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
-    from graph.settings import ForumSettings
+    from contend.graph.settings import ForumSettings
 
     return ForumSettings.model_validate(_table(seats) | {"max_rounds": rounds} | changes)
 
 
 def _refine(seats: int, rounds: int) -> "DebateSettings":
-    from graph.settings import RefineSettings
+    from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(_table(seats) | {"max_debate_rounds": rounds})
 

@@ -20,7 +20,7 @@ from benchmarks.harness import (
 HELP_LIMIT = 0.5
 FIRST_CALL_LIMIT = 2.5
 _RUNS = 5
-_COMMAND = [sys.executable, "-m", "cli.main"]
+_COMMAND = [sys.executable, "-m", "contend"]
 
 
 def results() -> list[Result]:

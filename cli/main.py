@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from cli import ask, doctor, forecasts, models, serving, settings, stored, templates
-from cli.exits import BAD_INPUT, FAILED, OK
+from contend.cli.commands import ask, config, debates, doctor, forecasts, models, serve, templates
+from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 a model failed."
 
@@ -26,18 +26,18 @@ app = typer.Typer(
 # Click cuts longer sentences short in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("list")(stored.list_debates)
-app.command("show")(stored.show)
-app.command("rate")(stored.rate)
-app.command("export", short_help="Write a debate as a document or a folder.")(stored.export)
+app.command("list")(debates.list_debates)
+app.command("show")(debates.show)
+app.command("rate")(debates.rate)
+app.command("export", short_help="Write a debate as a document or a folder.")(debates.export)
 app.command("resolve", short_help="Say which outcome of a forecast came true.")(forecasts.resolve)
 app.command("due", short_help="List the forecasts that wait for their outcome.")(forecasts.due)
 app.command("scoreboard", short_help="Score all resolved forecasts.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
-app.command("serve", short_help="Serve the forecasting API.")(serving.serve)
+app.command("serve", short_help="Serve the forecasting API.")(serve.serve)
 app.command("doctor")(doctor.doctor)
-app.command("config")(settings.config)
-app.command("graph")(settings.graph)
+app.command("config")(config.config)
+app.command("graph")(config.graph)
 app.add_typer(models.app, name="models")
 app.add_typer(templates.app, name="templates")
 
@@ -105,8 +105,8 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
         paths = any(option in arguments for option in ("--docs", "--image"))
         said = _nearest_option(error) or usage()
         return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
-    from graph.errors import BadInput  # --help must not wait for it
-    from models.failures import scrub
+    from contend.graph.errors import BadInput  # --help must not wait for it
+    from contend.models.failures import scrub
 
     if isinstance(error, BadInput):
         return _refuse(str(error), BAD_INPUT, debug=debug)
@@ -142,7 +142,7 @@ _REPEAT = " Repeat --docs or --image for every path."
 
 def _usage_error(said: str, command: str, *, paths: bool) -> str:
     """A mistake on the command line, and the help of the command it was made with."""
-    from debates.exports.words import sentence
+    from contend.debates.exports.labels import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "a whole number is needed")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
@@ -152,7 +152,7 @@ def _usage_error(said: str, command: str, *, paths: bool) -> str:
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:
-    from cli.consoles import tell
+    from contend.cli.view.console import tell
 
     if debug:
         traceback.print_exc()
@@ -162,14 +162,10 @@ def _refuse(message: str, code: int, *, debug: bool) -> int:
 
 def _flush() -> None:
     """End quietly when the reader of a pipe has gone before everything was written."""
-    from cli.consoles import silence
+    from contend.cli.view.console import silence
 
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             silence(stream)
-
-
-if __name__ == "__main__":
-    main()

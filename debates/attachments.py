@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from debates.exports.words import sentence
-from graph.errors import BadInput
-from graph.settings import DebateSettings, SeatFiles, data_home
-from graph.state import Document, Image
-from models.embeddings import Embedder, EmbeddingFailed, Progress
-from models.providers import open_models
-from retrieval.documents import (
+from contend.debates.exports.labels import sentence
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings, SeatFiles, data_home
+from contend.graph.state import Document, Image
+from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
+from contend.models.providers.registry import open_models
+from contend.retrieval.documents import (
     Loaded,
     corpus_id,
     load_corpus,
     load_documents,
     save_corpus,
 )
-from retrieval.evidence import open_passages
-from retrieval.images import MAX_IMAGES, Picture, load_images, read_images, save_images
+from contend.retrieval.images import MAX_IMAGES, Picture, load_images, read_images, save_images
+from contend.retrieval.passages import open_passages
 
 # The paths that were given, by seat; those of None are for all.
 Given = Mapping[str | None, Sequence[Path]]

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langgraph.runtime import RunControl
 
-from debates.attachments import Attachments, keep_attachments, read_attachments
-from debates.configuration import settings_from
-from debates.outputs import check_writable
-from debates.runner import open_records, run_debate, write_debate
-from graph.errors import BadInput
-from graph.settings import data_home
-from models.needed import missing_files, models_of
-from models.seating import choose_seats, preflight
-from models.weights import WeightsUnavailable, pull
-from nodes.retrieve import checked_question
+from contend.debates.attachments import Attachments, keep_attachments, read_attachments
+from contend.debates.outputs import check_writable
+from contend.debates.run import open_records, run_debate, write_debate
+from contend.debates.settings_sources import settings_from
+from contend.graph.errors import BadInput
+from contend.graph.settings import data_home
+from contend.models.needed import missing_files, models_of
+from contend.models.providers.weights import WeightsUnavailable, pull
+from contend.models.seats import choose_seats, preflight
+from contend.nodes.retrieve import checked_question
 
 if TYPE_CHECKING:
-    from debates.events import Event, Watch
-    from debates.records import Debate
-    from graph.settings import DebateSettings
+    from contend.debates.events import Event, Watch
+    from contend.debates.repository import Debate
+    from contend.graph.settings import DebateSettings
 
 Role = Literal["position_advocate", "moderator", "fact_checker", "judge"]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from graph.events import EventName, NodeEvent, node_event
+from contend.graph.events import EventName, NodeEvent, node_event
 
 
 class Event(TypedDict):

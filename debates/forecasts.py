@@ -14,23 +14,22 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from debates.records import Debate, Records
-from graph.contract import (
+from contend.debates.repository import Debate, Records
+from contend.graph.contract import (
     MAX_REQUEST_BYTES,
     OUTCOME_ID,
     DebateRequest,
     DebateResult,
     PredictionTask,
 )
-from graph.errors import BadInput
-from graph.settings import DebateSettings
-from graph.state import NO_USAGE, Seat, Usage, VerdictReading, turns_of
-from models.calls import Listener, extract
-from models.providers import open_models
-from models.seating import is_demonstration
-from nodes.briefing import fence_mark
-from nodes.forecasting.arguments import kept_arguments, stated_in
-from nodes.forecasting.numbers import (
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings
+from contend.graph.state import NO_USAGE, Seat, Usage, VerdictReading, turns_of
+from contend.models.calls import Listener, extract
+from contend.models.providers.registry import open_models
+from contend.models.seats import is_demonstration
+from contend.nodes.forecast.arguments import kept_arguments, stated_in
+from contend.nodes.forecast.numbers import (
     CalibrationBin,
     Distribution,
     brier,
@@ -40,7 +39,8 @@ from nodes.forecasting.numbers import (
     linear_pool,
     log_loss,
 )
-from prompts import fence, render
+from contend.nodes.prompting.prompt import fence_mark
+from contend.prompts import fence, render
 
 PROTOCOL = "forecast"
 POOLS = ("contract", "linear", "log_odds", "extremised")

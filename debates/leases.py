@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from debates.tables import debates
-from graph.errors import BadInput, DatabaseAway
-from graph.state import Turn
+from contend.debates.tables import debates
+from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.state import Turn
 
 # A runner renews its lease long before it ends; a crashed one on this machine is seen at once.
 LEASE = timedelta(seconds=30)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graph.errors import BadInput
+from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:

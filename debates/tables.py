@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from graph.checkpoints import BUSY_TIMEOUT_MS
+from contend.graph.checkpoints.saver import BUSY_TIMEOUT_MS
 
 if TYPE_CHECKING:  # only who uses a server loads its driver
-    from graph.postgres import Postgres
+    from contend.graph.checkpoints.postgres import Postgres
 
 # What the newest revision in migrations/ makes; a test holds the two together.
 metadata = sa.MetaData()

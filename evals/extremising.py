@@ -1,6 +1,6 @@
 """How far pooled forecasts should be moved from the middle: fitted on questions that came due.
 
-    python -m evals.extremising market_resolved.csv
+    python -m contend.evals.extremising market_resolved.csv
 
 reads a table with the columns `id`, `crowd_probability` and `outcome` (0 or 1), such as the
 resolved market questions of ForecastBench (CC BY-SA 4.0, not part of this project), counts every
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from graph.errors import BadInput
-from nodes.forecasting.numbers import Distribution, brier, extremised, fitted_factor, log_loss
+from contend.graph.errors import BadInput
+from contend.nodes.forecast.numbers import Distribution, brier, extremised, fitted_factor, log_loss
 
 Resolved = Sequence[tuple[Distribution, str]]
 

@@ -1,6 +1,6 @@
 """How well templates are found, and where an embedding model's threshold must lie.
 
-    python -m evals.templates [SPEC]
+    python -m contend.evals.templates [SPEC]
 
 The questions were written without sight of the templates' words. One half chooses the threshold
 and may be looked at to improve templates and plain requests; the other half is what the result is
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput
-from graph.settings import AdversarialSettings
-from models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
-from models.providers import open_models
-from retrieval.search import Ranking, Rule, Searcher, open_searcher
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
+from contend.models.providers.registry import open_models
+from contend.retrieval.template_search import Ranking, Rule, Searcher, open_searcher
 
 QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
 _TOP = 3

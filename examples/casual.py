@@ -6,7 +6,7 @@ python examples/casual.py ollama:qwen3:32b
 import asyncio
 import sys
 
-from debates.creating import advocate, create_debate, moderator
+from contend.debates.creating import advocate, create_debate, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
 print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)

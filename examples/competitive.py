@@ -8,7 +8,7 @@ The first model argues and moderates, the second judges: a judge should not scor
 import asyncio
 import sys
 
-from debates.creating import advocate, create_debate, judge, moderator
+from contend.debates.creating import advocate, create_debate, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
 print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)

@@ -6,7 +6,7 @@ python examples/educational.py openai:gpt-5-mini lecture.pdf notes.md
 import asyncio
 import sys
 
-from debates.creating import advocate, create_debate, fact_checker, judge, moderator
+from contend.debates.creating import advocate, create_debate, fact_checker, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
 print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)

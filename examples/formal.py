@@ -7,7 +7,7 @@ python examples/formal.py openrouter:mistralai/mistral-large
 import asyncio
 import sys
 
-from debates.creating import advocate, create_debate, judge, moderator
+from contend.debates.creating import advocate, create_debate, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
 print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)

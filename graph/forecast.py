@@ -2,15 +2,15 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.routing import after_arguing, after_judging, after_scoring
-from graph.settings import ForecastSettings
-from graph.state import DebateInput, DebateState
-from nodes.forecasting.critique import critique
-from nodes.forecasting.propose import propose
-from nodes.forecasting.synthesize import synthesize
-from nodes.judge_continue import judge_continue
-from nodes.retrieve import retrieve
-from nodes.store import store
+from contend.graph.routing import after_arguing, after_judging, after_scoring
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import DebateInput, DebateState
+from contend.nodes.forecast.critique import critique
+from contend.nodes.forecast.propose import propose
+from contend.nodes.forecast.synthesize import synthesize
+from contend.nodes.judge_continue import judge_continue
+from contend.nodes.retrieve import retrieve
+from contend.nodes.store import store
 
 builder = StateGraph(DebateState, context_schema=ForecastSettings, input_schema=DebateInput)
 builder.add_node(retrieve)

@@ -2,16 +2,16 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.routing import after_judging, after_speaking, after_writing
-from graph.settings import ForumSettings
-from graph.state import DebateInput, DebateState
-from nodes.conviction_check import conviction_check
-from nodes.judge_continue import judge_continue
-from nodes.propose import propose
-from nodes.retrieve import retrieve
-from nodes.score import score
-from nodes.store import store
-from nodes.synthesize import synthesize
+from contend.graph.routing import after_judging, after_speaking, after_writing
+from contend.graph.settings import ForumSettings
+from contend.graph.state import DebateInput, DebateState
+from contend.nodes.conviction_check import conviction_check
+from contend.nodes.judge_continue import judge_continue
+from contend.nodes.propose import propose
+from contend.nodes.retrieve import retrieve
+from contend.nodes.score import score
+from contend.nodes.store import store
+from contend.nodes.synthesize import synthesize
 
 builder = StateGraph(DebateState, context_schema=ForumSettings, input_schema=DebateInput)
 builder.add_node(retrieve)

@@ -2,17 +2,17 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.routing import after_statement, next_on_the_floor
-from graph.settings import ModeratedSettings
-from graph.state import DebateInput, DebateState
-from nodes.advocate import propose
-from nodes.fact_check import fact_check
-from nodes.judge_continue import judge_continue
-from nodes.marking import score
-from nodes.moderate import moderate
-from nodes.retrieve import retrieve
-from nodes.store import store
-from nodes.synthesize import synthesize
+from contend.graph.routing import after_statement, next_on_the_floor
+from contend.graph.settings import ModeratedSettings
+from contend.graph.state import DebateInput, DebateState
+from contend.nodes.fact_check import fact_check
+from contend.nodes.judge_continue import judge_continue
+from contend.nodes.moderate import moderate
+from contend.nodes.moderated.propose import propose
+from contend.nodes.moderated.score import score
+from contend.nodes.retrieve import retrieve
+from contend.nodes.store import store
+from contend.nodes.synthesize import synthesize
 
 builder = StateGraph(DebateState, context_schema=ModeratedSettings, input_schema=DebateInput)
 builder.add_node(retrieve)

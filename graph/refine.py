@@ -2,16 +2,16 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graph.routing import after_answering
-from graph.settings import RefineSettings
-from graph.state import DebateInput, DebateState
-from nodes.critique import critique
-from nodes.judge_continue import judge_continue
-from nodes.propose import propose
-from nodes.retrieve import retrieve
-from nodes.score import score
-from nodes.store import store
-from nodes.synthesize import synthesize
+from contend.graph.routing import after_answering
+from contend.graph.settings import RefineSettings
+from contend.graph.state import DebateInput, DebateState
+from contend.nodes.critique import critique
+from contend.nodes.judge_continue import judge_continue
+from contend.nodes.propose import propose
+from contend.nodes.retrieve import retrieve
+from contend.nodes.score import score
+from contend.nodes.store import store
+from contend.nodes.synthesize import synthesize
 
 builder = StateGraph(DebateState, context_schema=RefineSettings, input_schema=DebateInput)
 builder.add_node(retrieve)

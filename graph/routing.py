@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from graph.state import STATEMENTS, DebateState, ids_with_role
+from contend.graph.state import STATEMENTS, DebateState, ids_with_role
 
 OnTheFloor = Literal["moderate", "propose", "judge_continue", "score", "synthesize"]
 

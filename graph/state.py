@@ -9,7 +9,7 @@ from langgraph.channels.delta import DeltaChannel
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from graph.contract import Criterion, Impact
+from contend.graph.contract import Criterion, Impact
 
 Number = TypeVar("Number", int, float)
 

@@ -21,14 +21,20 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
-from graph.errors import BadInput, ModelFailed, Paused
-from graph.settings import DebateSettings
-from graph.state import NO_USAGE, Seat, Usage
-from models.failures import BadAnswer, Failure, classify, first_line
-from models.prices import priced
-from models.providers import ModelSpec, Options, open_model, parse_spec, provider_of
-from models.text import clean_data, clean_reply, split_thinking
-from models.tools import calls_in
+from contend.graph.errors import BadInput, ModelFailed, Paused
+from contend.graph.settings import DebateSettings
+from contend.graph.state import NO_USAGE, Seat, Usage
+from contend.models.failures import BadAnswer, Failure, classify, first_line
+from contend.models.prices import priced
+from contend.models.providers.registry import (
+    ModelSpec,
+    Options,
+    open_model,
+    parse_spec,
+    provider_of,
+)
+from contend.models.text import clean_data, clean_reply, split_thinking
+from contend.models.tools import calls_in
 
 _LONGEST_BACKOFF = 30.0
 _COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph.errors import BadInput
-from graph.settings import DebateSettings
-from models.failures import first_line, scrub
-from models.providers import Options, open_embeddings, parse_spec
-from models.weights import DEFAULT_EMBEDDING
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings
+from contend.models.failures import first_line, scrub
+from contend.models.providers.registry import Options, open_embeddings, parse_spec
+from contend.models.providers.weights import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class Traits:
     """How far behind the best template another may be and still be given."""
 
 
-# Scores of different models mean different things. `python -m evals.templates` measures them.
+# Scores of different models mean different things; measured by `python -m contend.evals.templates`.
 _TRAITS = {
     EMBEDDED_EMBEDDING: Traits(min_similarity=0.24, spread=0.08),
     "ollama:nomic-embed-text": Traits(
@@ -71,7 +71,7 @@ def warm_up(spec: str) -> None:
     """Begin to load an embedded model in the background: it takes as long as a good client."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
-        from models import minilm
+        from contend.models.providers import minilm
 
         threading.Thread(target=minilm.warm_up, args=(parsed.name,), daemon=True).start()
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from graph.settings import data_home
-from graph.state import Seat
-from models.providers import parse_spec
-from models.weights import EMBEDDINGS, KNOWN, Weights, is_pulled
+from contend.graph.settings import data_home
+from contend.graph.state import Seat
+from contend.models.providers.registry import parse_spec
+from contend.models.providers.weights import EMBEDDINGS, KNOWN, Weights, is_pulled
 
 
 def embedded_files() -> dict[str, tuple[Weights, ...]]:

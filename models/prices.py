@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from graph.errors import BadInput
-from graph.state import Usage
-from models.providers import ModelSpec, parse_spec, provider_of
+from contend.graph.errors import BadInput
+from contend.graph.state import Usage
+from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
 Prices = Mapping[str, tuple[float, float]]
 

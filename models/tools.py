@@ -7,10 +7,10 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall, ToolMe
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field, ValidationError
 
-from graph.state import ToolName, ToolUse
-from models import arithmetic
-from models.failures import first_line
-from models.text import clean_reply
+from contend.graph.state import ToolName, ToolUse
+from contend.models import calculator
+from contend.models.failures import first_line
+from contend.models.text import clean_reply
 
 MAX_QUERY_CHARS = 1000
 
@@ -43,8 +43,8 @@ def open_tools(names: Sequence[ToolName], search: Search) -> list[BaseTool]:
 def _calculator(_: Search) -> BaseTool:
     def calculate(expression: str) -> str:
         try:
-            return arithmetic.calculate(expression)
-        except arithmetic.NotCalculable as error:
+            return calculator.calculate(expression)
+        except calculator.NotCalculable as error:
             raise ToolException(f"Not calculated: {error}.") from error
 
     return StructuredTool.from_function(

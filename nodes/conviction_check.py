@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.events import node_event
-from graph.settings import DebateSettings, ForumSettings
-from graph.state import (
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings, ForumSettings
+from contend.graph.state import (
     Conviction,
     DebateState,
     Degradation,
@@ -19,7 +19,7 @@ from graph.state import (
     Turn,
     seat_with_id,
 )
-from models.convictions import (
+from contend.models.replies.conviction import (
     Claim,
     ConvictionBlock,
     ShortConvictionBlock,
@@ -28,14 +28,14 @@ from models.convictions import (
     claim_from_words,
     named_seat,
 )
-from nodes.answers import label_of
-from nodes.briefing import speeches
-from nodes.concessions import credits_of, staying
-from nodes.deciding import Decided, Reader, say_and_read_all
-from nodes.rounds import still_active
-from nodes.speaking import announce, degrade, lost_call
-from nodes.standing import others_heard
-from retrieval.quotes import was_said
+from contend.nodes.calls.decide import Decided, Reader, say_and_read_all
+from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.forum.concessions import credits_of, staying
+from contend.nodes.forum.prompt_values import others_heard
+from contend.nodes.prompting.answers import label_of
+from contend.nodes.prompting.prompt import speeches
+from contend.nodes.rounds import still_active
+from contend.retrieval.quotes.check import was_said
 
 _READER: Reader[ConvictionBlock, Claim] = Reader(
     form=ConvictionBlock,

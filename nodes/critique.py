@@ -5,20 +5,20 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.settings import DebateSettings
-from graph.state import Assessment, DebateState, Point, Seat, seat_with_role, turns_of
-from models.critiques import (
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import DebateSettings
+from contend.graph.state import Assessment, DebateState, Point, Seat, seat_with_role, turns_of
+from contend.models.replies.critique import (
     CritiqueBlock,
     ShortCritiqueBlock,
     assessment_from_block,
     assessment_from_report,
     assessment_from_words,
 )
-from nodes.briefing import points_of
-from nodes.deciding import Reader, say_and_read
-from nodes.speaking import announce, degrade, say, stand_in
-from prompts import load
+from contend.nodes.calls.decide import Reader, say_and_read
+from contend.nodes.calls.turn import announce, degrade, say, stand_in
+from contend.nodes.prompting.prompt import points_of
+from contend.prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:

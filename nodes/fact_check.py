@@ -5,9 +5,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.events import node_event
-from graph.state import (
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.state import (
     NO_SOURCE,
     NO_USAGE,
     ClaimCheck,
@@ -21,11 +21,17 @@ from graph.state import (
     Turn,
     seat_with_role,
 )
-from models.floor import MOST_CLAIMS, CheckBlock, ClaimsBlock, ShortCheckBlock, ShortClaimsBlock
-from nodes.deciding import Decided, Reader, say_and_read, say_and_read_calls
-from nodes.floor import claim_line
-from nodes.programme import statements
-from nodes.speaking import announce, degrade, lost_call
+from contend.models.replies.moderated import (
+    MOST_CLAIMS,
+    CheckBlock,
+    ClaimsBlock,
+    ShortCheckBlock,
+    ShortClaimsBlock,
+)
+from contend.nodes.calls.decide import Decided, Reader, say_and_read, say_and_read_calls
+from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.moderated.prompt_values import claim_line
+from contend.nodes.moderated.schedule import statements
 
 _NOTHING = "There is nothing in this statement that could be checked."
 _UNREADABLE = "its check could not be read"

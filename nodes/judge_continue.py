@@ -7,10 +7,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from graph.errors import ModelFailed
-from graph.events import node_event
-from graph.settings import DebateSettings
-from graph.state import (
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings
+from contend.graph.state import (
     DebateState,
     Decision,
     Degradation,
@@ -20,20 +20,20 @@ from graph.state import (
     seat_with_role,
     turns_of,
 )
-from models.decisions import (
+from contend.models.replies.decision import (
     DecisionBlock,
     ShortDecisionBlock,
     decision_from_block,
     decision_from_report,
     decision_from_words,
 )
-from models.text import clean
-from nodes.briefing import points_of
-from nodes.deciding import Reader, say_and_read_all
-from nodes.rounds import open_round
-from nodes.rulings import ruling
-from nodes.speaking import announce, degrade, stand_in
-from nodes.summaries import closing_facts
+from contend.models.text import clean
+from contend.nodes.calls.decide import Reader, say_and_read_all
+from contend.nodes.calls.turn import announce, degrade, stand_in
+from contend.nodes.prompting.prompt import points_of
+from contend.nodes.rounds import open_round
+from contend.nodes.stop_rules import ruling
+from contend.nodes.summaries import closing_facts
 
 _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,

@@ -4,8 +4,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.settings import ModeratedSettings
-from graph.state import (
+from contend.graph.settings import ModeratedSettings
+from contend.graph.state import (
     NO_USAGE,
     DebateState,
     Ruling,
@@ -13,12 +13,12 @@ from graph.state import (
     Turn,
     seat_with_role,
 )
-from models.floor import PositionsBlock, RulingBlock, ShortPositionsBlock
-from models.seating import is_demonstration
-from nodes.deciding import Reader, block_of, in_words, say_and_read
-from nodes.floor import breaches_of
-from nodes.programme import programme_of, unreviewed
-from nodes.speaking import Spoken, announce, degrade, next_turn_id, say
+from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
+from contend.models.seats import is_demonstration
+from contend.nodes.calls.decide import Reader, block_of, in_words, say_and_read
+from contend.nodes.calls.turn import Spoken, announce, degrade, next_turn_id, say
+from contend.nodes.moderated.prompt_values import breaches_of
+from contend.nodes.moderated.schedule import programme_of, unreviewed
 
 _POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
     form=PositionsBlock,

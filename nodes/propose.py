@@ -5,12 +5,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.settings import DebateSettings
-from graph.state import DebateState, Degradation, Seat, Span, Turn, turns_of
-from nodes.answers import answers_of
-from nodes.rounds import still_active
-from nodes.speaking import (
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Degradation, Seat, Span, Turn, turns_of
+from contend.nodes.calls.turn import (
     Spoken,
     all_heard,
     announce,
@@ -20,6 +18,8 @@ from nodes.speaking import (
     say_once,
     stand_in,
 )
+from contend.nodes.prompting.answers import answers_of
+from contend.nodes.rounds import still_active
 
 Heard = Spoken | ModelFailed
 

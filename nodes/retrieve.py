@@ -7,15 +7,15 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
-from graph.errors import BadInput
-from graph.events import node_event
-from graph.settings import MAX_QUESTION_CHARS, DebateSettings
-from graph.state import DebateState, Document, Image, Retrieval, Seat
-from models.seating import choose_embedding, choose_seats, preflight
-from models.text import clean
-from nodes.rounds import open_round
-from nodes.speaking import degrade
-from retrieval.search import find_templates
+from contend.graph.errors import BadInput
+from contend.graph.events import node_event
+from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
+from contend.graph.state import DebateState, Document, Image, Retrieval, Seat
+from contend.models.seats import choose_embedding, choose_seats, preflight
+from contend.models.text import clean
+from contend.nodes.calls.turn import degrade
+from contend.nodes.rounds import open_round
+from contend.retrieval.template_search import find_templates
 
 _SEATS = TypeAdapter(list[Seat])
 _DOCUMENTS = TypeAdapter(list[Document])

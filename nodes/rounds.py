@@ -4,9 +4,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.events import node_event
-from graph.settings import DebateSettings
-from graph.state import DebateState, ids_with_role
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, ids_with_role
 
 
 def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:

@@ -4,12 +4,12 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.events import node_event
-from graph.state import AutoScore, DebateState, Turn, seat_with_role
-from models.ratings import RatingBlock, RatingReport, ratings_from_words
-from nodes.deciding import Reader, say_and_read
-from nodes.speaking import announce, degrade, lost_call
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.state import AutoScore, DebateState, Turn, seat_with_role
+from contend.models.replies.rating import RatingBlock, RatingReport, ratings_from_words
+from contend.nodes.calls.decide import Reader, say_and_read
+from contend.nodes.calls.turn import announce, degrade, lost_call
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,

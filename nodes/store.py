@@ -5,14 +5,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
-from models.seating import is_demonstration, is_demonstration_model
-from nodes.briefing import points_of
-from nodes.concessions import credits_of
-from nodes.floor_record import floor_record, on_the_floor
-from nodes.scoring_notes import sharing_models
-from nodes.speaking import debate_id
-from nodes.timing import busy_ms, intervals, worked_ms
+from contend.graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
+from contend.models.seats import is_demonstration, is_demonstration_model
+from contend.nodes.calls.turn import debate_id
+from contend.nodes.forum.concessions import credits_of
+from contend.nodes.moderated.record import floor_record, on_the_floor
+from contend.nodes.moderated.score_notes import sharing_models
+from contend.nodes.prompting.prompt import points_of
+from contend.nodes.timing import busy_ms, intervals, worked_ms
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 

@@ -3,9 +3,9 @@
 from functools import singledispatch
 from typing import Any
 
-from graph.settings import DebateSettings, ForecastSettings
-from graph.state import DebateState
-from nodes.forecasting.result import round_facts
+from contend.graph.settings import DebateSettings, ForecastSettings
+from contend.graph.state import DebateState
+from contend.nodes.forecast.result import round_facts
 
 
 @singledispatch

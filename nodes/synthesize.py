@@ -5,10 +5,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graph.errors import ModelFailed
-from graph.events import node_event
-from graph.settings import DebateSettings
-from graph.state import (
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings
+from contend.graph.state import (
     NO_USAGE,
     DebateState,
     Degradation,
@@ -18,11 +18,7 @@ from graph.state import (
     ids_with_role,
     seat_with_id,
 )
-from nodes.answers import answers_of, first_answers, most_shared
-from nodes.concessions import foremost
-from nodes.positions import index_of_positions
-from nodes.rounds import still_active
-from nodes.speaking import (
+from contend.nodes.calls.turn import (
     announce,
     degrade,
     lost_call,
@@ -31,6 +27,10 @@ from nodes.speaking import (
     say_once,
     stand_in,
 )
+from contend.nodes.forum.concessions import foremost
+from contend.nodes.forum.positions import index_of_positions
+from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
+from contend.nodes.rounds import still_active
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:

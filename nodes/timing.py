@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from graph.state import DebateState, Span, Turn, Usage
+from contend.graph.state import DebateState, Span, Turn, Usage
 
 Interval = tuple[datetime, datetime]
 

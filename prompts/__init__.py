@@ -11,12 +11,12 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
 @cache
 def load(name: str) -> str:
     """The text of prompts/<name>.md."""
-    return files("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    return files("contend.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def exists(name: str) -> bool:
     """Whether there is a prompts/<name>.md."""
-    return files("prompts").joinpath(f"{name}.md").is_file()
+    return files("contend.prompts").joinpath(f"{name}.md").is_file()
 
 
 def placeholders(text: str) -> set[str]:

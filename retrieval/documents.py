@@ -14,12 +14,12 @@ from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from pathlib import Path
 
-from graph.errors import BadInput
-from graph.state import Document
-from models.folders import make_private
-from models.text import clean_piece
-from retrieval.files import regular_size, write_private
-from retrieval.readers import KINDS, Source, read, shown
+from contend.graph.errors import BadInput
+from contend.graph.state import Document
+from contend.models.folders import make_private
+from contend.models.text import clean_piece
+from contend.retrieval.files import regular_size, write_private
+from contend.retrieval.readers import KINDS, Source, read, shown
 
 MAX_FILE_BYTES = 50_000_000
 MAX_TOTAL_BYTES = 200_000_000

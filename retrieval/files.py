@@ -5,8 +5,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from graph.errors import BadInput
-from models.text import clean_piece
+from contend.graph.errors import BadInput
+from contend.models.text import clean_piece
 
 
 def regular_size(path: Path) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput
-from graph.state import Image
-from models.folders import make_private
-from models.text import clean_piece
-from retrieval.files import read_regular, write_private
+from contend.graph.errors import BadInput
+from contend.graph.state import Image
+from contend.models.folders import make_private
+from contend.models.text import clean_piece
+from contend.retrieval.files import read_regular, write_private
 
 MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES = 10

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from models.embeddings import Embedder, EmbeddingFailed, Progress
-from models.folders import make_private
+from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
+from contend.models.folders import make_private
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
 
-    from models.embeddings import Vectors
+    from contend.models.embeddings import Vectors
 
 FORMAT = 2
 MANIFEST = "manifest.json"

@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
-from graph.errors import BadInput
-from models.text import clean_piece
+from contend.graph.errors import BadInput
+from contend.models.text import clean_piece
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 

@@ -11,9 +11,9 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
-from graph.contract import DebateRequest
-from graph.errors import DatabaseAway
-from service.answers import (
+from contend.graph.contract import DebateRequest
+from contend.graph.errors import DatabaseAway
+from contend.service.errors import (
     Refused,
     on_away,
     on_http_error,
@@ -21,8 +21,8 @@ from service.answers import (
     on_refused,
     on_unexpected,
 )
-from service.forecasts import router
-from service.running import Runs, ServiceOptions
+from contend.service.routes import router
+from contend.service.runs import Runs, ServiceOptions
 
 _ABOUT = (
     "Forecasting debates: five roles argue over outcomes for three rounds, every argument is "

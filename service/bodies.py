@@ -3,8 +3,8 @@
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from graph.contract import MAX_REQUEST_BYTES
-from service.answers import Refused
+from contend.graph.contract import MAX_REQUEST_BYTES
+from contend.service.errors import Refused
 
 
 async def read_body(request: Request) -> bytes:

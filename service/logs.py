@@ -3,7 +3,7 @@
 import logging
 import traceback
 
-from models.failures import scrub
+from contend.models.failures import scrub
 
 _log = logging.getLogger("contend.service")
 

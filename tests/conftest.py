@@ -9,14 +9,20 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from debates.records import Records
-from graph.checkpoints import checkpointer
-from graph.postgres import read_address
-from graph.settings import AdversarialSettings
-from models import providers
-from models.embeddings import EMBEDDED_EMBEDDING, Embedder
-from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull, weights_path
-from retrieval.search import open_searcher
+from contend.debates.repository import Records
+from contend.graph.checkpoints.postgres import read_address
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.settings import AdversarialSettings
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder
+from contend.models.providers import registry
+from contend.models.providers.weights import (
+    DEFAULT_EMBEDDING,
+    EMBEDDINGS,
+    is_pulled,
+    pull,
+    weights_path,
+)
+from contend.retrieval.template_search import open_searcher
 from tests.support.model_server import ModelServer, always
 from tests.support.postgres import PostgresServer
 from tests.support.scripted import register_cast
@@ -50,14 +56,14 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 async def closed_models() -> AsyncIterator[None]:
     yield
-    await providers.close_models()
+    await registry.close_models()
 
 
 @pytest.fixture(autouse=True)
 def scripted_provider() -> Iterator[None]:
     register_cast()
     yield
-    providers._registered.pop("scripted", None)
+    registry._registered.pop("scripted", None)
 
 
 @pytest.fixture(scope="session")

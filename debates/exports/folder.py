@@ -11,16 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debates.exports.floor import (
-    marks_table,
-    score_facts,
-    scores_table,
-    stage_words,
-    statements_table,
-)
-from debates.exports.forecast import forecast_parts
-from debates.exports.pages import Facts, Page, Part, Rows, Title, Words, on_one_line
-from debates.exports.words import (
+from contend.debates.exports.forecast import forecast_parts
+from contend.debates.exports.labels import (
     DEMONSTRATION,
     PHASE_WORDS,
     concession_words,
@@ -32,12 +24,20 @@ from debates.exports.words import (
     sentence,
     why_it_stopped,
 )
-from debates.outputs import make_folder
-from debates.records import Debate
-from graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
-from graph.state import DebateState, Marking, Turn
-from models.lengths import count_tokens
-from nodes.store import trace_of
+from contend.debates.exports.moderated import (
+    marks_table,
+    score_facts,
+    scores_table,
+    stage_words,
+    statements_table,
+)
+from contend.debates.exports.page import Facts, Page, Part, Rows, Title, Words, on_one_line
+from contend.debates.outputs import make_folder
+from contend.debates.repository import Debate
+from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
+from contend.graph.state import DebateState, Marking, Turn
+from contend.models.tokens import count_tokens
+from contend.nodes.store import trace_of
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # Names of files come from this table alone: what a user calls a seat never does.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from debates.exports.pages import Facts, Page, Part, Rows, Title
+from contend.debates.exports.page import Facts, Page, Part, Rows, Title
 
 _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from debates.exports.floor import floor_facts
-from debates.exports.forecast import forecast_section
-from debates.exports.words import (
+from contend.debates.exports.forecast import forecast_section
+from contend.debates.exports.labels import (
     CLOSINGS,
     DEMONSTRATION,
     PHASE_WORDS,
@@ -26,8 +25,9 @@ from debates.exports.words import (
     stand_in_words,
     stop_words,
 )
-from debates.records import Debate
-from graph.state import NO_USAGE, SEVERITY_MARKS, Span, Turn
+from contend.debates.exports.moderated import floor_facts
+from contend.debates.repository import Debate
+from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Span, Turn
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 

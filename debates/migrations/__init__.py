@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from graph.errors import BadInput
+from contend.graph.errors import BadInput
 
 NEWEST = "0004"
 # Not Alembic's own name: a server's database may hold the tables of others.

@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from debates.migrations import VERSION_TABLE
-from debates.tables import metadata
+from contend.debates.migrations import VERSION_TABLE
+from contend.debates.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

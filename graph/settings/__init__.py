@@ -1,7 +1,7 @@
 """Settings, one model per protocol: the graph's context_schema, Studio's form, `contend config`."""
 
-from graph.settings.adversarial import AdversarialSettings
-from graph.settings.base import (
+from contend.graph.settings.adversarial import AdversarialSettings
+from contend.graph.settings.base import (
     MAX_QUESTION_CHARS,
     DebateSettings,
     FolderPlan,
@@ -12,11 +12,11 @@ from graph.settings.base import (
     outputs_home,
     snake_case,
 )
-from graph.settings.forecast import ForecastSettings
-from graph.settings.forum import ForumSettings
-from graph.settings.moderated import FORMATS, Format, ModeratedSettings, PositionChoice
-from graph.settings.refine import RefineSettings
-from graph.settings.seats import ManySeatSettings, SeatChoice, held_twice
+from contend.graph.settings.forecast import ForecastSettings
+from contend.graph.settings.forum import ForumSettings
+from contend.graph.settings.moderated import FORMATS, Format, ModeratedSettings, PositionChoice
+from contend.graph.settings.refine import RefineSettings
+from contend.graph.settings.seats import ManySeatSettings, SeatChoice, held_twice
 
 SETTINGS: dict[str, type[DebateSettings]] = {
     "adversarial": AdversarialSettings,

@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from graph.settings.base import DebateSettings, fallbacks_of, temperature_of
-from graph.state import Seat
+from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
+from contend.graph.state import Seat
 
 
 class AdversarialSettings(DebateSettings):

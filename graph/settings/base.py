@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from graph.state import ClosingNode, DebateState, Document, Image, Seat
+from contend.graph.state import ClosingNode, DebateState, Document, Image, Seat
 
 MAX_QUESTION_CHARS = 100_000
 

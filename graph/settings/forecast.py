@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator
 
-from graph.contract import (
+from contend.graph.contract import (
     CRITERIA,
     JUDGE_WEIGHT,
     MAX_ARGUMENT_LENGTH,
@@ -20,13 +20,13 @@ from graph.contract import (
     check_criteria,
     check_roles,
 )
-from graph.errors import BadInput
-from graph.settings.base import DebateSettings, WhenASeatFails, fallbacks_of, temperature_of
-from graph.state import DebateState, Seat
+from contend.graph.errors import BadInput
+from contend.graph.settings.base import DebateSettings, WhenASeatFails, fallbacks_of, temperature_of
+from contend.graph.state import DebateState, Seat
 
-# Fitted by `python -m evals.extremising` on prices of market questions that came due, not on the
-# mean log-odds of roles, of which nobody has enough yet. Even there it is loose (bootstrap 0.95 to
-# 1.21) and gains 0.0002 of log loss; `contend scoreboard` fits it to your own forecasts.
+# Fitted by `python -m contend.evals.extremising` on market prices of resolved questions, for want
+# of enough resolved debates. The fit is loose (bootstrap: 0.95-1.21) and gains 0.0002 of log loss;
+# `contend scoreboard` fits it to the user's own forecasts.
 EXTREMISING_FACTOR = 1.1
 # What the verdict has at the least, when the rounds have used up all other time.
 _VERDICT_SHARE = 0.2

@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from graph.settings.base import WhenASeatFails
-from graph.settings.seats import ManySeatSettings
-from graph.state import ClosingNode, DebateState, Seat
+from contend.graph.settings.base import WhenASeatFails
+from contend.graph.settings.seats import ManySeatSettings
+from contend.graph.state import ClosingNode, DebateState, Seat
 
 JudgeMode = Literal["external_judge", "self_convergence", "display_only"]
 DebateFormat = Literal[

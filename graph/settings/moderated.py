@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
-from graph.settings.base import (
+from contend.graph.settings.base import (
     DebateSettings,
     FolderPlan,
     OutputFormat,
@@ -18,8 +18,15 @@ from graph.settings.base import (
     snake_case,
     temperature_of,
 )
-from graph.settings.seats import FEWEST_SEATS, MOST_SEATS, held_twice, on_one_line, slugs, twice
-from graph.state import Breach, Seat
+from contend.graph.settings.seats import (
+    FEWEST_SEATS,
+    MOST_SEATS,
+    held_twice,
+    on_one_line,
+    slugs,
+    twice,
+)
+from contend.graph.state import Breach, Seat
 
 DebateFormat = Literal["formal", "casual", "educational", "competitive"]
 

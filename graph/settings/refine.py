@@ -5,9 +5,9 @@ from typing import Self
 
 from pydantic import Field, PositiveInt
 
-from graph.settings.base import WhenASeatFails
-from graph.settings.seats import ManySeatSettings
-from graph.state import Seat
+from contend.graph.settings.base import WhenASeatFails
+from contend.graph.settings.seats import ManySeatSettings
+from contend.graph.state import Seat
 
 
 class RefineSettings(ManySeatSettings):

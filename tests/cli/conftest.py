@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer
 @pytest.fixture(autouse=True)
 def still_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """In tests a frame is drawn when it is asked for, and a terminal wraps its lines anew."""
-    monkeypatch.setattr("cli.live._FRAMES_PER_SECOND", 0.001)
+    monkeypatch.setattr("contend.cli.view.live._FRAMES_PER_SECOND", 0.001)
     monkeypatch.delenv("XTERM_VERSION", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
 

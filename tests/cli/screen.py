@@ -9,11 +9,11 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
-from cli.render import Renderer
-from debates.events import Event
-from debates.records import Debate
-from graph.events import EventName
-from graph.settings import DebateSettings
+from contend.cli.view.renderer import Renderer
+from contend.debates.events import Event
+from contend.debates.repository import Debate
+from contend.graph.events import EventName
+from contend.graph.settings import DebateSettings
 from tests.support.scripted import refine_settings
 
 _PIECE = re.compile(r"\x1b\[(\?)?([0-9;]*)([A-Za-z])|[^\x1b]")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from cli.main import run
-from models.weights import DEFAULT, KNOWN, weights_path
+from contend.cli.main import run
+from contend.models.providers.weights import DEFAULT, KNOWN, weights_path
 from tests.support.model_server import ModelServer, Reply, Request
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,6 @@ class Command:
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home.parent),
-            "PYTHONPATH": str(ROOT),
             "CONTEND_HOME": str(home),
             "OPENAI_BASE_URL": server.openai_url,
             "OPENAI_API_KEY": "sk-canary-0123456789abcdef",
@@ -119,7 +118,7 @@ class Command:
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "cli.main", *arguments],
+            [sys.executable, "-m", "contend", *arguments],
             env=self.env | env,
             cwd=self.home.parent,
             stdin=subprocess.PIPE,

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from cli.ask import PROTOCOLS
-from graph.settings import SETTINGS
+from contend.cli.commands.ask import PROTOCOLS
+from contend.graph.settings import SETTINGS
 from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 

@@ -161,7 +161,7 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("the sum of nothing")
 
-    monkeypatch.setattr("debates.configuration.configure", broken)
+    monkeypatch.setattr("contend.debates.settings_sources.configure", broken)
     ended = contend.here("config")
     assert ended.code == 1
     assert ended.err == (
@@ -174,7 +174,7 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
 
 def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> None:
     piped = SimpleNamespace(buffer=BytesIO(b"\xff\xfe"), isatty=lambda: False)
-    with patch("cli.debating.sys.stdin", piped):
+    with patch("contend.cli.actions.ask.sys.stdin", piped):
         ended = contend.here("ask", "-", "-m", "openai:m")
     assert (ended.code, ended.err) == (2, "Error: What came from stdin is not UTF-8 text.\n")
     assert models.calls == []

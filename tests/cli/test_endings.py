@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from cli.endings import end_facts
-from debates.exports.words import quotes_told
-from debates.records import Debate
-from graph.state import Conviction, Turn
+from contend.cli.view.summary import end_facts
+from contend.debates.exports.labels import quotes_told
+from contend.debates.repository import Debate
+from contend.graph.state import Conviction, Turn
 from tests.cli.screen import debate_of
 from tests.cli.test_render import CONVINCED, LEFT
 from tests.support.scripted import forum_settings, scripted_settings

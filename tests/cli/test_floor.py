@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.floor import Floor
+from contend.cli.view.speakers import Floor
 
 AT_ONCE = {"active": ["ann", "ben"], "at_once": True, "first": ["ann", "ben"]}
 IN_TURN = AT_ONCE | {"at_once": False, "first": ["ann"]}

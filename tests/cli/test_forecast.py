@@ -13,14 +13,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from cli.consoles import print_hanging
-from cli.forecast_view import print_forecast, round_words
-from cli.forecasting import ForecastOptions, due_notice, time_notice
-from debates.forecasts import read_request, with_due
-from graph.contract import ROLES
-from graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
-from models.seating import EMBEDDED
-from nodes.forecasting.numbers import fitted_factor
+from contend.cli.actions.forecast_request import ForecastOptions, due_notice, time_notice
+from contend.cli.view.console import print_hanging
+from contend.cli.view.forecast import print_forecast, round_words
+from contend.debates.forecasts import read_request, with_due
+from contend.graph.contract import ROLES
+from contend.graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
+from contend.models.seats import EMBEDDED
+from contend.nodes.forecast.numbers import fitted_factor
 from tests.cli.support import Command
 from tests.graph.test_contract import REFUSED as REFUSED_REQUESTS
 from tests.graph.test_contract import REQUEST
@@ -28,6 +28,7 @@ from tests.support.forecasting import OUTCOMES, QUESTION, YES, forecasters
 from tests.support.forecasting import request as asked_of
 from tests.support.model_server import ModelServer
 
+ASKING = "contend.cli.actions.forecast_request"
 ASK = ["ask", QUESTION, "-p", "forecast", "-m", "openai:m"]
 NAMED = ["--outcome", "yes: It opens", "--outcome", "no: It does not"]
 
@@ -384,8 +385,14 @@ class TestProposedOutcomes:
         self, contend: Command, models: ModelServer, answer: str, code: int, calls: int
     ) -> None:
         with (
-            patch("cli.forecasting.sys.stdin.isatty", return_value=True, create=True),
-            patch("cli.forecasting.typer.prompt", side_effect=["what?", answer]) as prompt,
+            patch(
+                "contend.cli.actions.forecast_request.sys.stdin.isatty",
+                return_value=True,
+                create=True,
+            ),
+            patch(
+                "contend.cli.actions.forecast_request.typer.prompt", side_effect=["what?", answer]
+            ) as prompt,
         ):
             ended = contend.here(*ASK, "-q")
         assert ended.code == code

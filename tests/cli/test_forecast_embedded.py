@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.contract import DebateResult
-from models.weights import DEFAULT
+from contend.graph.contract import DebateResult
+from contend.models.providers.weights import DEFAULT
 from tests.cli.support import Command, on_embedded
 from tests.models.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls
 from tests.support.model_server import ModelServer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prompts import load
+from contend.prompts import load
 from tests.cli.forum import ASK, BY_CONCESSION, MODELS, QUICK, asked, heard, staged, what
 from tests.cli.support import QUESTION, Command
 from tests.support.model_server import Call, ModelServer, Reply, Request

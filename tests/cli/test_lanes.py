@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, split_text
 from rich.text import Text
 
-from cli.lanes import LEAST_WIDTH, Lanes, beside, lane_width, per_row
-from cli.speeches import Speech
-from cli.standing import Standing
-from graph.state import Seat
+from contend.cli.view.columns import LEAST_WIDTH, Lanes, beside, lane_width, per_row
+from contend.cli.view.seats import Standing
+from contend.cli.view.turns import Speech
+from contend.graph.state import Seat
 from tests.cli.screen import Clock, pieces
 
 TERMINALS = (40, 80, 120, 200)

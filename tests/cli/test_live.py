@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from cli.consoles import console
-from cli.live import LiveArea, rows_gained, spinner, waiting_line
+from contend.cli.view.console import console
+from contend.cli.view.live import LiveArea, rows_gained, spinner, waiting_line
 from tests.cli.screen import Clock, Screen
 
 

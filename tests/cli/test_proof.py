@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models.weights import DEFAULT
+from contend.models.providers.weights import DEFAULT
 from tests.cli.support import SHORT, Command, debaters, on_embedded
 from tests.models.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls
 from tests.support.model_server import ModelServer, Reply, Request

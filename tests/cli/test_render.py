@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from debates.events import Event
-from graph.settings import ForecastSettings
-from graph.state import Conviction, Decision, Elimination
+from contend.debates.events import Event
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import Conviction, Decision, Elimination
 from tests.cli.screen import Show, asked, chunk, complete, event, opened, pieces, troubled
 from tests.support.floor import moderated_settings
 from tests.support.forecasting import forecast_settings

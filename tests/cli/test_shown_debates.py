@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from debates.events import Event
-from debates.exports.words import FLOOR_PHASES
-from graph.events import NodeEvent
-from graph.settings import DebateSettings
-from graph.state import Turn
+from contend.debates.events import Event
+from contend.debates.exports.labels import FLOOR_PHASES
+from contend.graph.events import NodeEvent
+from contend.graph.settings import DebateSettings
+from contend.graph.state import Turn
 from tests.cli.screen import DEBATE, Screen, Show
 from tests.cli.support import QUESTION, Command, debaters
 from tests.support.floor import floor_cast, moderated_settings, ruled, with_block
@@ -164,7 +164,7 @@ def test_on_a_real_terminal(
     models.script = debaters(_slowly)
     seats = [word for name in ("Ann", "Ben", "Cyd") for word in ("--seat", f"{name}=openai:m")]
     rest = ["-s", "judge_model=openai:m", "-s", "max_debate_rounds=1"]
-    command = [sys.executable, "-m", "cli.main", "ask", QUESTION, "-p", "refine", *seats, *rest]
+    command = [sys.executable, "-m", "contend", "ask", QUESTION, "-p", "refine", *seats, *rest]
     printed = _on_terminal(command, contend.env | {"TERM": "xterm-256color"}, width)
     screen = Screen(width)
     screen.feed(printed)

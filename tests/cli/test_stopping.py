@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from debates.runner import open_records
+from contend.debates.run import open_records
 from tests.cli.support import ASK, Command, debaters, slowly, spoken
 from tests.support.model_server import ModelServer, Reply
 

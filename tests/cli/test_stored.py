@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debates.records import Records
-from graph.settings import AdversarialSettings
-from graph.state import DebateState
-from models.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
+from contend.debates.repository import Records
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState
+from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
 from tests.cli.support import QUESTION, ROOT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 
@@ -179,7 +179,7 @@ def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\n"
         "sys.argv = ['contend', '--help']\n"
-        "from cli.main import main\n"
+        "from contend.cli.main import main\n"
         "try:\n    main()\n"
         "except SystemExit:\n    pass\n"
         "heavy = {'langgraph', 'langchain_core', 'pydantic', 'numpy'}\n"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cli.consoles import console
-from cli.words import cost, duration, one_line, plain
-from cli.wrap import WordWrapper
+from contend.cli.view.console import console
+from contend.cli.view.format import cost, duration, one_line, plain
+from contend.cli.view.wrap import WordWrapper
 
 TEXT = """# A title that is long enough to be wrapped
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from debates.configuration import Configured, configure, load_settings, parse_assignments
-from graph.errors import BadInput
-from graph.settings import AdversarialSettings
+from contend.debates.settings_sources import Configured, configure, load_settings, parse_assignments
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings
 
 
 def _configured(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from debates import creating
-from debates.creating import (
+from contend.debates import creating
+from contend.debates.creating import (
     Participant,
     advocate,
     create_debate,
@@ -14,10 +14,10 @@ from debates.creating import (
     judge,
     moderator,
 )
-from debates.events import Event
-from graph.errors import BadInput
-from graph.settings import ModeratedSettings, data_home
-from models.weights import Progress, Weights, WeightsUnavailable
+from contend.debates.events import Event
+from contend.graph.errors import BadInput
+from contend.graph.settings import ModeratedSettings, data_home
+from contend.models.providers.weights import Progress, Weights, WeightsUnavailable
 from tests.support.floor_server import SUMMARY, floor_script
 from tests.support.model_server import ModelServer, Reply, Request
 

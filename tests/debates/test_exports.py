@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from debates.exports.markdown import to_markdown
-from debates.exports.words import known_as
-from debates.records import Debate
-from graph.settings import AdversarialSettings, ForumSettings
-from graph.state import Assessment, Elimination, Point, Span, Turn, Usage
+from contend.debates.exports.labels import known_as
+from contend.debates.exports.markdown import to_markdown
+from contend.debates.repository import Debate
+from contend.graph.settings import AdversarialSettings, ForumSettings
+from contend.graph.state import Assessment, Elimination, Point, Span, Turn, Usage
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEATS = [

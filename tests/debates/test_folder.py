@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from debates.exports.folder import Folder, Standing, write_folder
-from debates.exports.pages import Facts, Page, Rows, Title, Words
-from debates.records import Debate
-from graph.settings import FolderPlan, OutputFormat
-from graph.state import Point, StopDecision, Turn
+from contend.debates.exports.folder import Folder, Standing, write_folder
+from contend.debates.exports.page import Facts, Page, Rows, Title, Words
+from contend.debates.repository import Debate
+from contend.graph.settings import FolderPlan, OutputFormat
+from contend.graph.state import Point, StopDecision, Turn
 from tests.nodes.test_store import RATED
 from tests.support.floor import (
     debate,

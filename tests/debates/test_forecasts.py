@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langgraph.runtime import RunControl
 
-from debates.forecasts import (
+from contend.debates.forecasts import (
     due_forecasts,
     forecasts,
     parse_outcomes,
@@ -16,11 +16,11 @@ from debates.forecasts import (
     resolve,
     scoreboard,
 )
-from debates.records import Debate, Records
-from debates.runner import open_records, run_debate, write_debate
-from graph.contract import DebateRequest
-from graph.errors import BadInput
-from models.seating import Seating
+from contend.debates.repository import Debate, Records
+from contend.debates.run import open_records, run_debate, write_debate
+from contend.graph.contract import DebateRequest
+from contend.graph.errors import BadInput
+from contend.models.seats import Seating
 from tests.support.forecasting import (
     OUTCOMES,
     QUESTION,

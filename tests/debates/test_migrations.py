@@ -17,13 +17,13 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 
-from debates import migrations
-from debates.migrations import NEWEST, VERSION_TABLE, stored_revision
-from debates.records import Records, count_debates
-from debates.runner import open_records
-from debates.tables import metadata, open_engine
-from graph import checkpoints
-from graph.errors import BadInput
+from contend.debates import migrations
+from contend.debates.migrations import NEWEST, VERSION_TABLE, stored_revision
+from contend.debates.repository import Records, count_debates
+from contend.debates.run import open_records
+from contend.debates.tables import metadata, open_engine
+from contend.graph.checkpoints import saver
+from contend.graph.errors import BadInput
 from tests.cli.support import ANSWER, Command, debaters
 from tests.support.model_server import ModelServer
 from tests.support.postgres import PostgresServer
@@ -47,7 +47,7 @@ def empty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def engine() -> Iterator[sa.Engine]:
-    engine = open_engine(checkpoints.database())
+    engine = open_engine(saver.database())
     yield engine
     engine.dispose()
 
@@ -63,12 +63,12 @@ def _revision(engine: sa.Engine) -> str | None:
 
 
 def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -> None:
-    assert count_debates(checkpoints.database()) is None
+    assert count_debates(saver.database()) is None
     assert _tables(engine) == set()
     open_records().close()
     assert _revision(engine) == NEWEST
     assert _tables(engine) == {*metadata.tables, VERSION_TABLE}
-    assert count_debates(checkpoints.database()) == 0
+    assert count_debates(saver.database()) == 0
 
 
 def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:
@@ -133,7 +133,7 @@ def test_a_database_in_another_encoding_is_refused(
 @pytest.fixture
 def kept_before() -> Path:
     """The user's file, as the release before Alembic left it."""
-    path = checkpoints.database_path()
+    path = saver.database_path()
     with closing(sqlite3.connect(path)) as file:
         file.executescript(BEFORE_ALEMBIC.read_text("utf-8"))
         file.execute("PRAGMA user_version=1")
@@ -172,7 +172,7 @@ def test_a_debate_that_waited_there_goes_on(kept_before: Path) -> None:
 
 LOADED = """
 import sys
-from cli.main import run
+from contend.cli.main import run
 code = run(sys.argv[1:])
 print(code, *(name for name in ("alembic", "psycopg", "aiosqlite") if name in sys.modules))
 """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from debates.outputs import find_folder, make_folder
+from contend.debates.outputs import find_folder, make_folder
 
 BEGUN = "2026-01-02T03:04:05.678901+00:00"
 ONE, OTHER = "11111111-0000-4000-8000-000000000000", "22222222-0000-4000-8000-000000000000"

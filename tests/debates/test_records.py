@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from debates import leases, tables
-from debates.leases import LEASE, Lease, LeaseLost
-from debates.records import Records, TaskAccepted
-from debates.runner import open_records
-from graph.errors import BadInput
-from graph.settings import AdversarialSettings
-from graph.state import DebateState, Turn
+from contend.debates import leases, tables
+from contend.debates.leases import LEASE, Lease, LeaseLost
+from contend.debates.repository import Records, TaskAccepted
+from contend.debates.run import open_records
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState, Turn
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -134,7 +134,8 @@ def test_a_lease_that_ran_out_is_free(records: Records, others: Records) -> None
 def test_a_process_that_is_gone_holds_nothing(records: Records) -> None:
     debate = begin(records)
     holding = (
-        "import sys; from debates.runner import open_records; open_records().acquire(sys.argv[1])"
+        "import sys; from contend.debates.run import open_records\n"
+        "open_records().acquire(sys.argv[1])"
     )
     subprocess.run([sys.executable, "-c", holding, debate], check=True)
     assert records.find(debate).status == "interrupted"
@@ -214,7 +215,7 @@ def test_what_another_machine_left_is_told_apart(
     with records._engine.begin() as connection:
         connection.execute(sa.update(tables.debates).values(lease_until="2020-01-01T00:00:00"))
     assert [each.elsewhere for each in records.owed(timedelta(0))] == [False]
-    monkeypatch.setattr("debates.leases._machine", lambda: "another")
+    monkeypatch.setattr("contend.debates.leases._machine", lambda: "another")
     assert [each.elsewhere for each in records.owed(timedelta(0))] == [True]
 
 

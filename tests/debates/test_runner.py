@@ -11,15 +11,15 @@ import pytest
 import sqlalchemy as sa
 from langgraph.runtime import RunControl
 
-from debates.events import Event
-from debates.leases import LEASE, Lease, LeaseLost
-from debates.records import Debate, Records, Status
-from debates.runner import open_records, run_debate, write_debate
-from graph.errors import BadInput, DatabaseAway
-from graph.settings import AdversarialSettings
-from graph.state import Remark
-from models.seating import choose_seats
-from nodes.retrieve import checked_question
+from contend.debates.events import Event
+from contend.debates.leases import LEASE, Lease, LeaseLost
+from contend.debates.repository import Debate, Records, Status
+from contend.debates.run import open_records, run_debate, write_debate
+from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Remark
+from contend.models.seats import choose_seats
+from contend.nodes.retrieve import checked_question
 from tests.cli.support import debaters, spoken
 from tests.support.model_server import ModelServer, Reply, Request, openai_error
 from tests.support.postgres import PASSWORD
@@ -202,7 +202,7 @@ async def test_a_database_in_trouble_does_not_end_the_renewing(
         raise trouble("locked", None, Exception())
 
     monkeypatch.setattr(Lease, "_set", busy)
-    monkeypatch.setattr("debates.runner.LEASE", LEASE / 3000)
+    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
     debate = await run(records, await begin(records))
     assert debate.status == "done"
     assert len(tried) > 1
@@ -214,7 +214,7 @@ async def test_a_renewing_that_broke_leaves_no_lease_behind(
     def broken(_: Lease) -> bool:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("debates.runner.LEASE", LEASE / 3000)
+    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
     debate = await begin(records)
     with monkeypatch.context() as patch:
         patch.setattr(Lease, "renew", broken)
@@ -246,7 +246,7 @@ async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
         save(self, lease, status, *more)
 
     save, events = Records.save, list[Event]()
-    monkeypatch.setattr("graph.outages.PATIENCE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
     with monkeypatch.context() as patch:
         patch.setattr(Records, "save", away_at_the_end)
         paused = await run(records, await begin(records), events=events)
@@ -295,7 +295,7 @@ async def test_a_key_in_an_unknown_exception_reaches_no_file(
     async def leak(*_: Any) -> None:
         raise RuntimeError("sent Authorization: Bearer sk-canary-0123456789abcdef")
 
-    monkeypatch.setattr("models.calls._stream", leak)
+    monkeypatch.setattr("contend.models.calls._stream", leak)
     debate = await run(records, await begin(records))
     assert debate.status == "failed"
     assert "RuntimeError" in (debate.error or "")

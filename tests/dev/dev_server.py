@@ -84,7 +84,6 @@ class DevServer:
         """Only what it needs: no key or tracing setting of the person who runs the tests."""
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         return inherited | {
-            "PYTHONPATH": str(REPOSITORY),
             "CONTEND_HOME": str(self.home / "contend"),
             "OPENAI_BASE_URL": self.models.openai_url,
             "DATABASE_URL": self.database_url,

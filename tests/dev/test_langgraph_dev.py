@@ -11,7 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from retrieval.documents import load_documents, save_corpus
+from contend.retrieval.documents import load_documents, save_corpus
 from tests.conftest import link_weights
 from tests.dev.dev_server import DevServer
 from tests.support.model_server import ModelServer, Reply, Request, openai_error

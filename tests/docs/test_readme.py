@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.contract import json_schemas
+from contend.graph.contract import json_schemas
 from tests.cli.support import QUESTION, ROOT, Command, Ended
 from tests.cli.test_templates import librarian
 from tests.graph.test_evidence import PIXEL

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.extremising import fit, main, read_resolved
+from contend.evals.extremising import fit, main, read_resolved
 
 # Said 0.6, came true eight times in ten; the last row is a question that was there before.
 ROWS = [f"q{n},0.6,{int(n < 8)}" for n in range(10)] + ["q0,0.01,0"]

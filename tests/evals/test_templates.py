@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import pytest
 
-from evals.templates import (
+from contend.evals.templates import (
     LEAST_NOTHING,
     LEAST_RECALL,
     QUESTIONS,
@@ -19,9 +19,9 @@ from evals.templates import (
     search_all,
     table,
 )
-from models.embeddings import traits_of
-from retrieval.library import plain_requests, shipped_templates
-from retrieval.search import Ranked, Ranking
+from contend.models.embeddings import traits_of
+from contend.retrieval.template_search import Ranked, Ranking
+from contend.retrieval.templates import plain_requests, shipped_templates
 from tests.cli.support import ROOT
 
 ROWS = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from debates.records import Records
-from graph.errors import DatabaseAway
-from graph.postgres import read_address
+from contend.debates.repository import Records
+from contend.graph.checkpoints.postgres import read_address
+from contend.graph.errors import DatabaseAway
 from tests.cli.support import ASK, QUESTION, Command, Ended, debaters, spoken
 from tests.service.conftest import TOKEN, service
 from tests.service.test_forecasts import PREFIX, asked, wait_for
@@ -64,8 +64,8 @@ def contend(tmp_path: Path, models: ModelServer, server: PostgresServer) -> Comm
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server up at once, since every way of losing it is tried."""
-    monkeypatch.setattr("graph.outages.PATIENCE", 0)
-    monkeypatch.setattr("graph.postgres._SECONDS_FOR_A_CONNECTION", 0.3)
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.postgres._SECONDS_FOR_A_CONNECTION", 0.3)
 
 
 def _once(act: Callable[[], None], when: Callable[[Call], bool]) -> Callable[[Call, int], None]:
@@ -273,8 +273,8 @@ def client(
     for name in ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "CONTEND_HOME"):
         monkeypatch.setenv(name, contend.env[name])
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
-    monkeypatch.setattr("service.running._SECONDS_BETWEEN_LOOKS", 0.2)
-    monkeypatch.setattr("service.running.LEASE", timedelta(seconds=1))
+    monkeypatch.setattr("contend.service.runs._SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr("contend.service.runs.LEASE", timedelta(seconds=1))
     with service() as running:
         yield running
 

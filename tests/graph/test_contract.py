@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from graph.contract import DebateRequest, DebateResult, json_schemas
+from contend.graph.contract import DebateRequest, DebateResult, json_schemas
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 

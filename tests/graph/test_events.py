@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from graph.errors import ModelFailed
-from graph.events import EventName, NodeEvent, chunk_event
-from graph.state import Turn
+from contend.graph.errors import ModelFailed
+from contend.graph.events import EventName, NodeEvent, chunk_event
+from contend.graph.state import Turn
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import Played, Sent, critique, full_cast, play
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from graph.errors import BadInput
-from graph.settings import AdversarialSettings, data_home
-from graph.state import Document, Image, Point, QuoteCheck, Seat, TemplateUse
-from models.providers import Provider, register
-from nodes.briefing import Material, brief
-from nodes.evidence import argued, with_quotes_checked
-from retrieval import search
-from retrieval.documents import Passage, load_documents, save_corpus
-from retrieval.images import read_images, save_images
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings, data_home
+from contend.graph.state import Document, Image, Point, QuoteCheck, Seat, TemplateUse
+from contend.models.providers.registry import Provider, register
+from contend.nodes.calls.evidence import argued, with_quotes_checked
+from contend.nodes.prompting.prompt import Material, brief
+from contend.retrieval import template_search
+from contend.retrieval.documents import Passage, load_documents, save_corpus
+from contend.retrieval.images import read_images, save_images
 from tests.support import scripted
 from tests.support.scripted import (
     THREAD,
@@ -41,7 +41,7 @@ PIXEL = base64.b64decode(
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    search._open.clear()
+    template_search._open.clear()
     scripted.embedded.clear()
 
 

@@ -10,12 +10,12 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.contract import ROLES, DebateResult
-from graph.errors import BadInput
-from graph.forecast import graph
-from graph.routing import after_arguing, after_scoring
-from graph.settings import ForecastSettings
-from graph.state import Document
+from contend.graph.contract import ROLES, DebateResult
+from contend.graph.errors import BadInput
+from contend.graph.forecast import graph
+from contend.graph.routing import after_arguing, after_scoring
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import Document
 from tests.graph.test_evidence import INVENTED
 from tests.graph.test_evidence import documents as documents  # noqa: PLC0414 - the fixture
 from tests.support.forecasting import (

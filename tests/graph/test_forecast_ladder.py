@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graph.contract import ROLES, DebateResult, Gap
-from graph.errors import ModelFailed
-from nodes.forecasting.speaking import Deadline, Filled, fill_once
+from contend.graph.contract import ROLES, DebateResult, Gap
+from contend.graph.errors import ModelFailed
+from contend.nodes.forecast.calls import Deadline, Filled, fill_once
 from tests.support.forecasting import (
     QUESTION,
     YES,
@@ -483,7 +483,7 @@ class TestTime:
             filled: Filled = await fill_once(*given[:-1], over)
             return filled
 
-        monkeypatch.setattr("nodes.forecasting.arguing.fill_once", too_late)
+        monkeypatch.setattr("contend.nodes.forecast.argue.fill_once", too_late)
         cast = panel(optimist="Surely it opens.")
         played = await forecasted(cast, roles=("optimist", "judge"), max_rounds=1)
         result = result_of(played)

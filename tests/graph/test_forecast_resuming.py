@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from langgraph.runtime import RunControl
 
-from graph.checkpoints import checkpointer
-from graph.errors import ModelFailed, Paused
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.errors import ModelFailed, Paused
 from tests.support.forecasting import (
     RESUME,
     arguing,

@@ -9,8 +9,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.errors import ModelFailed
-from graph.settings import ForumSettings
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import ForumSettings
 from tests.support.scripted import (
     Cast,
     Line,

@@ -8,9 +8,9 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.moderated import graph
-from graph.settings import FORMATS
-from graph.state import Ruling, Turn
+from contend.graph.moderated import graph
+from contend.graph.settings import FORMATS
+from contend.graph.state import Ruling, Turn
 from tests.support.floor import (
     HELD,
     TOPIC,

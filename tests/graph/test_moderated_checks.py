@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from graph.settings import data_home
-from graph.state import Document, FactCheck
-from models.floor import CheckBlock
-from retrieval.documents import load_documents, save_corpus
+from contend.graph.settings import data_home
+from contend.graph.state import Document, FactCheck
+from contend.models.replies.moderated import CheckBlock
+from contend.retrieval.documents import load_documents, save_corpus
 from tests.support.floor import TOPIC, asked_for, debate, floor_cast, told, with_block
 from tests.support.scripted import Cast, Played, Sent
 

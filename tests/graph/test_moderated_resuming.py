@@ -7,8 +7,8 @@ import pytest
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from graph.checkpoints import checkpointer
-from graph.errors import ModelFailed
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.errors import ModelFailed
 from tests.support.floor import (
     TOPIC,
     asked_for,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from graph.state import Turn
-from models.floor import StageBlock
-from nodes.briefing import _Sheet
-from nodes.floor import _EXCHANGED
-from nodes.naming import _kept
+from contend.graph.state import Turn
+from contend.models.replies.moderated import StageBlock
+from contend.nodes.moderated.anonymize import _kept
+from contend.nodes.moderated.prompt_values import _EXCHANGED
+from contend.nodes.prompting.prompt import _Sheet
 from tests.support.floor import (
     CRITERIA,
     asked_for,

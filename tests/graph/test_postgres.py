@@ -11,12 +11,12 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-from graph import postgres as module
-from graph.checkpoints import checkpointer, database
-from graph.errors import BadInput, DatabaseAway
-from graph.postgres import read_address
-from graph.settings import data_home
-from graph.state import Usage
+from contend.graph.checkpoints import postgres as module
+from contend.graph.checkpoints.postgres import read_address
+from contend.graph.checkpoints.saver import checkpointer, database
+from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.settings import data_home
+from contend.graph.state import Usage
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.scripted import THREAD, full_cast, play
 
@@ -198,7 +198,7 @@ async def test_whatever_is_read_the_server_may_be_away_for_a_moment(
     async def gone_once(*given: Any, **named: Any) -> Any:
         return await next(answers)(*given, **named)
 
-    monkeypatch.setattr("graph.outages._PAUSE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.outages._PAUSE", 0)
     async with checkpointer() as saver:
         calm = await ask(saver)
         monkeypatch.setattr(AsyncPostgresSaver, name, gone_once)
@@ -209,7 +209,7 @@ async def test_whatever_is_read_the_server_may_be_away_for_a_moment(
 async def test_a_checkpoint_is_not_saved_before_the_writes_it_stands_on(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph.outages.PATIENCE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         with monkeypatch.context() as patch:

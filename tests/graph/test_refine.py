@@ -7,10 +7,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.refine import graph
-from graph.settings import DebateSettings, RefineSettings
-from graph.state import DebateState, Seat
-from nodes.briefing import NOTHING_MORE, Material
+from contend.graph.refine import graph
+from contend.graph.settings import DebateSettings, RefineSettings
+from contend.graph.state import DebateState, Seat
+from contend.nodes.prompting.prompt import NOTHING_MORE, Material
 from tests.graph.test_wiring import FROZEN_NODES
 from tests.support.scripted import (
     Played,
@@ -348,7 +348,7 @@ async def test_the_search_for_passages_is_as_short_as_its_call(
         allowed.setdefault(part, set()).add(settings.idle_timeout)
         return NOTHING_MORE, []
 
-    monkeypatch.setattr("nodes.speaking.gather", gather)
+    monkeypatch.setattr("contend.nodes.calls.turn.gather", gather)
     await refined(max_debate_rounds=1)
     assert allowed == {
         "first": {120},

@@ -10,8 +10,8 @@ import pytest
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl, Runtime
 
-from graph.checkpoints import checkpointer
-from graph.state import Turn
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.state import Turn
 from tests.support.scripted import Cast, Played, Sent, play, refine_settings, refining_cast
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -75,7 +75,7 @@ async def test_a_crash_in_one_of_three_answers_repeats_none_of_the_others(
 
     heard: set[str] = set()
     others_heard = asyncio.Event()
-    monkeypatch.setattr("nodes.propose.announce", announce)
+    monkeypatch.setattr("contend.nodes.propose.announce", announce)
     cast.say, cast.before = say, others_first  # type: ignore[method-assign]
     with pytest.raises(Crash):
         await run(cast)

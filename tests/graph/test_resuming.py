@@ -14,10 +14,10 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from graph.adversarial import builder
-from graph.checkpoints import checkpointer, database_path
-from graph.errors import ModelFailed, Paused
-from graph.state import (
+from contend.graph.adversarial import builder
+from contend.graph.checkpoints.saver import checkpointer, database_path
+from contend.graph.errors import ModelFailed, Paused
+from contend.graph.state import (
     Assessment,
     AutoScore,
     DebateState,
@@ -30,7 +30,7 @@ from graph.state import (
     Turn,
     Usage,
 )
-from models.critiques import CritiqueBlock, CritiquePoint
+from contend.models.replies.critique import CritiqueBlock, CritiquePoint
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import (
     THREAD,

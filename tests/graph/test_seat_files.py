@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from debates.attachments import read_attachments
-from graph.errors import BadInput
-from graph.settings import RefineSettings, SeatFiles, data_home
-from graph.state import Document, Image
-from retrieval.documents import save_corpus
-from retrieval.images import save_images
+from contend.debates.attachments import read_attachments
+from contend.graph.errors import BadInput
+from contend.graph.settings import RefineSettings, SeatFiles, data_home
+from contend.graph.state import Document, Image
+from contend.retrieval.documents import save_corpus
+from contend.retrieval.images import save_images
 from tests.graph.test_evidence import PIXEL, pictures_in
 from tests.support.scripted import Cast, Played, play, refine_settings, refining_cast
 

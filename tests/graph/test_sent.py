@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from graph.errors import BadInput
-from graph.settings import MAX_QUESTION_CHARS
+from contend.graph.errors import BadInput
+from contend.graph.settings import MAX_QUESTION_CHARS
 from tests.support.scripted import (
     Cast,
     Line,

@@ -5,7 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import (
+from contend.graph.settings import (
     SETTINGS,
     AdversarialSettings,
     DebateSettings,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from graph.state import Assessment
-from models.critiques import CritiqueBlock
+from contend.graph.state import Assessment
+from contend.models.replies.critique import CritiqueBlock
 from tests.support.scripted import (
     Lines,
     Played,

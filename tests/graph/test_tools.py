@@ -9,13 +9,13 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from graph.errors import BadInput, Paused
-from graph.settings import DebateSettings, data_home
-from graph.state import Document, ToolUse
-from models.providers import Provider, register
-from nodes.briefing import fence_mark
-from prompts import fence, load
-from retrieval.documents import load_documents, save_corpus
+from contend.graph.errors import BadInput, Paused
+from contend.graph.settings import DebateSettings, data_home
+from contend.graph.state import Document, ToolUse
+from contend.models.providers.registry import Provider, register
+from contend.nodes.prompting.prompt import fence_mark
+from contend.prompts import fence, load
+from contend.retrieval.documents import load_documents, save_corpus
 from tests.graph.test_refine_resuming import Crash, asked, saver, transcript
 from tests.support import scripted
 from tests.support.model_server import ModelServer, Reply, Request, openai_error, sequence
@@ -185,7 +185,7 @@ async def test_a_tool_that_is_too_slow_costs_its_use_alone(
     async def never(*_: Any) -> Any:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("nodes.tools.use_tool", never)
+    monkeypatch.setattr("contend.nodes.calls.tools.use_tool", never)
     settings = refine_settings(**with_tools(total_timeout=2))
     cast = refining_cast(ann=asking(SUM))
     played = await play(cast, "How much?", settings=settings)

@@ -1,6 +1,6 @@
 """The drawing of the graph is the design's."""
 
-from graph.adversarial import graph
+from contend.graph.adversarial import graph
 
 # Checkpoints store these names. Renaming one strands every paused debate: add, never rename.
 FROZEN_NODES = {"retrieve", "propose", "critique", "judge_continue", "synthesize", "score", "store"}

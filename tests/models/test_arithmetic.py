@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.arithmetic import NotCalculable, calculate
+from contend.models.calculator import NotCalculable, calculate
 
 VALUES = {
     "1 + 2 * 3": "7",
@@ -87,7 +87,7 @@ def test_refused_with_the_reason(expression: str, why: str) -> None:
 @pytest.mark.parametrize("expression", ["9**9**9", "9**9**9**9", "2**2**2**2**2**2", "-9**9**9"])
 def test_towers_of_powers_end(expression: str) -> None:
     """In a process of its own, for a number that is being worked out cannot be interrupted."""
-    code = f"from models.arithmetic import calculate; calculate({expression!r})"
+    code = f"from contend.models.calculator import calculate; calculate({expression!r})"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )

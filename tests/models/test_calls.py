@@ -11,15 +11,15 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graph.errors import ModelFailed, Paused
-from graph.settings import AdversarialSettings
-from graph.state import Seat
-from models import calls
-from models.calls import Aids, Answered, Extracted, Listener, Trouble, ask, extract
-from models.calls import Reply as Accepted
-from models.providers import _registered, parse_spec, provider_of
-from models.ratings import RatingBlock
-from models.tools import calls_in, open_tools
+from contend.graph.errors import ModelFailed, Paused
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Seat
+from contend.models import calls
+from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask, extract
+from contend.models.calls import Reply as Accepted
+from contend.models.providers.registry import _registered, parse_spec, provider_of
+from contend.models.replies.rating import RatingBlock
+from contend.models.tools import calls_in, open_tools
 from tests.support import model_server
 from tests.support.model_server import (
     ModelServer,

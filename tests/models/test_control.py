@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.settings import AdversarialSettings
-from models.control import nonce, read_block, without_block
-from models.critiques import CritiqueBlock, assessment_from_block, assessment_from_words
-from models.marks import READY_SIGNAL
-from nodes.rulings import stop_rule
+from contend.graph.settings import AdversarialSettings
+from contend.models.replies.control import nonce, read_block, without_block
+from contend.models.replies.critique import (
+    CritiqueBlock,
+    assessment_from_block,
+    assessment_from_words,
+)
+from contend.models.replies.critique_words import READY_SIGNAL
+from contend.nodes.stop_rules import stop_rule
 from tests.support.scripted import THREAD
 
 TAG = nonce(THREAD, "r1.critique.skeptic")

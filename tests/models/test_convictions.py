@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.convictions import (
+from contend.models.replies.conviction import (
     Claim,
     ConvictionBlock,
     claim_from_block,

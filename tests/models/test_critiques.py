@@ -2,9 +2,9 @@
 
 import pytest
 
-from graph.settings import AdversarialSettings
-from graph.state import Assessment, Point
-from models.critiques import (
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Assessment, Point
+from contend.models.replies.critique import (
     CritiqueBlock,
     CritiquePoint,
     ShortPoint,
@@ -13,8 +13,8 @@ from models.critiques import (
     assessment_from_report,
     assessment_from_words,
 )
-from models.marks import read_marks
-from nodes.rulings import stop_rule
+from contend.models.replies.critique_words import read_marks
+from contend.nodes.stop_rules import stop_rule
 
 SIGNAL = "Ready for Synthesis ✅"
 KNOWN = [

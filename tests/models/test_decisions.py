@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.decisions import (
+from contend.models.replies.decision import (
     DecisionBlock,
     decision_from_block,
     decision_from_report,

@@ -16,10 +16,16 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from pydantic import BaseModel, Field
 
-from graph.errors import BadInput
-from models import embedded
-from models.providers import Options, check_models, open_model, open_models, parse_spec
-from models.weights import DEFAULT, KNOWN, is_pulled, pull, weights_path
+from contend.graph.errors import BadInput
+from contend.models.providers import embedded
+from contend.models.providers.registry import (
+    Options,
+    check_models,
+    open_model,
+    open_models,
+    parse_spec,
+)
+from contend.models.providers.weights import DEFAULT, KNOWN, is_pulled, pull, weights_path
 
 ROOT = Path(__file__).parents[2]
 DEBATE = [
@@ -134,7 +140,7 @@ async def test_a_machine_without_its_libraries_is_told(
         raise ImportError("libgomp.so.1: cannot open shared object file\nand more")
 
     path = _gguf(tmp_path / "own.gguf", 2048)
-    monkeypatch.setattr("models.embedded.importlib.import_module", fail)
+    monkeypatch.setattr("contend.models.providers.embedded.importlib.import_module", fail)
     with pytest.raises(BadInput, match="libgomp1 on Debian") as refused:
         await check_models([f"embedded:{path}"])
     assert "\n" not in str(refused.value)
@@ -273,7 +279,7 @@ def test_the_server_is_private(weights: Path) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from models.embedded import chat_model
+from contend.models.providers.embedded import chat_model
 model = chat_model(Path(sys.argv[1]), temperature=0.6, max_tokens=2000)
 for chunk in model.stream("Tell me everything about the history of the world, in detail."):
     print("chunk", flush=True)

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from graph.settings import AdversarialSettings
-from models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, traits_of
+from contend.graph.settings import AdversarialSettings
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, traits_of
 from tests.support.model_server import ModelServer
 
 SETTINGS = AdversarialSettings(idle_timeout=2)

@@ -10,7 +10,7 @@ from langchain_core.exceptions import ContextOverflowError
 from ollama import ResponseError
 from openai import APIConnectionError, APIStatusError
 
-from models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, first_line, scrub
+from contend.models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, first_line, scrub
 
 # The client may bring an httpx of its own; any with these fields will do.
 REQUEST: Any = httpx.Request("POST", "http://127.0.0.1/v1")

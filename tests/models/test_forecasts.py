@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.contract import CRITERIA
-from models.control import read_block
-from models.forecasts import (
+from contend.graph.contract import CRITERIA
+from contend.models.replies.control import read_block
+from contend.models.replies.forecast import (
     ArgumentBlock,
     PrecedentsForm,
     ScoreBlock,

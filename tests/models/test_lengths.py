@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from models.lengths import count_tokens
+from contend.models.tokens import count_tokens
 from tests.cli.support import ROOT
 
 FORMAL = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from graph.state import Usage
-from models.prices import priced
-from models.providers import parse_spec
+from contend.graph.state import Usage
+from contend.models.prices import priced
+from contend.models.providers.registry import parse_spec
 
 USED = Usage(input_tokens=2000, output_tokens=300)
 

@@ -11,9 +11,9 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
-from graph.errors import BadInput
-from models import generic, providers
-from models.providers import (
+from contend.graph.errors import BadInput
+from contend.models.providers import generic, registry
+from contend.models.providers.registry import (
     ModelSpec,
     Opened,
     Options,
@@ -126,7 +126,7 @@ def counted() -> Iterator[Counted]:
     counting = Counted()
     register("counted", Provider(open=counting.open, check=counting.check))
     yield counting
-    providers._registered.pop("counted")
+    registry._registered.pop("counted")
 
 
 async def test_a_model_is_opened_once_and_closed_with_its_loop(counted: Counted) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from models.ratings import WEIGHTS, RatingBlock, ratings_from_words
+from contend.models.replies.rating import WEIGHTS, RatingBlock, ratings_from_words
 
 
 def rated(correctness: int, completeness: int, clarity: int, depth: int) -> RatingBlock:

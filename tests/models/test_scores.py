@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from graph.settings import ModeratedSettings
-from graph.state import Deduction, Seat, Standing, TurnScore
-from models.scores import (
+from contend.graph.settings import ModeratedSettings
+from contend.graph.state import Deduction, Seat, Standing, TurnScore
+from contend.nodes.moderated.totals import (
     deducted,
     mean_marks,
     standing,

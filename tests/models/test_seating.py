@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from graph.errors import BadInput
-from graph.settings import AdversarialSettings
-from models.providers import Options, check_models, parse_spec, provider_of
-from models.seating import (
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings
+from contend.models.providers.registry import Options, check_models, parse_spec, provider_of
+from contend.models.seats import (
     EMBEDDED,
     choose_seats,
     is_demonstration,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.control import without_block
-from models.text import SpeechFilter, clean, clean_reply, split_thinking
+from contend.models.replies.control import without_block
+from contend.models.text import SpeechFilter, clean, clean_reply, split_thinking
 
 TAG = "a1b2c3d4e5"
 

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import ToolException
 
-from graph.state import ToolName, ToolUse
-from models.tools import MAX_QUERY_CHARS, Call, calls_in, open_tools, use_tool
+from contend.graph.state import ToolName, ToolUse
+from contend.models.tools import MAX_QUERY_CHARS, Call, calls_in, open_tools, use_tool
 
 NAMES = get_args(ToolName)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from models.weights import (
+from contend.models.providers.weights import (
     DEFAULT,
     KNOWN,
     Weights,
@@ -216,7 +216,7 @@ if "download" in sys.argv:
 
 PULLING = """
 import pathlib, sys
-from models.weights import Weights, pull
+from contend.models.providers.weights import Weights, pull
 weights = Weights("fake", "fake", "1.0", "0" * 64, 10, "MIT", 64)
 pull(weights, pathlib.Path(sys.argv[1]), lambda done, total: print(done, total, flush=True))
 """
@@ -266,7 +266,7 @@ def test_two_pulls_at_once_do_not_disturb_each_other(home: Path, index: Path) ->
 
 def test_importing_weights_and_embedded_is_cheap() -> None:
     code = (
-        "import sys, models.weights, models.embedded\n"
+        "import sys, contend.models.providers.weights, contend.models.providers.embedded\n"
         "heavy = {'xllamacpp', 'langchain_openai', 'openai'}\n"
         "sys.exit(','.join(heavy & set(sys.modules)) or 0)"
     )

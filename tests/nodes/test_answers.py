@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from graph.state import DebateState, Turn
-from nodes.answers import first_answers, label_of, latest_answers, most_shared
+from contend.graph.state import DebateState, Turn
+from contend.nodes.prompting.answers import first_answers, label_of, latest_answers, most_shared
 from tests.support.scripted import refine_settings
 from tests.support.states import state, turn
 

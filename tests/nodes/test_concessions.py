@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.concessions import staying
+from contend.nodes.forum.concessions import staying
 
 ABC = ("a", "b", "c")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.fitting import ending, shares
+from contend.nodes.prompting.truncate import ending, shares
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.contract import CRITERIA
-from nodes.forecasting.numbers import (
+from contend.graph.contract import CRITERIA
+from contend.nodes.forecast.numbers import (
     brier,
     calibration,
     composite,

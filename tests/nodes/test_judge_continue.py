@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from graph.routing import after_answering, after_judging
-from graph.settings import SETTINGS, AdversarialSettings, DebateSettings
-from graph.state import Assessment, DebateState, Point, PointStatus, Severity, StopDecision
-from nodes.judge_continue import human_turn
-from nodes.rulings import ruling, stop_rule
+from contend.graph.routing import after_answering, after_judging
+from contend.graph.settings import SETTINGS, AdversarialSettings, DebateSettings
+from contend.graph.state import Assessment, DebateState, Point, PointStatus, Severity, StopDecision
+from contend.nodes.judge_continue import human_turn
+from contend.nodes.stop_rules import ruling, stop_rule
 from tests.support.scripted import refine_settings
 from tests.support.states import state, turn
 

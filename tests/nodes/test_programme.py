@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from graph.state import Step, Turn
-from nodes.programme import (
+from contend.graph.state import Step, Turn
+from contend.nodes.moderated.schedule import (
     argument_round,
     closings,
     openings,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from graph.settings import AdversarialSettings
-from graph.state import Seat
-from models.forecasts import PrecedentsForm
-from models.providers import open_models
-from nodes.speaking import fill_form, next_turn_id
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Seat
+from contend.models.providers.registry import open_models
+from contend.models.replies.forecast import PrecedentsForm
+from contend.nodes.calls.turn import fill_form, next_turn_id
 from tests.support.model_server import ModelServer, always
 from tests.support.states import state, turn
 

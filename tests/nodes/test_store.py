@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from graph.state import AutoScore, DebateState, Degradation, Point, StopDecision, Usage
-from nodes.store import trace_of
+from contend.graph.state import AutoScore, DebateState, Degradation, Point, StopDecision, Usage
+from contend.nodes.store import trace_of
 from tests.support.scripted import THREAD, full_cast, play
 from tests.support.states import assessed, at, retrieval, state, template, turn
 

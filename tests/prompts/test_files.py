@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import prompts
-from graph.settings import FORMATS, SETTINGS, DebateSettings
-from graph.state import seat_with_role
-from nodes.briefing import _prompt_name, _Sheet
+from contend import prompts
+from contend.graph.settings import FORMATS, SETTINGS, DebateSettings
+from contend.graph.state import seat_with_role
+from contend.nodes.prompting.prompt import _prompt_name, _Sheet
 from tests.support.floor import moderated_settings
 from tests.support.forecasting import forecast_settings
 from tests.support.scripted import THREAD, scripted_settings

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from prompts import fence, load, placeholders, render
+from contend.prompts import fence, load, placeholders, render
 
 
 def filled(**values: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from debates.learning import learning_brief
-from graph.settings import DebateSettings
-from graph.state import (
+from contend.debates.template_learning import learning_brief
+from contend.graph.settings import DebateSettings
+from contend.graph.state import (
     Conviction,
     DebateState,
     Elimination,
@@ -23,10 +23,10 @@ from graph.state import (
     seat_with_id,
     seat_with_role,
 )
-from models.control import nonce
-from nodes.briefing import Material, brief, extraction_brief
-from nodes.speaking import next_turn_id
-from retrieval.documents import Passage
+from contend.models.replies.control import nonce
+from contend.nodes.calls.turn import next_turn_id
+from contend.nodes.prompting.prompt import Material, brief, extraction_brief
+from contend.retrieval.documents import Passage
 from tests.support.scripted import THREAD, forum_settings, refine_settings, scripted_settings
 from tests.support.states import assessed, retrieval, state, stopped, template, turn
 

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
-from graph.errors import BadInput
-from retrieval import documents
-from retrieval.documents import (
+from contend.graph.errors import BadInput
+from contend.retrieval import documents
+from contend.retrieval.documents import (
     Loaded,
     Page,
     Passage,
@@ -26,7 +26,7 @@ from retrieval.documents import (
     load_documents,
     save_corpus,
 )
-from retrieval.readers import KINDS, read
+from contend.retrieval.readers import KINDS, read
 
 
 def pdf(*pages: str) -> bytes:

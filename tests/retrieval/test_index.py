@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.settings import AdversarialSettings
-from models.embeddings import Embedder
-from retrieval import index as indexing
-from retrieval.index import MANIFEST, VectorIndex, open_index
+from contend.graph.settings import AdversarialSettings
+from contend.models.embeddings import Embedder
+from contend.retrieval import index as indexing
+from contend.retrieval.index import MANIFEST, VectorIndex, open_index
 from tests.support import scripted
 
 TEXTS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput
-from retrieval import library
-from retrieval.library import (
+from contend.graph.errors import BadInput
+from contend.retrieval import templates
+from contend.retrieval.templates import (
     Template,
     accept_candidate,
     add_template,
@@ -85,7 +85,7 @@ def test_the_library_is_large_and_covers_many_kinds() -> None:
 
 
 def test_every_shipped_template_lies_in_the_file_of_its_id() -> None:
-    folder = Path(library.__file__).parent / "templates"
+    folder = Path(templates.__file__).parent / "shipped_templates"
     assert sorted(path.stem for path in folder.iterdir()) == [
         each.id for each in shipped_templates()
     ]
@@ -147,7 +147,7 @@ def test_escapes_in_the_front_matter_write_no_control_characters() -> None:
 
 
 def test_a_link_to_nowhere_is_named_and_harms_no_other(home: Path) -> None:
-    folder = library.user_folder(home)
+    folder = templates.user_folder(home)
     folder.mkdir(parents=True)
     (folder / "x.md").symlink_to(home / "nowhere.md")
     assert fingerprint(home) == ()
@@ -197,7 +197,7 @@ def test_two_templates_with_one_id_are_refused(home: Path) -> None:
 
 
 def test_files_put_there_by_hand_are_used_or_named(home: Path) -> None:
-    folder = library.user_folder(home)
+    folder = templates.user_folder(home)
     folder.mkdir(parents=True)
     (folder / "a.md").write_text(GOOD)
     (folder / "b.md").write_text(GOOD)
@@ -237,7 +237,7 @@ def test_what_ships_stays(home: Path) -> None:
 
 
 def test_a_broken_file_can_be_removed_by_its_name(home: Path) -> None:
-    folder = library.user_folder(home)
+    folder = templates.user_folder(home)
     folder.mkdir(parents=True)
     (folder / "broken.md").write_text("no template")
     remove_template("broken", home)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graph.state import QuoteCheck
-from retrieval.documents import Corpus, Page
-from retrieval.quotes import check_quotes
+from contend.graph.state import QuoteCheck
+from contend.retrieval.documents import Corpus, Page
+from contend.retrieval.quotes.check import check_quotes
 from tests.retrieval.test_documents import at_once
 
 HANDBOOK = (

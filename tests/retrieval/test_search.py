@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.settings import AdversarialSettings
-from models import embeddings
-from retrieval import search
-from retrieval.library import (
+from contend.graph.settings import AdversarialSettings
+from contend.models import embeddings
+from contend.retrieval import template_search
+from contend.retrieval.template_search import Found, Ranked, Ranking, Rule, alike, find_templates
+from contend.retrieval.templates import (
     MAX_SIMILARITY,
     add_template,
     plain_requests,
     shipped_templates,
     user_folder,
 )
-from retrieval.search import Found, Ranked, Ranking, Rule, alike, find_templates
 from tests.retrieval.test_library import template
 from tests.support import scripted
 
@@ -26,7 +26,7 @@ ROOT_CAUSE = "Why have our delivery times doubled since spring?"
 
 @pytest.fixture(autouse=True)
 def _forget() -> None:
-    search._open.clear()
+    template_search._open.clear()
     scripted.embedded.clear()
 
 
@@ -93,7 +93,7 @@ async def test_a_threshold_that_was_not_measured_says_so(monkeypatch: pytest.Mon
 
 def test_a_templates_score_is_the_mean_of_its_two_nearest_lines() -> None:
     lines = np.array([0.1, 0.9, 0.7, 0.0, 0.6, 0.5, 0.2, 0.4], dtype=np.float32)
-    assert search.group_scores(lines, [2, 3, 1, 2]) == pytest.approx([0.5, 0.65, 0.5, 0.3])
+    assert template_search.group_scores(lines, [2, 3, 1, 2]) == pytest.approx([0.5, 0.65, 0.5, 0.3])
 
 
 async def test_a_failing_embedding_model_costs_the_templates_and_is_told() -> None:
@@ -177,7 +177,7 @@ async def test_a_rebuilt_index_is_told_once(tmp_path: Path) -> None:
     await find()
     (manifest,) = (tmp_path / "home").glob("index/templates/*/manifest.json")
     manifest.write_text("{")
-    search._open.clear()
+    template_search._open.clear()
     first, second = await find(), await find()
     assert "has been built anew" in first.notice
     assert "has been built anew" not in second.notice

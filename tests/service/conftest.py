@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from starlette.testclient import TestClient
 
-from service.app import create_app
-from service.running import ServiceOptions
+from contend.service.app import create_app
+from contend.service.runs import ServiceOptions
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer
 

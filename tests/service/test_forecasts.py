@@ -16,17 +16,17 @@ from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from starlette.testclient import TestClient
 
-from debates.records import Debate, Owed
-from debates.runner import open_records, write_debate
-from graph.contract import DebateRequest, DebateResult
-from graph.errors import BadInput
-from models.seating import Seating
-from service.answers import Refused
-from service.bodies import read_body
-from service.examples import example
-from service.forecasts import ConsensusAnswer, RoleAnswer, RoundAnswer
-from service.running import MOST_AT_ONCE, Runs, ServiceOptions
-from service.tokens import require_token
+from contend.debates.repository import Debate, Owed
+from contend.debates.run import open_records, write_debate
+from contend.graph.contract import DebateRequest, DebateResult
+from contend.graph.errors import BadInput
+from contend.models.seats import Seating
+from contend.service.auth import require_token
+from contend.service.bodies import read_body
+from contend.service.errors import Refused
+from contend.service.examples import example
+from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer
+from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
 from tests.graph.test_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
 from tests.support.forecasting import QUESTION, forecast_settings, forecasters, request
@@ -182,7 +182,7 @@ class TestAsync:
     def test_a_caller_is_not_kept_for_ever(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("service.running._GRACE", 0.5 - 120)
+        monkeypatch.setattr("contend.service.runs._GRACE", 0.5 - 120)
         models.script = slowly
         answered = client.post(PREFIX, json=asked(rounds=1))
         assert answered.status_code == 202
@@ -192,7 +192,7 @@ class TestAsync:
     def test_no_more_than_so_many_at_once(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("service.running.MOST_AT_ONCE", 1)
+        monkeypatch.setattr("contend.service.runs.MOST_AT_ONCE", 1)
         models.script = slowly
         prefer = {"Prefer": "respond-async"}
         first = client.post(PREFIX, json=asked("one"), headers=prefer)
@@ -223,7 +223,7 @@ class TestAsync:
         async def stopped_meanwhile(*_: object) -> None:
             await runs_of(client).stop()
 
-        monkeypatch.setattr("service.running.preflight", stopped_meanwhile)
+        monkeypatch.setattr("contend.service.runs.preflight", stopped_meanwhile)
         assert client.post(PREFIX, json=asked()).json()["status"] == "paused"
         assert models.calls == []
 
@@ -243,7 +243,7 @@ class TestAsync:
     def test_a_debate_that_does_not_pause_in_time_is_cut_off(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("service.running._SECONDS_TO_STOP", 0)
+        monkeypatch.setattr("contend.service.runs._SECONDS_TO_STOP", 0)
         models.script = slowly
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(client.post, PREFIX, json=asked())
@@ -459,7 +459,7 @@ class TestWhatIsOwed:
     ) -> None:
         runs, theirs = Runs(ServiceOptions()), owed("a", elsewhere=True)
         assert runs._due([theirs]) == []
-        monkeypatch.setattr("service.running._HEAD_START", 0)
+        monkeypatch.setattr("contend.service.runs._HEAD_START", 0)
         assert runs._due([theirs]) == [theirs.debate]
 
 
@@ -490,7 +490,7 @@ class TestErrors:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        monkeypatch.setattr("service.running.run_debate", broken)
+        monkeypatch.setattr("contend.service.runs.run_debate", broken)
         body = client.post(PREFIX, json=asked()).json()
         assert (body["error"], body["status"]) == ("no_result", "interrupted")
         with closing(open_records()) as records:

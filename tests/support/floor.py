@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graph.settings import ModeratedSettings
+from contend.graph.settings import ModeratedSettings
 from tests.support.scripted import Cast, Line, Played, Sent, play
 
 CRITERIA = (

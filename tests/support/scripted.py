@@ -29,11 +29,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, ValidationError
 
-from graph import adversarial, forecast, forum, moderated, refine
-from graph.events import NodeEvent
-from graph.settings import AdversarialSettings, DebateSettings, ForumSettings, RefineSettings
-from graph.state import DebateState, Degradation, Turn
-from models.providers import Opened, Options, Provider, register
+from contend.graph import adversarial, forecast, forum, moderated, refine
+from contend.graph.events import NodeEvent
+from contend.graph.settings import (
+    AdversarialSettings,
+    DebateSettings,
+    ForumSettings,
+    RefineSettings,
+)
+from contend.graph.state import DebateState, Degradation, Turn
+from contend.models.providers.registry import Opened, Options, Provider, register
 from tests.support.model_server import Request
 
 THREAD = "5f0c1f0e-0000-4000-8000-000000000001"

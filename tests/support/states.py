@@ -3,7 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from graph.state import Assessment, DebateState, Point, Retrieval, StopDecision, TemplateUse, Turn
+from contend.graph.state import (
+    Assessment,
+    DebateState,
+    Point,
+    Retrieval,
+    StopDecision,
+    TemplateUse,
+    Turn,
+)
 from tests.support.scripted import as_state, scripted_settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -1,0 +1,222 @@
+"""The checks of `contend doctor`. They pay for nothing and change nothing."""
+
+import asyncio
+import os
+import platform
+import sqlite3
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
+
+from contend.cli.actions.models import is_unharmed, known_models
+from contend.cli.view.console import stdout
+from contend.cli.view.format import counted, plain
+from contend.debates.repository import count_debates
+from contend.graph.checkpoints.saver import database, is_on_server
+from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.settings import SETTINGS, data_home
+from contend.models.failures import first_line, scrub
+from contend.models.providers.ollama import has_model, pulled_models
+from contend.models.providers.registry import parse_spec
+
+Level = Literal["ok", "warn", "problem"]
+
+_PACKAGES = (
+    "contend",
+    "langgraph",
+    "langgraph-checkpoint-postgres",
+    "langgraph-checkpoint-sqlite",
+    "langchain",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-ollama",
+    "langchain-community",
+    "faiss-cpu",
+    "langsmith",
+    "onnxruntime",
+    "psycopg",
+    "pydantic",
+    "sqlalchemy",
+    "alembic",
+    "typer",
+    "rich",
+    "xllamacpp",
+)
+_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "LANGSMITH_API_KEY")
+_TRACING = (
+    "LANGSMITH_TRACING",
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGCHAIN_TRACING",
+)
+_MARGIN, _ROOMY = 8, 80
+_STYLES = {"ok": "green", "warn": "yellow", "problem": "red"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    what: str
+    detail: str
+    fix: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as data."""
+        return asdict(self)
+
+
+def checks() -> list[Finding]:
+    """Everything, in the order a person would look."""
+    return [
+        _python(),
+        *_packages(),
+        _home(),
+        _database(),
+        *_weights(),
+        _ollama(),
+        *_keys(),
+        _tracing(),
+    ]
+
+
+def print_checks(findings: list[Finding]) -> None:
+    """One line each, and one more for a fix."""
+    screen = stdout()
+    roomy = not screen.is_terminal or screen.width >= _ROOMY
+    widest = max(len(finding.what) for finding in findings) if roomy else 0
+    width = screen.width if screen.is_terminal else sys.maxsize  # whole lines for a pipe
+    for finding in findings:
+        head = f"{finding.level.ljust(_MARGIN)}{finding.what.ljust(widest)}  "
+        line = Text(_wrapped(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
+        line.stylize(_STYLES[finding.level], 0, len(finding.level))
+        screen.print(line, soft_wrap=True)
+        if finding.fix:
+            fix = _wrapped(f"{' ' * _MARGIN}fix: {plain(finding.fix)}", width, _MARGIN + 5)
+            screen.print(Text(fix), soft_wrap=True)
+
+
+def _wrapped(text: str, width: int, hang: int) -> str:
+    """Lines that end at words, the later ones indented."""
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _python() -> Finding:
+    found = platform.python_version()
+    return Finding("ok", "python", f"{found} on {platform.system()} {platform.machine()}")
+
+
+def _packages() -> Iterator[Finding]:
+    for package in _PACKAGES:
+        try:
+            yield Finding("ok", package, version(package))
+        except PackageNotFoundError:
+            fix = f"{Path(sys.executable).name} -m pip install {package}"
+            yield Finding("problem", package, "not installed", fix)
+
+
+def _home() -> Finding:
+    """Whether the data folder can be written to, or made: the nearest folder above it is tried."""
+    home = data_home()
+    try:
+        nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
+        # Permissions alone do not tell: /proc looks writable to root.
+        with tempfile.TemporaryDirectory(dir=nearest):
+            pass
+        note = "" if home.exists() else " (made on first use)"
+    except OSError:
+        fix = "set CONTEND_HOME to a folder you can write to"
+        return Finding("problem", "data folder", f"{home} cannot be written to", fix)
+    return Finding("ok", "data folder", f"{home}{note}")
+
+
+def _database() -> Finding:
+    return _server() if is_on_server() else _file()
+
+
+def _server() -> Finding:
+    """Whether the server DATABASE_URL names answers; nothing is made or changed there."""
+    fix = "see to the server or to DATABASE_URL; unset it to keep debates in a file"
+    try:
+        where = database()
+        count = count_debates(where)
+    except BadInput as unreadable:
+        return Finding("problem", "database", str(unreadable), fix)
+    except (DatabaseAway, SQLAlchemyError) as error:
+        return Finding("problem", "database", first_line(error), fix)
+    kept = "tables made with the first debate" if count is None else counted(count, "debate")
+    return Finding("ok", "database", f"{where}, {kept}")
+
+
+def _file() -> Finding:
+    path = data_home() / "contend.db"
+    if not path.exists():
+        return Finding("ok", "database", "SQLite, made with the first debate")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+            count = opened.execute("SELECT count(*) FROM debates").fetchone()[0]
+    except sqlite3.Error as error:
+        fix = f"move {path} away, or restore it from a copy"
+        return Finding("problem", "database", f"cannot be opened: {error}", fix)
+    return Finding("ok", "database", f"SQLite, {counted(count, 'debate')}")
+
+
+def _weights() -> Iterator[Finding]:
+    for model in known_models():
+        what = str(model["spec"])
+        name = what.partition(":")[2]
+        if not model["pulled"]:
+            yield Finding("warn", what, "not pulled", "contend models pull (or the first `ask`)")
+        elif is_unharmed(name):
+            yield Finding("ok", what, "pulled, checksums right")
+        else:
+            fix = f"remove {data_home() / 'models' / name}.*, then contend models pull {name}"
+            yield Finding("problem", what, "damaged: its checksum is not the expected one", fix)
+
+
+def _ollama() -> Finding:
+    try:
+        pulled = asyncio.run(pulled_models())
+    except BadInput:
+        fix = "ollama serve, or set OLLAMA_HOST; needed only for ollama: models"
+        return Finding("warn", "ollama", "not reachable", fix)
+    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().table()}
+    names = sorted(parse_spec(model).name for model in wanted)
+    missing = [name for name in names if not has_model(name, pulled)]
+    detail = f"reachable, {counted(len(pulled), 'model')}"
+    if not missing:
+        return Finding("ok", "ollama", f"{detail}, all default models among them")
+    fix = f"ollama pull {missing[0]}, or name a model you have with --model"
+    return Finding("warn", "ollama", f"{detail}; not there: {', '.join(missing)}", fix)
+
+
+def _keys() -> Iterator[Finding]:
+    for key in _KEYS:
+        is_set = bool(os.environ.get(key, "").strip())
+        yield Finding("ok", key, "set" if is_set else "not set (optional)")
+    if address := os.environ.get("OPENAI_BASE_URL"):
+        yield Finding("ok", "OPENAI_BASE_URL", scrub(address))
+
+
+def _tracing() -> Finding:
+    on = [name for name in _TRACING if os.environ.get(name, "").lower() in ("true", "1")]
+    if not on:
+        return Finding("ok", "tracing", "off")
+    fix = f"unset {on[0]} if debates must stay on this machine"
+    return Finding("warn", "tracing", f"on by {on[0]}: debates are sent to LangSmith", fix)

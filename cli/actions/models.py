@@ -1,0 +1,112 @@
+"""Fetching the weights of embedded models, with a progress bar."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from contend.cli.view.console import stderr, tell
+from contend.graph.errors import BadInput
+from contend.graph.settings import data_home
+from contend.graph.state import Seat
+from contend.models.needed import embedded_files, missing_files, models_of
+from contend.models.providers.registry import parse_spec, unknown_model
+from contend.models.providers.weights import (
+    DEFAULT,
+    DEFAULT_EMBEDDING,
+    EMBEDDINGS,
+    KNOWN,
+    Weights,
+    WeightsUnavailable,
+    is_intact,
+    is_pulled,
+    pull,
+    weights_path,
+)
+from contend.models.providers.weights import Progress as OnProgress
+
+
+def pull_missing(seats: list[Seat], *, quiet: bool) -> None:
+    """Fetch the weights that the seats need and this machine has not got."""
+    for weights in missing_files(models_of(seats)):
+        pull_weights(weights, quiet=quiet)
+
+
+def pull_embedding(spec: str, *, quiet: bool) -> None:
+    """Fetch the embedded embedding model, if this is the one and it is not here."""
+    parsed = parse_spec(spec)
+    if parsed.provider == "embedded":
+        for weights in _files(parsed.name):
+            if not is_pulled(weights, data_home()):
+                pull_weights(weights, quiet=quiet)
+
+
+def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
+    """Fetch one model file; what cannot be fetched is said in one line."""
+    if not quiet and weights.size > 1_000_000:
+        megabytes = round(weights.size / 1e6)
+        tell(f"Fetching {weights.name} ({megabytes} MB, {weights.licence}), once ...")
+    try:
+        with progress(weights.name, DownloadColumn(), quiet=quiet) as on_progress:
+            pull(weights, data_home(), on_progress)
+    except WeightsUnavailable as error:
+        raise BadInput(str(error)) from error
+
+
+@contextmanager
+def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnProgress]:
+    """A bar for long work, shown from its first step on."""
+    screen = stderr()
+    counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
+    shown = (TextColumn("{task.description}"), BarColumn(), *counted)
+    off = quiet or not screen.is_terminal
+    with Progress(*shown, console=screen, transient=True, disable=off) as bar:
+        task = bar.add_task(what, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def pull_named(name: str | None) -> str:
+    """Fetch a model by its name or spec, or the default ones; gives a sentence on where it is."""
+    wanted = [name.removeprefix("embedded:")] if name else [DEFAULT, DEFAULT_EMBEDDING]
+    paths = []
+    for each in wanted:
+        for weights in _files(each):
+            if not is_pulled(weights, data_home()):
+                pull_weights(weights)
+        paths.append(f"{each} is ready: {weights_path(_files(each)[0], data_home())}")
+    return "\n".join(paths)
+
+
+def _files(name: str) -> tuple[Weights, ...]:
+    files = embedded_files()
+    if name not in files:
+        raise unknown_model("embedded", name, files, f"Known: {', '.join(files)}.")
+    return files[name]
+
+
+def is_unharmed(name: str) -> bool:
+    """Whether the files of a pulled model still have their checksums."""
+    return all(is_intact(file, data_home()) for file in _files(name))
+
+
+def known_models() -> list[dict[str, Any]]:
+    """The embedded models there are, and which of them are here."""
+    return [
+        {
+            "spec": f"embedded:{name}",
+            "use": "embedding" if name in EMBEDDINGS else "chat",
+            "size": sum(file.size for file in _files(name)),
+            "licence": _files(name)[0].licence,
+            "pulled": all(is_pulled(file, data_home()) for file in _files(name)),
+        }
+        for name in (*KNOWN, *EMBEDDINGS)
+    ]

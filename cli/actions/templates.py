@@ -1,0 +1,311 @@
+"""What the commands of `contend templates` do."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from contend.cli import database
+from contend.cli.actions.models import progress, pull_embedding
+from contend.cli.exit_codes import BAD_INPUT, MODEL_FAILED, OK
+from contend.cli.view.console import stdout, tell, write_json
+from contend.cli.view.format import counted, plain
+from contend.debates.exports.labels import sentence
+from contend.debates.settings_sources import configure
+from contend.debates.template_learning import check_teaches, learn_template
+from contend.graph.errors import BadInput, ModelFailed
+from contend.graph.settings import DebateSettings, data_home
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
+from contend.models.providers.registry import open_models
+from contend.models.seats import choose_seats
+from contend.nodes.retrieve import checked_question
+from contend.retrieval.template_search import (
+    Ranked,
+    Ranking,
+    Rule,
+    Searcher,
+    alike,
+    open_searcher,
+    rule_of,
+)
+from contend.retrieval.template_search import rebuild as rebuild_index
+from contend.retrieval.templates import (
+    MAX_SIMILARITY,
+    Library,
+    Template,
+    accept_candidate,
+    add_templates,
+    advice,
+    candidates,
+    keep_candidate,
+    load_candidates,
+    load_library,
+    read_template,
+    remove_template,
+)
+
+
+def list_templates(*, as_json: bool) -> int:
+    """All of them, by id."""
+    library, waiting = load_library(data_home()), load_candidates(data_home())
+    everything = [*library.templates, *waiting.templates]
+    everything.sort(key=lambda each: each.id)
+    _tell_problems([*library.problems, *waiting.problems])
+    if as_json:
+        write_json([_described(each) for each in everything])
+        return OK
+    table = Table(box=None, pad_edge=False)
+    for heading in ("ID", "Kind", "Origin"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("Title")
+    for each in everything:
+        table.add_row(each.id, each.kind, each.origin, Text(plain(each.title)))
+    stdout().print(table)
+    return OK
+
+
+def show(template_id: str, *, as_json: bool) -> int:
+    """One template as its file says it."""
+    found = _find(template_id)
+    if as_json:
+        write_json(_described(found) | {"body": found.body})
+    else:
+        sys.stdout.write(plain(found.as_file()))
+    return OK
+
+
+def search(question: str, limit: int, embedding_model: str | None, *, as_json: bool) -> int:
+    """The nearest templates, and which of them a debate would use."""
+    asked = checked_question(question)
+    settings, embedder = _embedder(embedding_model)
+
+    async def rank() -> tuple[Searcher, Ranking]:
+        async with open_models():
+            searcher = await _searcher(embedder)
+            return searcher, await searcher.rank(asked)
+
+    searcher, ranking = _embedding(rank())
+    rule, notes = rule_of(embedder, settings)
+    notes += searcher.news()
+    used = ranking.chosen(settings.top_k, rule)
+    rows = [
+        {"id": each.template.id, "title": each.template.title, "score": round(each.score, 4)}
+        | {"used": each in used}
+        for each in ranking.ranked[: max(limit, len(used))]
+    ]
+    if as_json:
+        about = {"min_similarity": rule.least, "plain": ranking.plain, "notes": notes}
+        about |= {"embedding_model": embedder.spec}
+        write_json({"question": asked, **about, "templates": rows})
+    else:
+        _print_rows(rows)
+        for note in [_explained(used, ranking, rule, settings), *notes]:
+            tell(note)
+    _tell_problems(searcher.library.problems)
+    return OK
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Score", justify="right")
+    table.add_column("Used")
+    table.add_column("ID", no_wrap=True)
+    table.add_column("Title")
+    for row in rows:
+        style = "" if row["used"] else "dim"
+        used = "yes" if row["used"] else "no"
+        table.add_row(f"{row['score']:.2f}", used, row["id"], plain(row["title"]), style=style)
+    stdout().print(table)
+
+
+def _explained(
+    used: Sequence[Ranked], ranking: Ranking, rule: Rule, settings: DebateSettings
+) -> str:
+    if ranking.plain and rule.none_if_plain:
+        return "None would be used: this reads as a plain request, which needs no template."
+    if not used:
+        return f"None would be used: a match must score {rule.least:g} or more with this model."
+    near = " and near the best one" if rule.spread is not None else ""
+    limits = f"at most {settings.top_k}, scoring {rule.least:g} or more{near}"
+    return f"{counted(len(used), 'template')} would be used ({limits})."
+
+
+def add(files: Sequence[Path]) -> int:
+    """Read all of them first: one that is bad, and none is added."""
+    templates = [read_template(path, "user") for path in files]
+    library = load_library(data_home())
+    for number, template in enumerate(templates):
+        twin = library.find(template.id) or next(
+            (each for each in templates[:number] if each.id == template.id), None
+        )
+        if twin:
+            raise BadInput(f"{files[number]}: the id '{template.id}' is taken; choose another.")
+    added = add_templates(templates, data_home())
+    for template, path in zip(templates, added, strict=True):
+        tell(f"Added {template.id}: {path}")
+        for each in [*advice(template), *_copied(template, library)]:
+            tell(f"Advice: {each}.", style="yellow")
+    return OK
+
+
+def _copied(template: Template, library: Library) -> list[str]:
+    """That a template repeats one already there: `lint` finds those that are only alike."""
+    return [
+        f"it is for the same questions as '{each.id}', so that both would be given"
+        for each in library.templates
+        if each.use_when == template.use_when or each.body.strip() == template.body.strip()
+    ]
+
+
+def accept(template_id: str) -> int:
+    """The user's yes."""
+    tell(f"In use: {accept_candidate(template_id, data_home())}")
+    return OK
+
+
+def remove(template_id: str) -> int:
+    """Take one away."""
+    tell(f"Removed {remove_template(template_id, data_home())}")
+    return OK
+
+
+def lint(files: Sequence[Path], *, as_json: bool) -> int:
+    """Everything that is wrong, and the exit code of bad input if anything is."""
+    problems: list[tuple[str, str]] = []
+    of_files: list[Template] = []
+    for path in files:
+        try:
+            of_files.append(read_template(path, "user"))
+        except BadInput as error:
+            problems.append((str(path), str(error)))
+    library, waiting = load_library(data_home()), load_candidates(data_home())
+    kept = [*library.templates, *waiting.templates]
+    checked = of_files if files else kept
+    if not files:
+        problems += [("", each) for each in (*library.problems, *waiting.problems)]
+    for template in checked:
+        problems += [(template.id, each) for each in advice(template)]
+    others = [each for each in kept if each.id not in {file.id for file in of_files}]
+    problems += _too_near(checked, others if files else [])
+    if as_json:
+        listed = [{"template": name, "problem": problem} for name, problem in problems]
+        write_json({"checked": len(checked), "problems": listed})
+    else:
+        for name, problem in problems:
+            known = not name or problem.startswith(name)
+            sys.stdout.write(f"{plain(problem if known else f'{name}: {problem}')}\n")
+        tell(f"{counted(len(checked), 'template')} checked, {counted(len(problems), 'problem')}.")
+    return BAD_INPUT if problems else OK
+
+
+def _too_near(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
+    """Pairs for the same questions, one of them at least among those checked."""
+    if not checked:
+        return []
+    # The limit was set for this model; another one's scores mean something else.
+    _, embedder = _embedder(EMBEDDED_EMBEDDING)
+
+    async def compare() -> list[tuple[str, str, float]]:
+        async with open_models():
+            return await alike([*others, *checked], embedder)
+
+    names = {template.id for template in checked}
+    return [
+        (one, f"it is for the same questions as '{other}' ({score:.2f}, at most {MAX_SIMILARITY})")
+        for one, other, score in _embedding(compare())
+        if names & {one, other}
+    ]
+
+
+def rebuild(embedding_model: str | None) -> int:
+    """Forget the index and make it anew."""
+    _, embedder = _embedder(embedding_model)
+
+    async def build() -> Searcher:
+        with progress("Indexing the templates", quiet=False) as on_progress:
+            async with open_models():
+                return await rebuild_index(embedder, on_progress)
+
+    searcher = _embedding(build())
+    _tell_problems(searcher.library.problems)
+    count = counted(len(searcher.library.templates), "template")
+    tell(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
+    return OK
+
+
+def learn(reference: str, model: str | None, *, yes: bool) -> int:
+    """Distil a debate, keep the candidate, and ask whether to use it."""
+    with database.existing(reference) as (_, debate):
+        check_teaches(debate)
+        tell("Distilling the debate: one model call ...")
+        try:
+            learnt = asyncio.run(learn_template(debate, debate.as_settings(), model))
+        except ModelFailed as failed:
+            tell(f"Error: {sentence(str(failed))} Try again, or name another --model.", "red")
+            return MODEL_FAILED
+    path = keep_candidate(learnt, data_home())
+    kept = read_template(path, "candidate")
+    sys.stdout.write(f"{plain(kept.as_file())}\n")
+    sys.stdout.flush()
+    for each in advice(kept):
+        tell(f"Advice: {each}.", style="yellow")
+    if yes or _says_yes():
+        return accept(kept.id)
+    tell(
+        f"It waits in {path}. Use it with: contend templates accept {kept.id}\n"
+        f"Discard it with: contend templates remove {kept.id}"
+    )
+    return OK
+
+
+def _says_yes() -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write("Use this template from now on? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _find(template_id: str) -> Template:
+    everything = [*load_library(data_home()).templates, *candidates(data_home())]
+    found = next((each for each in everything if each.id == template_id), None)
+    if found is None:
+        raise BadInput(
+            f"No template is called '{template_id}'. `contend templates list` shows them."
+        )
+    return found
+
+
+def _described(template: Template) -> dict[str, Any]:
+    return template.model_dump(mode="json", exclude={"body"})
+
+
+def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
+    """The embedding model a debate would use, fetched if it is missing."""
+    flags = {"embedding_model": embedding_model} if embedding_model else {}
+    settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
+    spec = asyncio.run(choose_seats(settings)).embedding_model
+    pull_embedding(spec, quiet=False)
+    return settings, Embedder(spec, settings)
+
+
+async def _searcher(embedder: Embedder) -> Searcher:
+    with progress("Indexing the templates", quiet=False) as on_progress:
+        return await open_searcher(embedder, on_progress)
+
+
+def _embedding(work: Any) -> Any:
+    try:
+        return asyncio.run(work)
+    except EmbeddingFailed as failed:
+        raise BadInput(str(failed)) from failed
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    for problem in problems:
+        tell(f"Not used: {problem}", style="yellow")

@@ -1,0 +1,103 @@
+"""`contend list`, `show`, `rate` and `export`: debates that are already kept."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from contend.cli.commands.ask import Json
+from contend.cli.exit_codes import OK
+
+_Reference = Annotated[str, typer.Argument(metavar="ID", help="The debate's id or its beginning.")]
+
+
+def list_debates(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 20,
+    json: Json = False,
+) -> int:
+    """List the debates kept here, the newest first."""
+    from contend.cli.actions.debates import newest, print_list, summary
+    from contend.cli.view.console import tell, write_json  # --help must not wait for it
+
+    debates = newest(limit)
+    if json:
+        write_json([summary(debate) for debate in debates])
+    elif debates:
+        print_list(debates)
+    else:
+        tell('There are no debates yet. Begin with: contend ask "..."')
+    return OK
+
+
+def show(
+    debate: _Reference,
+    json: Json = False,
+    thinking: Annotated[
+        bool, typer.Option("--thinking", help="Include what the models thought to themselves.")
+    ] = False,
+) -> int:
+    """Show a debate from its first round to its answer."""
+    from contend.cli import database  # --help must not wait for it
+    from contend.cli.actions.debates import print_debate
+    from contend.cli.view.console import write_json
+
+    with database.existing(debate) as (_, found):
+        if json:
+            write_json(found.as_json())
+        else:
+            print_debate(found, thinking=thinking)
+    return OK
+
+
+def rate(
+    debate: _Reference,
+    rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
+) -> int:
+    """Rate the answer of a debate, from 1 to 10."""
+    from contend.cli import database  # --help must not wait for it
+    from contend.cli.view.console import tell
+    from contend.graph.errors import BadInput
+
+    if not 1 <= rating <= 10:
+        raise BadInput(f"The rating must be between 1 and 10, not {rating}.")
+    with database.existing(debate) as (records, found):
+        if found.status != "done":
+            raise BadInput(f"Debate {found.id[:8]} is {found.status}; it has no answer to rate.")
+        records.rate(found.id, rating)
+        tell(f"Rated debate {found.id[:8]} with {rating} of 10.")
+    return OK
+
+
+def export(
+    debate: _Reference,
+    form: Annotated[
+        Literal["json", "md", "folder", "folder-json", "folder-text"],
+        typer.Option("--format", "-f", help="One document, or a folder of small files."),
+    ] = "md",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write it to this file; a folder goes below this one.",
+        ),
+    ] = None,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="With a folder: the whole transcript as well.")
+    ] = False,
+) -> int:
+    """Write a debate as one document, or as a folder of small files with an index."""
+    from contend.cli import database  # --help must not wait for it
+    from contend.cli.actions.debates import document, export_folder, write_document
+    from contend.graph.errors import BadInput
+
+    is_folder = form.startswith("folder")
+    if transcript and not is_folder:
+        raise BadInput("--transcript belongs to --format folder; a document holds every turn.")
+    with database.existing(debate) as (_, found):
+        if is_folder:
+            export_folder(found, form, output, transcript=transcript)
+        else:
+            write_document(document(found, form), output)
+    return OK

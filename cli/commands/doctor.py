@@ -1,0 +1,17 @@
+"""`contend doctor`: what is installed, reachable and usable, and the fix for what is not."""
+
+from contend.cli.commands.ask import Json
+from contend.cli.exit_codes import FAILED, OK
+
+
+def doctor(json: Json = False) -> int:
+    """Check this installation; every problem comes with its fix."""
+    from contend.cli.actions.doctor import checks, print_checks  # --help must not wait for it
+    from contend.cli.view.console import write_json
+
+    findings = checks()
+    if json:
+        write_json([finding.as_json() for finding in findings])
+    else:
+        print_checks(findings)
+    return FAILED if any(finding.level == "problem" for finding in findings) else OK

@@ -1,0 +1,285 @@
+"""Forecasts for people: the distribution, what it rests on, what is missing, how good they were."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from contend.cli.view.console import print_hanging, stderr, stdout
+from contend.cli.view.format import counted, one_line, plain
+from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
+from contend.debates.repository import Debate
+from contend.nodes.forecast.numbers import CalibrationBin
+
+Labels = Mapping[str, str]
+"""What outcomes are called, by id."""
+
+_BAR = 20
+_NARROW = 100
+# Labels beside all columns need so much; below it the roles' numbers are lines of their own.
+_ROOM_FOR_ROLES = 80
+_FACT = 14
+_NUMBERS = ("argument", "probabilities", "rounds", "verdict")
+_POOL_WORDS = {
+    "contract": "judge and roles",
+    "linear": "linear mean",
+    "log_odds": "mean log-odds",
+    "extremised": "extremised",
+}
+
+
+def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Labels) -> None:
+    """A forecast's result: the table first, then what stands behind it."""
+    screen.print()
+    screen.print(Rule(Text("Forecast", style="bold"), style="dim", characters="─"))
+    roomy = screen.width >= _ROOM_FOR_ROLES
+    roles = _roles(forecast) if roomy else []
+    screen.print(_distribution(forecast, roles, outcomes, wide=screen.width >= _NARROW))
+    for label, value in (*([] if roomy else _assessments(forecast)), *_facts(forecast)):
+        print_hanging(screen, f"{label.ljust(_FACT)}{plain(value)}", hang=_FACT)
+    for gap in forecast["report"]["gaps"]:
+        print_hanging(screen, f"! {gap_words(gap)}", hang=2, style="yellow")
+
+
+def print_forecast_of(debate: Debate, *, to_stderr: bool = False) -> None:
+    """The forecast of a debate, if it has come to one."""
+    forecast = debate.state.get("forecast")
+    if debate.status == "done" and forecast:
+        outcomes = debate.state["request"]["prediction_context"]["outcomes"]
+        labels = {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
+        print_forecast(stderr() if to_stderr else stdout(), forecast, labels)
+
+
+def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
+    """The distribution and nothing else."""
+    return [
+        f"{row['outcome_id']}\t{percent(row['probability'])}"
+        for row in forecast["probability_distribution"]
+    ]
+
+
+def round_words(meta: Mapping[str, Any]) -> str:
+    """What a round of a forecast came to, in a sentence or two."""
+    summary = meta["summary"]
+    known = {role: score for role, score in meta["scores"].items() if score is not None}
+    scores = ", ".join(f"{role} {score:.2f}" for role, score in known.items())
+    ways = {"toward": "toward", "away": "away from"}
+    moves = [f"{ways[m['direction']]} {m['outcome_id']}" for m in summary["emerging_consensus"]]
+    given = sorted(round(score, 2) for score in known.values())
+    best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # shared by some
+    parts = [f"Scores of the {meta['phase']}: {scores or 'none'}."]
+    parts += [f"Strongest: the {best}."] if best else []
+    parts += [f"The panel moves {' and '.join(moves)}."] if moves else []
+    return " ".join(parts)
+
+
+def gap_words(gap: Mapping[str, Any]) -> str:
+    """One gap: what is missing, of whom and when, and why."""
+    who = f"{gap['role']}, " if gap.get("role") else ""
+    when = f"round {gap['round']}, " if gap.get("round") else ""
+    return one_line(f"missing: {who}{when}{gap['what'].replace('_', ' ')} ({gap['why']})", 400)
+
+
+def percent(value: float | None) -> str:
+    """A probability; what is absent stays so."""
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _distribution(
+    forecast: Mapping[str, Any], roles: Sequence[str], outcomes: Labels, *, wide: bool
+) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Outcome")
+    table.add_column("Forecast", justify="right", style="bold")
+    if wide:
+        table.add_column("")
+    for heading in ("Verdict", "Mean", *(role[:5].capitalize() for role in roles)):
+        table.add_column(heading, justify="right")
+    for row in forecast["probability_distribution"]:
+        table.add_row(*_cells(row, roles, outcomes, wide=wide))
+    return table
+
+
+def _cells(
+    row: Mapping[str, Any], roles: Sequence[str], outcomes: Labels, *, wide: bool
+) -> Iterator[Text]:
+    stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
+    label = outcomes.get(row["outcome_id"], row["outcome_id"])
+    yield Text(one_line(label, 40))
+    yield Text(percent(row["probability"]))
+    if wide:
+        yield Text("█" * round(_BAR * (row["probability"] or 0)), style="cyan")
+    yield Text(percent(row["judge_probability"]))
+    yield Text(percent(row["consensus_probability"]))
+    for role in roles:
+        yield Text(percent(stated.get(role)))
+
+
+def _roles(forecast: Mapping[str, Any]) -> list[str]:
+    rows = forecast["probability_distribution"]
+    return list(dict.fromkeys(e["role"] for row in rows for e in row["role_assessments"]))
+
+
+def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each role gave an outcome, for a screen without room for a column each."""
+    for row in forecast["probability_distribution"]:
+        said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
+        yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
+
+
+def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    report, score = forecast["report"], forecast["consensus_score"]
+    yield "Consensus", "unknown" if score is None else f"{score:.2f} of 1"
+    sure = report["confidence"]
+    reduced = " (reduced: numbers are missing)" if _lacks_numbers(report["gaps"]) else ""
+    yield "Confidence", ("unknown" if sure is None else f"{sure:.2f} of 1") + reduced
+    yield from _pools(report["pools"])
+    quality = report["argument_quality"]
+    if quality["share"] is not None:
+        goal = f"{quality['share']:.0%} of {quality['of']} above 0.4; the goal is 80%"
+        yield "Arguments", goal
+    references = report["closing_references"]
+    if references["share"] is not None:
+        yield "Closing", f"{references['share']:.0%} of {references['of']} cite earlier points"
+    for each in forecast["disagreement_map"]:
+        state = "resolved" if each["resolved"] else "still open"
+        yield "Disagreement", f"{each['topic']} ({state})"
+    for each in forecast["key_insights"]:
+        yield "Insight", f"{each['insight']} ({each['source_role']}, {each['impact']} impact)"
+    for each in forecast["historical_precedents"]:
+        yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
+
+
+def _lacks_numbers(gaps: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a gap has lowered the confidence, as one that lacks no more than a score has not."""
+    return any(gap["what"] in _NUMBERS for gap in gaps)
+
+
+def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    listed = list(pools)
+    for name, words in _POOL_WORDS.items():
+        shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in listed)
+        yield "Pool", f"{words}: {shown}"
+
+
+# --- those that come due ---
+
+
+def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
+    """Each forecast that waits for its outcome, and how to resolve it."""
+    for each in found:
+        when = each.due.isoformat() if each.due else "no date"
+        numbers = ", ".join(
+            f"{row.outcome_id} {percent(row.probability)}"
+            for row in each.result.probability_distribution
+        )
+        yield f"{each.debate.id[:8]}  {when}  {one_line(each.debate.question, 80)}  ({numbers})"
+
+
+def print_scoreboard(screen: Console, board: Scoreboard) -> None:
+    """The tables, the calibration and its picture."""
+    titles = {
+        "Pool": board.pools,
+        "Role": board.roles,
+        "Model": board.models,
+        "Mean of the roles": board.rounds,
+    }
+    for title, rows in titles.items():
+        screen.print(_score_table(title, rows))
+        screen.print()
+    screen.print(_calibration_table(board.calibration))
+    screen.print()
+    factor = (
+        f"fitted on these: {board.factor:g}; use it with --set extremising_factor={board.factor:g}"
+        if board.factor is not None
+        else f"is fitted once {ENOUGH_TO_FIT} forecasts are resolved"
+    )
+    resolved = counted(board.resolved, "forecast")
+    print_hanging(screen, f"{resolved} resolved. The extremising factor {factor}.")
+
+
+def _score_table(title: str, rows: Sequence[Row]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(title, min_width=18)
+    for heading in ("Forecasts", "Brier", "Log loss"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        name = _POOL_WORDS.get(row.name, row.name)
+        table.add_row(Text(plain(name)), str(row.count), f"{row.brier:.4f}", f"{row.log_loss:.4f}")
+    return table
+
+
+def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
+    """Said against seen; in the picture `o` is where they should be and `x` where they are."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Said", "Times", "Mean", "Came true"):
+        table.add_column(heading, justify="right")
+    table.add_column("0%" + " " * (_BAR - 5) + "100%")
+    for each in bins:
+        if each.forecast is None or each.observed is None:
+            continue
+        table.add_row(
+            f"{each.low:.0%}-{each.high:.0%}",
+            str(each.count),
+            percent(each.forecast),
+            percent(each.observed),
+            _place(each.forecast, each.observed),
+        )
+    return table
+
+
+def _place(forecast: float, observed: float) -> str:
+    cells = ["·"] * (_BAR + 1)
+    cells[round(_BAR * forecast)] = "o"
+    cells[round(_BAR * observed)] = "x"
+    return "".join(cells)
+
+
+def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
+    """The calibration as a drawing: the diagonal, and dots that grow with what is in a bin."""
+    size, edge = 400, 40
+    most = max((each.count for each in bins), default=1) or 1
+
+    def at(share: float) -> float:
+        return round(edge + share * (size - 2 * edge), 1)
+
+    dots = [
+        f'<circle cx="{at(each.forecast)}" cy="{size - at(each.observed)}" '
+        f'r="{3 + 9 * (each.count / most) ** 0.5:.1f}" fill="#0a7" fill-opacity="0.7">'
+        f"<title>said {each.forecast:.0%}, came true {each.observed:.0%}, {each.count} times"
+        "</title></circle>"
+        for each in bins
+        if each.forecast is not None and each.observed is not None
+    ]
+    low, high = at(0), at(1)
+    numbers = [
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="10">{share:.0%}</text>'
+        for share in (0, 0.25, 0.5, 0.75, 1)
+        for x, y, anchor in (
+            (at(share), high + 13, "middle"),
+            (low - 4, size - at(share) + 4, "end"),
+        )
+    ]
+    frame = [
+        f'<rect x="{low}" y="{low}" width="{high - low}" height="{high - low}" fill="none" '
+        'stroke="#999"/>',
+        f'<line x1="{low}" y1="{high}" x2="{high}" y2="{low}" stroke="#999" '
+        'stroke-dasharray="4 4"/>',
+        f'<text x="{size / 2}" y="{size - 8}" text-anchor="middle">forecast</text>',
+        f'<text x="10" y="{size / 2}" text-anchor="middle" '
+        f'transform="rotate(-90 10 {size / 2})">came true</text>',
+    ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
+            f'viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="12">',
+            f'<rect width="{size}" height="{size}" fill="#fff"/>',
+            *frame,
+            *numbers,
+            *dots,
+            "</svg>\n",
+        ]
+    )

@@ -1,0 +1,99 @@
+"""How a debate ended and what it took, in a few facts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from contend.cli.view.format import cost, counted, duration, number, one_line, score_words
+from contend.cli.view.seats import argument_of
+from contend.debates.exports.forecast import fate_facts
+from contend.debates.exports.labels import (
+    degraded_words,
+    point_groups,
+    quotes_told,
+    seat_names,
+    why_it_stopped,
+)
+from contend.debates.exports.moderated import floor_facts
+
+
+def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What there is to know about a debate in a few lines."""
+    usage = record["usage"]
+    after = f"after {counted(record['total_rounds'], 'round')}: "
+    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
+    facts = [
+        ("Stopped", after + why_it_stopped(record)),
+        *_standing_facts(record),
+        *_points_fact(record),
+        *_evidence_facts(record),
+        *fate_facts(record),
+        *_rating_facts(record),
+        ("Tokens", tokens),
+        ("Cost", cost(usage["cost_usd"])),
+        ("Time", duration(record["timing"]["total_ms"])),
+    ]
+    names = seat_names(record["seats"])
+    return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
+
+
+def _standing_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who was left in the end, and who moved whom, where seats can concede."""
+    if "eliminations" not in record:
+        return []
+    names, winner = seat_names(record["seats"]), record["winner"]
+    facts = [("Winner", names.get(winner, winner))] if winner else []
+    for entry in record["eliminations"]:
+        who, to = (names.get(entry[each], entry[each]) for each in ("seat", "convinced_by"))
+        why = one_line(argument_of(entry), 200)
+        facts.append(("Conceded", f"{who} to {to} in round {entry['round']}: {why}"))
+    return facts
+
+
+def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The templates that were given and the quotes that were checked, if there were any."""
+    used = ", ".join(f"{use['id']} ({use['score']:.2f})" for use in record["templates"])
+    checked = [quote for quote in record["quotes"] if quote["status"] != "from_debate"]
+    facts = [("Templates", used)] if used else []
+    return facts + ([("Quotes", quotes_told(checked))] if checked else [])
+
+
+def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """One thing that did not go as planned."""
+    return one_line(degraded_words(entry, names), 400)
+
+
+def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What became of the objections, in a debate whose critiques raise some."""
+    critiques = [turn for turn in record["turns"] if turn["phase"] == "critique"]
+    if not any(turn["assessment"] for turn in critiques):
+        critics = {turn["seat"] for turn in critiques}
+        unreadable = [each for each in record["degraded"] if each["what"] == "unreadable"]
+        unread = any(entry["seat"] in critics for entry in unreadable)
+        return [("Points", "none could be read")] if unread else []
+    groups = point_groups(record["points"])
+    counts = {name: len(group) for name, group in groups.items()}
+    shown = (f"{n} {name}" for name, n in counts.items() if n or name != "not raised again")
+    return [("Points", ", ".join(shown))]
+
+
+def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the judge thinks of the answer and what the user does; that nobody has said anything."""
+    by_user = record["user_rating"]
+    facts = floor_facts(record)
+    if not facts and (by_user is None or record["auto_score"]):
+        facts = [("Score", _score_fact(record))]
+    return facts + ([("Your rating", f"{by_user} of 10")] if by_user is not None else [])
+
+
+def _score_fact(record: Mapping[str, Any]) -> str:
+    marked = "demonstration: it means nothing; " if record["demonstration"] else ""
+    rated = record["auto_score"]
+    if rated is None:
+        return f"{marked}not rated"
+    called = {
+        s["id"]: f"the {s['id']}" if s["id"] == s["role"] else s["name"] for s in record["seats"]
+    }
+    sharing = " and ".join(called.get(seat, seat) for seat in rated["judge_shares_model_with"])
+    shared = f"; the judge shares its model with {sharing}" if sharing else ""
+    wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""
+    return f"{marked}{score_words(rated)} by {rated['judge_model']}{shared}{wrote}"

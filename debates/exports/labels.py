@@ -1,0 +1,267 @@
+"""What a person reads instead of the record's codes, wherever a debate is shown."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
+    from contend.graph.settings import DebateSettings
+    from contend.graph.state import DebateState, Seat, Turn
+
+STOP_WORDS = {
+    "skeptic_ready": "the Skeptic found the answer ready",
+    "score_reached": "the wanted quality score was reached",
+    "no_critical_issues": "no critical issue was left",
+    "max_rounds": "the most rounds allowed were used",
+    "judge_stop": "the judge ended it",
+    "one_left": "one position was left",
+    "converged": "the positions converged",
+    "budget": "the budget was used up",
+    "user": "you asked for the answer",
+    "failed": "every model failed",
+    "timeout": "the time for the whole debate was used up",
+}
+INITIAL, OPENINGS, CLOSINGS = "Initial answers", "Opening statements", "Closing statements"
+DEGRADED_WORDS = {
+    "retried": "trying again",
+    "fell_back": "falling back to the next model",
+    "failed": "gave up",
+    "history_shortened": "earlier turns left out",
+    "prompt_too_long": "the prompt may not fit",
+    "unreadable": "verdict not readable",
+    "not_rated": "answer not rated",
+    "templates_left_out": "templates left out",
+    "no_templates": "no reasoning templates",
+    "tools_spent": "tools used up",
+    "passages_left_out": "passages of the documents left out",
+    "no_passages": "no passages from the documents",
+    "generic_feedback": "general advice instead of feedback",
+    "kept_previous": "previous answer kept",
+    "sat_out": "sits this round out",
+    "initial_answers_stand": "no further round",
+    "not_merged": "the answers could not be merged",
+    "out_of_time": "no time was left",
+    "no_numbers": "probabilities not readable",
+    "no_precedents": "too few precedents",
+    "not_scored": "argument not scored",
+    "argued_again": "too weak, argued again",
+    "argued_anew": "argued once more",
+    "overlong": "longer than it may be",
+    "judge_silent": "the judge could not be asked, so the debate ends",
+    "no_verdict": "no verdict",
+    "not_asked": "could not be asked whether it concedes",
+    "void_concession": "a concession without effect",
+    "concession_withdrawn": "a concession taken back",
+}
+DEGRADED_WORDS |= {
+    "general_positions": "general positions instead of proposed ones",
+    "not_checked": "not checked",
+    "not_scored": "not scored",
+    "not_anonymised": "names the judge may see",
+    "folder_incomplete": "the folder could not be written",
+}
+# What a turn is, in debates whose speakers take turns of different kinds.
+FLOOR_PHASES = {
+    "positions": "positions",
+    "request": "request",
+    "opening": "opening statement",
+    "argument": "argument",
+    "rebuttal": "rebuttal",
+    "closing": "closing statement",
+    "correction": "correction",
+    "ruling": "ruling",
+    "fact_check": "fact check",
+    "summary": "summary of the round",
+    "end": "end of the debate",
+}
+# The same, and where its speaker does something else than argue.
+PHASE_WORDS = FLOOR_PHASES | {
+    "conviction_check": "asked whether it concedes",
+    "judge_continue": "asked whether another round is worth it",
+    "verdict": "the verdict",
+}
+POINT_WORDS = {
+    "open": "open",
+    "partial": "partly resolved",
+    "resolved": "resolved",
+    "dropped": "not raised again",
+}
+
+PointData = Mapping[str, Any]
+Points = Mapping[str, Iterable[PointData]]
+
+
+def stop_words(reason: str | None) -> str:
+    """A stop reason in words; a later release's reason is shown as it is."""
+    return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
+
+
+DEMONSTRATION = "Argued by the demonstration model: its scores mean nothing."
+
+
+def rating_words(rated: Mapping[str, Any]) -> str:
+    """The judge's ratings of an answer, by what was rated."""
+    parts = ("correctness", "completeness", "clarity", "depth")
+    return ", ".join(f"{part} {rated[part]}" for part in parts)
+
+
+def why_it_stopped(record: Mapping[str, Any]) -> str:
+    """The reason in words; a judge that could not be asked has ended nothing itself."""
+    silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
+    return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
+
+
+def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What the seats of a record are called, by id."""
+    return {seat["id"]: seat["name"] for seat in seats}
+
+
+def opening_title(roles: Iterable[str]) -> str:
+    """What round 0 is called in a debate of these roles."""
+    return OPENINGS if "position_advocate" in roles else INITIAL
+
+
+def closings_begin(turns: Sequence["Turn"]) -> int:
+    """The place of the turn that calls for the first closing; behind all where there is none."""
+    first = next((at for at, turn in enumerate(turns) if turn.phase == "closing"), len(turns))
+    called = 0 < first < len(turns) and turns[first - 1].phase == "request"
+    return first - called
+
+
+def position_words(state: "DebateState") -> list[str]:
+    """Who argues for what, where positions are handed out."""
+    sides = [seat for seat in state.get("seats", []) if seat.position]
+    return [f"{side.name} argues: {side.position}" for side in sides]
+
+
+def overlong_words(length: Mapping[str, Any] | None) -> str:
+    """That a turn is longer than allowed; empty for any other."""
+    if not length or length["tokens"] <= length["limit"]:
+        return ""
+    return f"overlong: {length['tokens']} of {length['limit']} tokens"
+
+
+def degraded_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """One degradation: whom it befell, what was done about it, and why."""
+    what, seat = str(entry.get("what", "")), str(entry.get("seat") or "debate")
+    seat = names.get(seat, seat.capitalize())
+    number = entry.get("round")
+    where = f", round {number}" if number else ""
+    where = ", at the start" if number == 0 else where
+    return f"{seat}{where}: {DEGRADED_WORDS.get(what, what)} ({entry.get('why', '')})"
+
+
+def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """One concession: who, to whom, which argument, and its words if they were really said."""
+    seat, to = (names.get(entry[key], entry[key]) for key in ("seat", "convinced_by"))
+    argument = " ".join(entry["argument"].split()) or "no argument named"
+    quote = " ".join(entry["quote"].split())
+    said = f" (“{quote}”)" if quote and entry["quote_found"] else ""
+    return f"{seat} conceded to {to} in round {entry['round']}: {argument}{said}"
+
+
+def stand_in_words(phase: str, status: str) -> str:
+    """What a turn is that took the place of a failed call; empty for any other."""
+    if status == "failed":
+        return "" if phase == "judge_continue" else "general advice, because the call failed"
+    if status != "kept_previous":
+        return ""
+    if phase == "synthesize":
+        return "an initial answer, because the final one could not be written"
+    return "an earlier answer, kept because the call failed"
+
+
+def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
+    """What the seats know each other as, where that is not their names, in one line."""
+    places: dict[str, int] = {}
+    pairs = []
+    for seat in seats:
+        place = places[seat.role] = places.get(seat.role, -1) + 1
+        if settings.label(seat, place) != seat.name:
+            pairs.append(f"{seat.name} is {settings.label(seat, place)}")
+    return [f"To each other: {', '.join(pairs)}."] if pairs else []
+
+
+def brought_words(state: "DebateState") -> list[str]:
+    """What the user brought along and for whom, one line for each kind."""
+    names = {seat.id: seat.name for seat in state.get("seats", [])}
+
+    def of(seats: Sequence[str]) -> str:
+        whose = " and ".join(names.get(seat, seat) for seat in seats)
+        return f" (for {whose})" if whose else ""
+
+    documents = [f"{d.name} [{d.id}]{of(d.seats)}" for d in state.get("documents", [])]
+    images = [f"{image.name}{of(image.seats)}" for image in state.get("images", [])]
+    kinds = {"Documents": documents, "Images": images}
+    return [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
+
+
+def call_words(use: Mapping[str, Any]) -> str:
+    """What a tool was asked for, such as calculate(expression: 6 * 7)."""
+    given = ", ".join(f"{name}: {value}" for name, value in use["arguments"].items())
+    return f"{use['name']}({' '.join(given.split())})"
+
+
+def tool_words(use: Mapping[str, Any]) -> str:
+    """One use of a tool: what it was asked for, and what it gave."""
+    sign = "✗" if use["failed"] else "→"
+    return f"⚒ {call_words(use)} {sign} {' '.join(use['result'].split())}"
+
+
+def quotes_told(checked: Iterable[Mapping[str, Any]]) -> str:
+    """How many quotes stand in the documents; a place that is not there is no quote."""
+    listed = list(checked)
+    quotes = [quote for quote in listed if quote["text"] != quote.get("written")]
+    places = len(listed) - len(quotes)
+    citations = "1 citation" if places == 1 else f"{places} citations"
+    astray = [f"{citations} of places that are not there"] if places else []
+    return "; ".join([*([_quote_counts(quotes)] if quotes else []), *astray])
+
+
+def _quote_counts(listed: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter(quote["status"] for quote in listed)
+    astray = sum(_is_astray(quote) for quote in listed)
+    under = f" ({astray} under another label)" if astray else ""
+    altered = f", {counts['altered']} altered" if counts["altered"] else ""
+    return (
+        f"{counts['found']} found in the documents{altered}{under}, {counts['not_found']} not found"
+    )
+
+
+def _is_astray(quote: Mapping[str, Any]) -> bool:
+    return bool(quote.get("where") and quote.get("cited")) and quote["cited"] != quote["where"]
+
+
+def quote_words(quote: Mapping[str, Any]) -> str:
+    """One checked quote: whether and where it stands in the documents."""
+    text, cited = " ".join(quote["text"].split()), quote.get("cited")
+    if quote.get("where"):
+        sign = "≈ altered," if quote["status"] == "altered" else "✓"
+        named = f" (cited as [{cited}])" if _is_astray(quote) else ""
+        reads = f"; in full: “{quote['reads']}”" if quote.get("reads") else ""
+        return f"{sign} [{quote['where']}]{named} “{text}”{reads}"
+    if text.startswith("["):
+        return f"✗ no such place in the documents: {text}"
+    return f"✗ not found{f', cited as [{cited}]' if cited else ''}: “{text}”"
+
+
+def local_time(stamp: str) -> str:
+    """A stored time in the reader's own zone."""
+    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def sentence(text: str) -> str:
+    """Text with a full stop, unless it ends in one of its own."""
+    stripped = text.strip()
+    return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
+
+
+def point_groups(points: Points) -> dict[str, list[PointData]]:
+    """The record's points by what became of them; those partly resolved are open."""
+    left = list(points["open"])
+    return {
+        "open": [point for point in left if point["status"] != "dropped"],
+        "resolved": list(points["resolved"]),
+        "not raised again": [point for point in left if point["status"] == "dropped"],
+    }

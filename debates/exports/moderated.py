@@ -1,0 +1,122 @@
+"""Scores, fact checks and rulings of a moderated debate in words, wherever it is shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contend.debates.exports.labels import seat_names
+from contend.nodes.moderated.score_notes import scoring_notes
+
+Record = Mapping[str, Any]
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def scores_table(record: Record) -> Table:
+    """One row for each side: its total and each criterion."""
+    scores = record["scores"]
+    criteria = next((list(s["breakdown"]) for s in scores.values() if s["breakdown"]), [])
+    head = ("Side", "Total", *map(_criterion, criteria))
+    rows = [
+        [name, _number(each["total"]), *(_number(each["breakdown"].get(c)) for c in criteria)]
+        for name, each in scores.items()
+    ]
+    return head, rows
+
+
+def statements_table(record: Record, statements: Mapping[str, str]) -> Table:
+    """One row for each scored statement, told by its id; all that the totals are made of."""
+    scored = [each for side in record["scores"].values() for each in side["turns"]]
+    criteria = list(scored[0]["marks"]) if scored else []
+    head = ("Statement", "Total", *map(_criterion, criteria), "Notes")
+    rows = [
+        [
+            *(statements[each["turn"]], _number(each["total"])),
+            *(_number(each["marks"][criterion]) for criterion in criteria),
+            ", ".join([*(["contested"] if each["contested"] else []), *_deducted(each)]),
+        ]
+        for each in scored
+    ]
+    return head, rows
+
+
+def _deducted(score: Record) -> list[str]:
+    return [f"{each['rule'].replace('_', ' ')} -{each['points']:g}" for each in score["deductions"]]
+
+
+def marks_table(marking: Record, statements: Mapping[str, str]) -> Table:
+    """What one reading of the judge gave, before anything is deducted."""
+    criteria = list(marking["marks"][0]["values"]) if marking["marks"] else []
+    rows = [
+        [statements[each["turn"]], *(f"{each['values'][name]:g}" for name in criteria)]
+        for each in marking["marks"]
+    ]
+    return ("Statement", *map(_criterion, criteria)), rows
+
+
+def stage_words(marking: Record) -> str:
+    """What a reading of the judge is about, such as scores of round 1."""
+    what = marking["stage"].replace("-", " ")
+    what = f"the {what}" if what in ("openings", "closings") else what
+    other = ", in the other order" if marking["order"] else ""
+    return f"scores of {what}{other}" if what else f"scores{other}"
+
+
+def _criterion(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
+
+
+def floor_facts(record: Record) -> list[tuple[str, str]]:
+    """What there is to know of a moderated debate in a few lines; nothing of any other."""
+    if "end_reason" not in record:
+        return []
+    return [
+        *score_facts(record),
+        *_check_facts(record["fact_checks"]),
+        *_ruling_facts(record),
+        *([("Folder", record["output_dir"])] if record.get("output_dir") else []),
+    ]
+
+
+def score_facts(record: Record) -> list[tuple[str, str]]:
+    """Totals, who won or why nobody did, and what makes the scores worth less."""
+    scores, scoring = record["scores"], record["scoring"]
+    if scores is None or scoring is None:
+        return []
+    shown = ", ".join(f"{name} {_number(each['total'])}" for name, each in scores.items())
+    notes = [f"of 10, by {scoring['judge_model']}", *_notes(record)]
+    facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
+    if record["winner"]:
+        facts.append(("Winner", record["winner"]))
+    elif scoring["no_winner"]:
+        facts.append(("Winner", f"nobody: {scoring['no_winner']}"))
+    return facts
+
+
+def _notes(record: Record) -> list[str]:
+    """What a reader must know before trusting the scores."""
+    demonstration = ["demonstration: they mean nothing"] if record["demonstration"] else []
+    return [*demonstration, *scoring_notes(record["scoring"], seat_names(record["seats"]))]
+
+
+def _check_facts(checks: Sequence[Record]) -> list[tuple[str, str]]:
+    if not checks:
+        return []
+    verdicts = [check["verdict"] for check in checks]
+    kinds = ("supported", "contradicted", "unverifiable")
+    counts = ", ".join(f"{verdicts.count(kind)} {kind}" for kind in kinds)
+    corrected = len({check["turn"] for check in checks if check["correction"]})
+    return [("Claims", f"{counts}; {corrected} corrected")]
+
+
+def _ruling_facts(record: Record) -> list[tuple[str, str]]:
+    if not record["rulings"]:
+        return []
+    names = seat_names(record["seats"])
+    shown = (
+        f"{names.get(each['seat'], each['seat'])} ({each['breach'].replace('_', ' ')})"
+        for each in record["rulings"]
+    )
+    return [("Rulings", ", ".join(shown))]

@@ -1,0 +1,358 @@
+"""The stored debate: one row for the debate, and one for each turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import sqlalchemy as sa
+from pydantic import BaseModel, TypeAdapter
+
+from contend.debates import tables
+from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.migrations import bring_up_to_date, stored_revision
+from contend.debates.outputs import find_folder
+from contend.graph.errors import BadInput
+from contend.graph.settings import SETTINGS, DebateSettings
+from contend.graph.settings.forecast import request_of
+from contend.graph.state import DebateState, Turn
+from contend.models.text import clean
+from contend.nodes.store import trace_of
+
+if TYPE_CHECKING:  # only who uses a server loads its driver
+    from contend.graph.checkpoints.postgres import Postgres
+
+_WHOLE_ID = 36
+_CAME_TRUE = (
+    sa.select(tables.resolutions.c.outcome)
+    .where(tables.resolutions.c.debate_id == tables.debates.c.id)
+    .scalar_subquery()
+    .label("resolution")
+)
+
+Status = Literal["running", "paused", "interrupted", "failed", "done"]
+
+
+class TaskAccepted(Exception):
+    """The task is being debated already."""
+
+
+class Debate(BaseModel):
+    """A stored debate."""
+
+    id: str
+    protocol: str
+    question: str
+    status: Status
+    created_at: str
+    updated_at: str
+    settings: dict[str, Any]
+    state: dict[str, Any]
+    error: str | None
+    demonstration: bool
+    user_rating: int | None
+    last_seq: int
+    turns: list[Turn] = []
+    resolution: str | None = None
+    """Which outcome of a forecast came true, once somebody has said so."""
+
+    def as_state(self) -> DebateState:
+        """The debate's state as of its last saved step."""
+        return cast(
+            "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}
+        )
+
+    def with_state(self, status: Status, state: DebateState, error: str | None) -> "Debate":
+        """The debate gone on to a state that could not be stored."""
+        turns = list(state.get("turns", []))
+        changed = {"status": status, "state": _dump(state), "turns": turns, "error": error}
+        return self.model_copy(update=changed)
+
+    def as_settings(self) -> DebateSettings:
+        """The settings it was begun with; what a later release no longer knows is left out."""
+        model = SETTINGS[self.protocol]
+        known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
+        return model.model_validate(known)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the rounds ended; those of a debate that broke off ended by failing."""
+        stop = self.state.get("stop")
+        if stop:
+            return str(stop["reason"])
+        return "failed" if self.status == "failed" else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The published record: the trace, and around it all that is known of the debate."""
+        return {
+            **trace_of(self.as_state(), self.id, self.user_rating),
+            "stop_reason": self.stop_reason,
+            "protocol": self.protocol,
+            "status": self.status,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "error": self.error,
+            "settings": self.settings,
+            "turns": [turn.model_dump(mode="json") for turn in self.turns],
+            **self.fate(),
+            **self._output(),
+        }
+
+    def fate(self) -> dict[str, str | None]:
+        """When a forecast comes due and what came true; nothing of other debates."""
+        if "request" not in self.state:
+            return {}
+        context = request_of(cast("DebateState", self.state)).prediction_context
+        due = context.data_summary.timeframe.end
+        return {"due": due.isoformat() if due else None, "resolution": self.resolution}
+
+    def _output(self) -> dict[str, str | None]:
+        """Where its folder of files lies, in a protocol that writes one."""
+        plan = self.as_settings().folder_plan
+        if plan is None:
+            return {}
+        found = find_folder(plan.base, self.created_at, self.id)
+        return {"output_dir": str(found) if found else None}
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A debate that was accepted for a caller and has no end."""
+
+    debate: Debate
+    elsewhere: bool
+    """Whether another machine ran it last; its disk may hold what the database could not take."""
+
+
+class Records:
+    """The repository of debates on one database, a file or a server."""
+
+    def __init__(self, where: "Path | Postgres") -> None:
+        self._engine = tables.open_engine(where)
+        try:
+            bring_up_to_date(self._engine)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def start(
+        self,
+        debate_id: str,
+        protocol: str,
+        state: DebateState,
+        settings: dict[str, Any],
+        *,
+        demonstration: bool,
+        task_id: str | None = None,
+    ) -> None:
+        """Write the row of a debate that is about to run, and that a caller's task was accepted."""
+        with self._engine.begin() as connection:
+            connection.execute(
+                tables.debates.insert().values(
+                    id=debate_id,
+                    protocol=protocol,
+                    question=state["question"],
+                    status="running",
+                    created_at=_now(),
+                    updated_at=_now(),
+                    settings=settings,
+                    state=_dump(state),
+                    demonstration=demonstration,
+                    last_seq=0,
+                )
+            )
+            if task_id is not None:
+                _accept(connection, debate_id, task_id)
+
+    def save(
+        self,
+        lease: Lease,
+        status: Status,
+        state: DebateState,
+        last_seq: int,
+        error: str | None = None,
+    ) -> None:
+        """Make the row and its turns what the state is; refused to a runner without lease."""
+        turns = state.get("turns", [])
+        with self._engine.begin() as connection:
+            saved = connection.execute(
+                tables.debates.update()
+                .where(lease.is_mine)
+                .values(
+                    status=status,
+                    state=_dump(state),
+                    updated_at=_now(),
+                    last_seq=last_seq,
+                    error=clean(error) if error else None,
+                )
+            )
+            if saved.rowcount != 1:
+                raise LeaseLost(lease.debate_id)
+            _write_turns(connection, lease.debate_id, turns, _common(lease.saved, turns))
+            if status in ("done", "failed"):
+                connection.execute(_acceptance_of(lease.debate_id))
+        lease.saved = tuple(turns)
+
+    def find(self, reference: str, *, with_turns: bool = True) -> Debate:
+        """The debate with this id, or with the one id that begins so."""
+        prefix = reference.strip().lower()
+        meant = tables.debates.c.id.startswith(prefix, autoescape=True)
+        if len(prefix) == _WHOLE_ID:  # an index knows it
+            meant = tables.debates.c.id == prefix
+        with self._engine.connect() as connection:
+            query = sa.select(tables.debates, _CAME_TRUE).where(meant)
+            rows = connection.execute(query.limit(2)).all() if prefix else []
+            if len(rows) != 1:
+                problem = "More than one debate begins with" if rows else "No debate has the id"
+                raise BadInput(f"{problem} '{reference}'. `contend list` shows them.")
+            if not with_turns:
+                return _debate(connection, rows[0], [])
+            spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == rows[0].id)
+            turns = connection.execute(spoken.order_by(tables.turns.c.position)).scalars()
+            return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
+
+    def newest(self, limit: int) -> list[Debate]:
+        """The debates begun last, newest first, without their turns."""
+        query = sa.select(tables.debates).order_by(tables.debates.c.created_at.desc()).limit(limit)
+        with self._engine.connect() as connection:
+            return [_debate(connection, row, []) for row in connection.execute(query).all()]
+
+    def owed(self, untouched: timedelta) -> list[Owed]:
+        """Debates accepted for callers that nobody runs any more, without their turns.
+
+        One that was not paused is cut off only when nobody has touched it for so long: whoever
+        has just written it is about to run it.
+        """
+        query = sa.select(tables.debates).join(tables.accepted)
+        before = written(datetime.now(UTC) - untouched)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+            found = [Owed(_debate(connection, row, []), is_elsewhere(row)) for row in rows]
+        cut_off = [each for each in found if each.debate.status == "interrupted"]
+        paused = [each for each in found if each.debate.status == "paused"]
+        return paused + [each for each in cut_off if each.debate.updated_at < before]
+
+    def debate_of(self, task_id: str) -> str | None:
+        """The unfinished debate of an accepted task."""
+        query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
+        with self._engine.connect() as connection:
+            return connection.execute(query).scalar()
+
+    def give_up(self, debate_id: str) -> None:
+        """Owe it to nobody any more."""
+        with self._engine.begin() as connection:
+            connection.execute(_acceptance_of(debate_id))
+
+    def rate(self, debate_id: str, rating: int) -> None:
+        """Keep the user's rating."""
+        with self._engine.begin() as connection:
+            row = tables.debates.update().where(tables.debates.c.id == debate_id)
+            connection.execute(row.values(user_rating=rating))
+
+    def done(self, protocol: str) -> list[Debate]:
+        """All finished debates of a protocol, the oldest first, without their turns."""
+        wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
+        query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
+        with self._engine.connect() as connection:
+            return [_debate(connection, row, []) for row in connection.execute(query).all()]
+
+    def resolve(self, debate_id: str, outcome: str) -> None:
+        """Keep which outcome of a forecast came true, in place of what was kept before."""
+        mine = tables.resolutions.c.debate_id == debate_id
+        debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
+        with self._engine.begin() as connection:
+            # Who comes second waits, and replaces.
+            connection.execute(debate.with_for_update()).all()
+            connection.execute(tables.resolutions.delete().where(mine))
+            connection.execute(
+                tables.resolutions.insert().values(
+                    debate_id=debate_id, outcome=outcome, resolved_at=_now()
+                )
+            )
+
+    def resolutions(self) -> dict[str, str]:
+        """The outcomes that came true, by debate."""
+        query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
+        with self._engine.connect() as connection:
+            return {row.debate_id: row.outcome for row in connection.execute(query)}
+
+    def acquire(self, debate_id: str) -> Lease:
+        """Become the one runner of a debate; refused while another is alive."""
+        lease = Lease(self._engine, debate_id)
+        lease.acquire()
+        return lease
+
+
+def count_debates(where: "Path | Postgres") -> int | None:
+    """How many debates a database keeps, None before its first; nothing is made or changed."""
+    engine = tables.open_engine(where)
+    try:
+        with engine.connect() as connection:
+            if stored_revision(connection) is None:
+                return None
+            count = sa.select(sa.func.count()).select_from(tables.debates)
+            return connection.execute(count).scalar_one()
+    finally:
+        engine.dispose()
+
+
+def _write_turns(
+    connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
+) -> None:
+    """Write the turns behind those known to be there, over whatever stands in their place."""
+    stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
+    connection.execute(tables.turns.delete().where(stale))
+    rows = [
+        {"debate_id": debate_id, "position": at, "turn": turn.model_dump(mode="json")}
+        for at, turn in enumerate(turns)
+        if at >= known
+    ]
+    if rows:
+        connection.execute(tables.turns.insert(), rows)
+
+
+def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
+    """Take a task on: once, however many services share the database."""
+    try:
+        connection.execute(tables.accepted.insert().values(debate_id=debate_id, task_id=task_id))
+    except sa.exc.IntegrityError as taken:
+        raise TaskAccepted from taken
+
+
+def _acceptance_of(debate_id: str) -> sa.Delete:
+    return tables.accepted.delete().where(tables.accepted.c.debate_id == debate_id)
+
+
+def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
+    """How many turns two transcripts begin with in common."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
+
+
+def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> Debate:
+    values = dict(row._mapping)
+    abandoned = row.status == "running" and not is_held(connection, row)
+    return Debate(**values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {}))
+
+
+def _now() -> str:
+    return written(datetime.now(UTC))
+
+
+def _dump(state: DebateState) -> dict[str, Any]:
+    """The state as JSON, without what is kept elsewhere: the turns, and the trace made of them."""
+    kept = {key: value for key, value in state.items() if key not in ("turns", "trace")}
+    return cast(
+        "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")
+    )
+
+
+@cache
+def _state_adapter() -> TypeAdapter[DebateState]:
+    return TypeAdapter(DebateState)

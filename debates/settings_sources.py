@@ -1,0 +1,370 @@
+"""Settings from their sources: flags over a YAML file over CONTEND_* variables over defaults."""
+
+import difflib
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from contend.graph.errors import BadInput
+from contend.graph.settings import (
+    SETTINGS,
+    DebateSettings,
+    PositionChoice,
+    SeatChoice,
+    data_home,
+    snake_case,
+)
+from contend.graph.state import ToolName
+from contend.models.text import clean_data
+
+PREFIX = "CONTEND_"
+CONFIG_NAME = "config.yaml"
+# Variables that are read elsewhere, or that belong to the command and not to a debate.
+NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG", "CONTEND_SERVICE_TOKEN"})
+
+_DEFAULT = "default"
+_PLAIN_WORDS = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+}
+
+# Settings that have an option of their own, and how one of them is written in a file.
+_OPTIONS = {"seats": "--seat", "positions": "--position"}
+_WRITTEN = {
+    "seats": "{name: NAME, model: PROVIDER:NAME}",
+    "positions": "{name: NAME, position: POSITION}",
+}
+_LAID: dict[str, type[BaseModel]] = {"seats": SeatChoice, "positions": PositionChoice}
+_SEAT_WORDS = {
+    "missing": "is missing",
+    "string_type": "must be text",
+    "string_too_short": "is empty",
+    "greater_than_equal": "must be between 0 and 2",
+    "less_than_equal": "must be between 0 and 2",
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """One value and the source that gave it."""
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True)
+class Configured:
+    """Settings, where each of them comes from, and what was passed over on the way."""
+
+    settings: DebateSettings
+    sources: dict[str, str]
+    notices: list[str]
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Every setting with its value and its source."""
+        values = self.settings.model_dump(mode="json")
+        return {
+            name: {"value": value, "source": self.sources.get(name, _DEFAULT)}
+            for name, value in values.items()
+        }
+
+
+def load_settings(
+    protocol: str,
+    flags: Mapping[str, Any],
+    model: str | None,
+    config: Path | None,
+    environ: Mapping[str, str],
+) -> DebateSettings:
+    """The settings of a debate, or BadInput in one line."""
+    return configure(protocol, flags, model, config, environ).settings
+
+
+def configure(
+    protocol: str,
+    flags: Mapping[str, Any],
+    model: str | None,
+    config: Path | None,
+    environ: Mapping[str, str],
+) -> Configured:
+    """The settings of a debate together with the source of each."""
+    schema = _schema(protocol)
+    given, notices = _from_environment(schema, environ)
+    given |= _from_file(schema, config)
+    given |= _from_flags(schema, flags)
+    if model is not None:
+        given = _for_every_seat(schema, model) | given
+    settings = _validated(schema, given)
+    sources = {name: each.source for name, each in given.items()}
+    return Configured(settings, sources, notices)
+
+
+def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> DebateSettings:
+    """The settings a program gives; no file and no variable is read for them."""
+    schema = _schema(protocol)
+    return _validated(
+        schema,
+        {_known(schema, name, source): Given(value, source) for name, value in values.items()},
+    )
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+    """Read `name=value` arguments; the last one for a name counts."""
+    flags: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"'{pair}' is not of the form NAME=VALUE, such as max_rounds=4.")
+        flags[name.strip()] = value
+    return flags
+
+
+def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `--seat NAME=MODEL` arguments as the setting they are; nothing when there are none."""
+    if not pairs:
+        return {}
+    if "seats" not in _schema(protocol).model_fields:
+        equal = [name for name, schema in SETTINGS.items() if "seats" in schema.model_fields]
+        raise BadInput(
+            f"--seat lays the equal seats of {', '.join(equal)}; {protocol} has none. Name its "
+            "models with --model or --set, or choose another --protocol."
+        )
+    return {"seats": [_seat(pair) for pair in pairs]}
+
+
+def _seat(pair: str) -> dict[str, str]:
+    name, equals, model = pair.partition("=")
+    if not equals or not name.strip() or not model.strip():
+        raise BadInput(f"'--seat {pair}' is not of the form NAME=MODEL, such as Ann=ollama:qwen3.")
+    return {"name": name, "model": model.strip()}
+
+
+def parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """Read `--position "NAME: POSITION"` arguments as the setting they are."""
+    if not pairs:
+        return {}
+    if "positions" not in _schema(protocol).model_fields:
+        fixed = [name for name, schema in SETTINGS.items() if "positions" in schema.model_fields]
+        raise BadInput(
+            f"--position lays the sides of {', '.join(fixed)}; {protocol} hands out no positions. "
+            f"Choose --protocol {fixed[0]}."
+        )
+    return {"positions": [_position(pair) for pair in pairs]}
+
+
+def _position(pair: str) -> dict[str, str]:
+    name, colon, position = pair.partition(":")
+    if not colon or not name.strip():
+        raise BadInput(
+            f"'--position {pair}' is not of the form NAME: POSITION, such as 'Ann: We should wait'."
+        )
+    if not position.strip():
+        raise BadInput(f"The position of '{name.strip()}' is empty (--position).")
+    return {"name": name.strip(), "position": position.strip()}
+
+
+def _schema(protocol: str) -> type[DebateSettings]:
+    if protocol not in SETTINGS:
+        raise BadInput(
+            f"There is no protocol '{protocol}'.{_nearest(protocol, SETTINGS)} "
+            f"Known: {', '.join(SETTINGS)}."
+        )
+    return SETTINGS[protocol]
+
+
+def _from_environment(
+    schema: type[DebateSettings], environ: Mapping[str, str]
+) -> tuple[dict[str, Given], list[str]]:
+    """Variables no setting answers to are reported: they may be meant for another release."""
+    given: dict[str, Given] = {}
+    notices = []
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
+            continue
+        if name in schema.model_fields:
+            value = _read(schema, name, environ[variable], variable)
+            given[name] = Given(value, variable)
+        else:
+            notices.append(
+                f"{variable} is not a setting of {_name(schema)}; it was passed over."
+                f"{_nearest(name, schema.model_fields)}"
+            )
+    return given, notices
+
+
+def _from_file(schema: type[DebateSettings], config: Path | None) -> dict[str, Given]:
+    path = config or data_home() / CONFIG_NAME
+    if config is None and not path.is_file():
+        return {}
+    given = {}
+    for key, value in _mapping(path).items():
+        name = _known(schema, str(key), str(path))
+        given[name] = Given(value, str(path))
+    return given
+
+
+def _mapping(path: Path) -> dict[Any, Any]:
+    try:
+        loaded = yaml.safe_load(path.expanduser().read_text("utf-8"))
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise BadInput(f"The config file {path} cannot be read: {why}.") from error
+    except UnicodeError as error:
+        raise BadInput(f"The config file {path} is not UTF-8 text.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadInput(f"The config file {path} is not valid YAML{_where(error)}.") from error
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise BadInput(f"The config file {path} must hold NAME: VALUE lines, one per setting.")
+    return loaded
+
+
+def _where(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+
+
+def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[str, Given]:
+    given = {}
+    for key, value in flags.items():
+        name = _known(schema, key, "--set")
+        if isinstance(value, str):
+            given[name] = Given(_read(schema, name, value, "--set"), "--set")
+        else:
+            given[name] = Given(value, _OPTIONS.get(name, "--request"))
+    return given
+
+
+def _for_every_seat(schema: type[DebateSettings], model: str) -> dict[str, Given]:
+    return {name: Given(value, "--model") for name, value in schema.of_one_model(model).items()}
+
+
+def _known(schema: type[DebateSettings], key: str, source: str) -> str:
+    name = snake_case(key)
+    if name in schema.model_fields:
+        return name
+    hint = _nearest(name, schema.model_fields) or " `contend config` lists them all."
+    raise BadInput(f"{_name(schema)} has no setting '{key}' ({source}).{hint}")
+
+
+def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
+    """Text from a flag or variable as the field wants it: text as written, the rest as YAML."""
+    annotation = schema.model_fields[name].annotation
+    if annotation is str:
+        return text
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{name} ({source}) cannot be read: '{text}'.") from error
+    if _is_list(annotation) and isinstance(value, str):
+        return [each.strip() for each in value.split(",") if each.strip()]
+    return [] if _is_list(annotation) and value is None else value
+
+
+def _is_list(annotation: Any) -> bool:
+    kinds = (annotation, *get_args(annotation))  # also where nothing may be given instead
+    return any(getattr(kind, "__origin__", None) is tuple for kind in kinds)
+
+
+def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateSettings:
+    for name, each in given.items():
+        _refuse_truth_for_number(schema, name, each)
+    try:
+        # What is no text, such as bytes of a terminal in another coding, no database takes.
+        return schema.model_validate({name: clean_data(v.value) for name, v in given.items()})
+    except ValidationError as error:
+        raise BadInput(_in_words(schema, error.errors()[0], given)) from error
+
+
+def _refuse_truth_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
+    """Pydantic takes true for 1; a person does not mean it."""
+    annotation = schema.model_fields[name].annotation
+    wanted = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    if isinstance(given.value, bool) and {int, float} & set(wanted):
+        raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")
+
+
+def _in_words(schema: type[DebateSettings], problem: ErrorDetails, given: dict[str, Given]) -> str:
+    reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
+    if not problem["loc"]:
+        return f"{reason}."
+    name = str(problem["loc"][0])
+    source = given[name].source if name in given else _DEFAULT
+    if name in _LAID:
+        return f"{_seat_words(name, problem, reason)} ({source})."
+    wanted = _limits(schema, name, problem) or _PLAIN_WORDS.get(problem["type"])
+    if problem["type"] == "literal_error":
+        wanted = f"one of {problem.get('ctx', {}).get('expected', '')}".replace("'", "")
+    if wanted is None:
+        told = reason if reason.startswith(name) else f"{name}: {reason}"
+        return f"{told} ({source})."
+    return f"{name} must be {wanted}, not {_shown(problem['input'])} ({source})."
+
+
+def _seat_words(name: str, problem: ErrorDetails, reason: str) -> str:
+    """What is wrong with the list of seats, and with which of them, counted as people count."""
+    one = name.removesuffix("s")
+    known = ", ".join(_LAID[name].model_fields)
+    words = _SEAT_WORDS | {
+        "extra_forbidden": f"is no setting of a {one}; there are {known}",
+        "model_type": f"must be written as {_WRITTEN[name]}",
+        "tuple_type": f"must be a list of {_WRITTEN[name]}",
+    }
+    if (limit := problem.get("ctx", {}).get("max_length")) is not None:
+        words["string_too_long"] = f"must have {limit} characters at the most"
+    said = words.get(problem["type"], reason)
+    at, *fields = problem["loc"][1:] or ("",)
+    if fields and problem["type"] == "tuple_type":
+        said = "must be a list"
+    if problem["type"] == "literal_error":
+        said = f"names '{_shown(problem['input'])}', but there are {', '.join(get_args(ToolName))}"
+    where = f"{one} {at + 1}" if isinstance(at, int) else name
+    return f"{where}: {' '.join([*map(str, fields[:1]), said])}"
+
+
+def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> str | None:
+    """Both ends of a range, when one of them was overstepped."""
+    if not problem["type"].startswith(("greater_than", "less_than")):
+        return None
+    limits: dict[str, Any] = {}
+    for constraint in schema.model_fields[name].metadata:
+        for key in ("ge", "gt", "le", "lt"):
+            if hasattr(constraint, key):
+                limits[key] = getattr(constraint, key)
+    limits = limits or dict(problem.get("ctx", {}))
+    if "ge" in limits and "le" in limits:
+        return f"between {limits['ge']:g} and {limits['le']:g}"
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    return " and ".join(f"{words[key]} {limit:g}" for key, limit in limits.items() if key in words)
+
+
+def _shown(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = "nothing" if value is None else " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean '{found[0]}'?" if found else ""
+
+
+def _name(schema: type[DebateSettings]) -> str:
+    return next(name for name, each in SETTINGS.items() if each is schema)

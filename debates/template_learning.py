@@ -1,0 +1,138 @@
+"""A well-rated debate distilled into a candidate template, which waits for the user's yes."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import BaseModel, Field, ValidationError
+
+from contend.debates.repository import Debate
+from contend.graph.errors import BadInput, ModelFailed
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Seat, turns_of
+from contend.models.calls import Listener, extract
+from contend.models.providers.registry import check_models, open_models, parse_spec
+from contend.models.text import clean
+from contend.nodes.prompting.prompt import fence_mark, points_of
+from contend.prompts import fence, render
+from contend.retrieval.templates import (
+    HEADINGS,
+    LONGEST_KIND,
+    LONGEST_TITLE,
+    MOST_TAGS,
+    MOST_USES,
+    Template,
+)
+
+WELL_RATED = 8
+
+
+class Learnt(BaseModel):
+    """What the model is asked for."""
+
+    title: str = Field(description="A verb phrase of at most 60 characters.")
+    kind: str = Field(description="One lower-case word for the kind of question.")
+    use_when: list[str] = Field(description="A situation, then 5 to 8 questions.")
+    tags: list[str] = Field(description="3 to 6 words.")
+    steps: list[str] = Field(description="4 to 7 steps.")
+    checks: list[str] = Field(description="3 to 5 checks.")
+    typical_errors: list[str] = Field(description="3 to 5 errors.")
+
+
+async def learn_template(debate: Debate, settings: DebateSettings, model: str | None) -> Template:
+    """Ask whoever wrote the answer, or another model, for the template in a debate."""
+    state = debate.as_state()
+    writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
+    spoken = writers[-1] if writers else state["seats"][0].model
+    seat = Seat(
+        id="librarian",
+        name="Librarian",
+        role="librarian",
+        model=str(parse_spec(model or spoken)),
+        temperature=0.3,
+    )
+    async with open_models():
+        await check_models([seat.model])
+        messages = learning_brief(state, debate.id)
+        answered = await extract(seat, messages, Learnt, settings, Listener())
+    return _template(seat, answered.result.block, answered.model)
+
+
+def check_teaches(debate: Debate) -> None:
+    """Refuse a debate that has no answer, or not a good one."""
+    short = debate.id[:8]
+    if debate.status != "done":
+        raise BadInput(f"Debate {short} is {debate.status}; learn from one that is done.")
+    rating = debate.as_json()["quality_score"]
+    if debate.user_rating is None and debate.demonstration:
+        raise BadInput(
+            f"Debate {short} was argued by the demonstration model, whose scores mean nothing. "
+            f"If its answer is good all the same, say so: contend rate {short} {WELL_RATED}"
+        )
+    if rating is None or rating < WELL_RATED:
+        rated = "not rated" if rating is None else f"rated {rating:g} of 10"
+        raise BadInput(
+            f"Debate {short} is {rated}; templates are learnt from debates rated {WELL_RATED} or "
+            f"more. Your own rating counts first: contend rate {short} RATING"
+        )
+
+
+def learning_brief(state: DebateState, debate_id: str) -> list[BaseMessage]:
+    """The prompt that asks for a template."""
+    mark = fence_mark(debate_id)
+    data = partial(fence, mark=mark)
+    points = [f"({point.status}) {point.text}" for point in points_of(state)]
+    values = {
+        "data_rule": lambda: render("shared/data", {"mark": lambda: mark}),
+        "question": lambda: data("question", state["question"]),
+        "points": lambda: data("points", "\n".join(points)) if points else "None on record.",
+        "final_answer": lambda: data("answer", state["final_answer"]),
+    }
+    return [HumanMessage(render("shared/learn", values))]
+
+
+def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
+    """The template it gave, cut to its form where that loses little: the call is paid for."""
+    if learnt is None:
+        raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
+    steps = [f"{number}. {_line(step)}" for number, step in enumerate(learnt.steps, 1)]
+    parts = (
+        steps,
+        [f"- {_line(check)}" for check in learnt.checks],
+        [f"- {_line(error)}" for error in learnt.typical_errors],
+    )
+    body = "\n\n".join(
+        "\n".join([f"## {heading}", *lines]) for heading, lines in zip(HEADINGS, parts, strict=True)
+    )
+    try:
+        return Template(
+            id=_slug(learnt.title),
+            title=_cut(_line(learnt.title), LONGEST_TITLE),
+            kind=_slug(learnt.kind, LONGEST_KIND),
+            use_when=_lines(learnt.use_when, MOST_USES),
+            tags=_lines(learnt.tags, MOST_TAGS),
+            body=body,
+            origin="candidate",
+        )
+    except ValidationError as error:
+        why = f"the {error.errors()[0]['loc'][0]} of its template cannot be used"
+        raise ModelFailed(seat.name, model, "unreadable", why) from error
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _cut(line: str, most: int) -> str:
+    """Between words, where there are some."""
+    return textwrap.shorten(line, most, placeholder=" …").removeprefix("…") or line[:most]
+
+
+def _lines(texts: Sequence[str], most: int) -> tuple[str, ...]:
+    return tuple(line for line in map(_line, texts) if line)[:most]
+
+
+def _slug(text: str, most: int = 60) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:most].strip("-") or "learnt"

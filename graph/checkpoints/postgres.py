@@ -1,0 +1,156 @@
+"""PostgreSQL as the home of debates: its address, and the pool that all debates share."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from contend.graph.errors import BadInput, DatabaseAway
+from contend.models.failures import first_line
+
+Connection = psycopg.AsyncConnection[dict[str, Any]]
+Pool = AsyncConnectionPool[Connection]
+
+_SCHEMES = ("postgresql://", "postgres://")
+# What the user's address may set otherwise. A server that vanishes without a word is noticed.
+_DEFAULTS: dict[str, str | int] = {
+    "application_name": "contend",
+    "client_encoding": "utf8",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 30_000,
+}
+# A saver holds a connection for milliseconds, so a few serve many debates.
+_MOST_CONNECTIONS = 16
+_SECONDS_FOR_A_CONNECTION = 3.0
+# Behind this, whoever needs a connection next begins a new attempt at once.
+_SECONDS_TO_RECONNECT = 5.0
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """The database DATABASE_URL names; the address may hold a password and is never shown."""
+
+    conninfo: str = field(repr=False)
+    host: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"PostgreSQL database '{self.name}' on {self.host}"
+
+    def parts(self) -> dict[str, Any]:
+        """The address as arguments of a connection."""
+        return dict(conninfo_to_dict(self.conninfo))
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Tell an outage from every other error: the server is gone, going, full or read-only."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if away := self.away(error):
+                raise away from error
+            raise
+
+    def away(self, error: BaseException) -> DatabaseAway | None:
+        """The outage behind an error of the driver, if there is one."""
+        # A server that fails over takes no writes for a while.
+        outages = (
+            psycopg.OperationalError,
+            psycopg.InterfaceError,
+            psycopg.errors.ReadOnlySqlTransaction,
+        )
+        # What was behind this one is another error, of a statement.
+        if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
+            return None
+        why = "it does not answer" if isinstance(error, PoolTimeout) else _reason(error)
+        return DatabaseAway(f"The {self} cannot be used: {why}")
+
+
+def read_address(url: str) -> Postgres:
+    """Read a DATABASE_URL; what is wrong with it is told without repeating any of it."""
+    if not url.startswith(_SCHEMES):
+        raise BadInput(
+            "DATABASE_URL must begin with postgresql://. Without it, debates are kept in a "
+            "file of the data folder."
+        )
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise BadInput(_UNREADABLE) from None
+    host = str(parts.get("host") or os.environ.get("PGHOST") or "this machine")
+    name = parts.get("dbname") or os.environ.get("PGDATABASE") or parts.get("user") or "default"
+    ports = str(parts.get("port") or "")
+    # A password that was not encoded ends early, and its rest would be shown as a name.
+    if "@" in f"{host}{ports}{name}":
+        raise BadInput(_UNREADABLE)
+    pairs = zip_longest(host.split(","), ports.split(","), fillvalue="")
+    place = ",".join(f"{each}:{port}" if port else each for each, port in pairs)
+    defaults = {key: value for key, value in _DEFAULTS.items() if key not in parts}
+    return Postgres(make_conninfo(url, **defaults), place, str(name))
+
+
+_UNREADABLE = (
+    "DATABASE_URL cannot be read. Its form is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and "
+    "in a password @ is written %40, / is %2F, : is %3A and % is %25."
+)
+
+
+def _reason(error: BaseException) -> str:
+    """What the server or the system said, without the address before it."""
+    return first_line(error).rpartition(" failed: ")[2] or type(error).__name__
+
+
+@dataclass
+class _Shared:
+    pool: Pool
+    users: int = 0
+
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
+    """The pool of this event loop; the last debate that ends closes it for all."""
+    pools = _pools.setdefault(asyncio.get_running_loop(), {})
+    if where not in pools:
+        pools[where] = _Shared(_new_pool(where))
+    shared = pools[where]
+    shared.users += 1
+    try:
+        await shared.pool.open()
+        yield shared.pool
+    finally:
+        shared.users -= 1
+        if not shared.users:
+            # Taken out at once: a debate that begins while this closes must open its own.
+            del pools[where]
+            await shared.pool.close()
+
+
+def _new_pool(where: Postgres) -> Pool:
+    # Outages are ours to tell, once and in words.
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
+    return AsyncConnectionPool(
+        where.conninfo,
+        kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+        min_size=1,
+        max_size=_MOST_CONNECTIONS,
+        timeout=_SECONDS_FOR_A_CONNECTION,
+        reconnect_timeout=_SECONDS_TO_RECONNECT,
+        # Connections that broke while nobody used them are replaced without anybody noticing.
+        check=AsyncConnectionPool.check_connection,
+        open=False,
+        name="contend",
+    )

@@ -1,0 +1,191 @@
+"""Checkpoints in PostgreSQL, by a saver that outlives its server."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, LiteralString, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg.errors import UndefinedTable
+
+from contend.graph.checkpoints.outages import insist
+from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
+from contend.graph.errors import DatabaseAway
+from contend.graph.settings import data_home
+from contend.models.text import clean
+
+Result = TypeVar("Result")
+Writes = Sequence[tuple[str, Any]]
+
+# Any number will do, as long as it stays the same in every release.
+_LOCK = 20_261_117
+_PAUSE = 0.05
+_TRY_LOCK: LiteralString = "SELECT pg_try_advisory_lock(%s) AS found"
+_UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
+
+
+@asynccontextmanager
+async def postgres_saver(
+    where: Postgres, serde: SerializerProtocol
+) -> AsyncIterator[AsyncPostgresSaver]:
+    """A saver for one debate. It is one lock, so each debate has its own, over one pool."""
+    async with shared_pool(where) as pool:
+        await insist(lambda: _set_up(where, pool))
+        yield OutlivingSaver(where, pool, serde)
+
+
+class OutlivingSaver(AsyncPostgresSaver):
+    """Lays what was paid for aside while the server is away, and brings it in before going on.
+
+    All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be made
+    from the writes again, is refused for good; that ends the run before anything else is paid.
+    """
+
+    def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
+        super().__init__(pool, serde=serde)
+        self._where = where
+        self._left_aside: set[str] = set()
+        # Who waits here learns from the one before that the server is away, and waits no more.
+        self._writing = asyncio.Lock()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint, with the writes that could not be saved when they were made."""
+        await self._bring_in(_thread(config))
+        return await self._insist(super().aget_tuple, config)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint, never before the writes it stands on."""
+        await self._bring_in(_thread(config))
+        fit = _fit(checkpoint)
+        return await self._insist(super().aput, config, fit, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
+    ) -> None:
+        """Save what a call has produced, here or aside: it is paid for."""
+        async with self._writing:
+            if await self._put_writes(config, writes, task_id, task_path):
+                return
+        ids = {key: config["configurable"][key] for key in _IDS}
+        _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
+        await asyncio.to_thread(_lay_aside, _thread(config), data)
+
+    async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
+        """Save writes; False where the server is away, or was for the ones before."""
+        if _thread(config) in self._left_aside:
+            return False
+        try:
+            with self._where.answering():
+                await super().aput_writes(config, *what)
+        except DatabaseAway:
+            self._left_aside.add(_thread(config))
+            return False
+        return True
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What a channel was made of."""
+        ask = partial(super().aget_delta_channel_history, config=config, channels=channels)
+        return await self._insist(ask)
+
+    async def _bring_in(self, thread: str) -> None:
+        for file in await asyncio.to_thread(_aside, thread):
+            data = await asyncio.to_thread(file.read_bytes)
+            ids, writes, task_id, task_path = self.serde.loads_typed(("msgpack", data))
+            config: RunnableConfig = {"configurable": ids}
+            await self._insist(super().aput_writes, config, writes, task_id, task_path)
+            await asyncio.to_thread(file.unlink)
+        self._left_aside.discard(thread)
+
+    async def _insist(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+        async def attempt() -> Result:
+            with self._where.answering():
+                return await method(*arguments)
+
+        return await insist(attempt)
+
+
+def _fit(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint without what JSON in PostgreSQL does not take, and a client may have sent."""
+    values = checkpoint["channel_values"]
+    texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
+    return {**checkpoint, "channel_values": {**values, **texts}}
+
+
+_IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
+
+
+def _thread(config: RunnableConfig) -> str:
+    return str(config["configurable"]["thread_id"])
+
+
+def _folder(thread: str) -> Path:
+    return data_home() / "unsaved" / quote(thread, safe="")
+
+
+def _lay_aside(thread: str, data: bytes) -> None:
+    """Write a file that is there whole or not at all."""
+    folder = _folder(thread)
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = folder / f"{uuid4()}.part"
+    with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(unfinished.with_suffix(".writes"))
+
+
+def _aside(thread: str) -> list[Path]:
+    return sorted(_folder(thread).glob("*.writes"))
+
+
+async def _set_up(where: Postgres, pool: Pool) -> None:
+    """Make or extend the tables of the checkpoints; one process does it, the others wait."""
+    with where.answering():
+        async with pool.connection() as connection:
+            if await _is_set_up(connection):
+                return
+            # Asked for again and again: an index that is made concurrently would wait for those
+            # who wait for this lock, and they for it.
+            while not await _ask(connection, _TRY_LOCK, [_LOCK]):  # noqa: ASYNC110 - not ours
+                await asyncio.sleep(_PAUSE)
+            try:
+                await AsyncPostgresSaver(connection).setup()
+            finally:
+                await _ask(connection, _UNLOCK, [_LOCK])
+
+
+async def _is_set_up(connection: Connection) -> bool:
+    try:
+        found = await _ask(connection, "SELECT max(v) AS found FROM checkpoint_migrations")
+    except UndefinedTable:
+        return False
+    return found is not None and found >= len(AsyncPostgresSaver.MIGRATIONS) - 1
+
+
+async def _ask(connection: Connection, query: LiteralString, values: Sequence[Any] = ()) -> Any:
+    cursor = await connection.execute(query, values)
+    row = await cursor.fetchone()
+    return row["found"] if row else None

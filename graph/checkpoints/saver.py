@@ -1,0 +1,117 @@
+"""Opening a checkpoint saver, so that debates pause, survive a crash and resume."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ormsgpack
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+    _create_msgpack_ext_hook,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from contend.graph.settings import data_home
+from contend.graph.state import Value
+
+if TYPE_CHECKING:  # only who uses a server loads its driver
+    from contend.graph.checkpoints.postgres import Postgres
+
+BUSY_TIMEOUT_MS = 30_000
+
+# What checkpoints of release 0.1 call our values.
+_OLD_MODULE = "graph.state"
+_OLD_NAMES = {value.__name__: value for value in Value.__subclasses__()}
+
+
+def database() -> "Path | Postgres":
+    """Where checkpoints and records live: the server DATABASE_URL names, or else one file."""
+    if not is_on_server():
+        return database_path()
+    from contend.graph.checkpoints.postgres import read_address
+
+    return read_address(os.environ["DATABASE_URL"].strip())
+
+
+def is_on_server() -> bool:
+    """Whether debates are kept by a database server."""
+    return bool(os.environ.get("DATABASE_URL", "").strip())
+
+
+def database_path() -> Path:
+    """The file of checkpoints and records, private to its user, made if missing."""
+    home = data_home()
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = home / "contend.db"
+    if not path.exists():
+        # Only a new file may be opened here: closing it would drop the locks this process holds on
+        # it, and the next reader would take the database for unused and delete what is in its log.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return path
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """A saver on the user's database; also what langgraph.json names."""
+    where = await asyncio.to_thread(database)
+    if isinstance(where, Path):
+        async with _sqlite_saver(where) as saver:
+            yield saver
+    else:
+        from contend.graph.checkpoints.postgres_saver import postgres_saver
+
+        async with postgres_saver(where, _serializer()) as saver:
+            yield saver
+
+
+@asynccontextmanager
+async def _sqlite_saver(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with aiosqlite.connect(path) as connection:
+        await connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        saver = AsyncSqliteSaver(connection, serde=_serializer())
+        try:
+            yield saver
+        finally:
+            # A cancelled step may still be writing: closed amid that, SQLite stays locked.
+            async with saver.lock:
+                await connection.commit()
+
+
+def _serializer() -> JsonPlusSerializer:
+    """Return a serializer that loads our own values and nothing else: no checkpoint can run code.
+
+    langgraph makes such a list when it compiles a graph with a saver; a server that adds the
+    saver later has none.
+    """
+    ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]
+    load = _create_msgpack_ext_hook(set(ours))
+    return JsonPlusSerializer(
+        pickle_fallback=False,
+        allowed_msgpack_modules=ours,
+        __unpack_ext_hook__=partial(_unpack, load),
+    )
+
+
+def _unpack(load: Callable[[int, bytes], Any], code: int, data: bytes) -> Any:
+    """Load one stored object; those of release 0.1 name modules and classes of that time."""
+    if code not in (EXT_PYDANTIC_V2, EXT_DELTA_SNAPSHOT):
+        return load(code, data)
+    inner = ormsgpack.unpackb(
+        data, ext_hook=partial(_unpack, load), option=ormsgpack.OPT_NON_STR_KEYS
+    )
+    if code == EXT_DELTA_SNAPSHOT:
+        return _DeltaSnapshot(inner)
+    module, name, values, *_ = inner
+    if module != _OLD_MODULE or name not in _OLD_NAMES:
+        return load(code, data)
+    return _OLD_NAMES[name].model_validate(values)

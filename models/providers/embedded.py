@@ -1,0 +1,353 @@
+"""The embedded model: llama.cpp inside this process, behind a loopback address."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib
+import os
+import secrets
+import struct
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from contend.graph.errors import BadInput
+from contend.graph.settings import data_home
+from contend.models.failures import first_line
+from contend.models.providers.minilm import open_minilm
+from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.providers.weights import KNOWN, weights_path
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_openai import ChatOpenAI
+
+_MAGIC = b"GGUF"
+# The window of a slot: what the default model was trained for, and affordable for larger ones.
+_WINDOW = 8192
+# Two speakers may talk at once with our small model; a user's own may be too large for that.
+_SLOTS_KNOWN = 2
+_SLOTS_OWN = 1
+_LOOPBACK = "127.0.0.1"
+
+# The least and the most characters of one sentence, without its first and its last two.
+_SHORTEST = 24
+_LONGEST = 260
+_FULL_STOP_BIAS = 1.0
+_DRY = {
+    "dry_multiplier": 0.5,
+    "dry_base": 1.75,
+    "dry_allowed_length": 3,
+    "dry_penalty_last_n": 256,
+}
+
+
+class EmbeddedUnavailable(Exception):
+    """The embedded model cannot run here; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A running server; the field `server` keeps it alive."""
+
+    server: Any = field(repr=False)
+    url: str
+    key: str = field(repr=False)
+
+
+# A speech of the demonstration model, and room for every character of it to be a token.
+_SENTENCES = 4
+_SPEECH_TOKENS = 300 * _SENTENCES
+_STRUCTURED_TOKENS = 1024
+# At 0 a small model falls into loops, also inside a schema.
+_STRUCTURED_TEMPERATURE = 0.2
+
+_servers: dict[Path, _Served] = {}
+_lock = threading.Lock()
+
+
+def provider(_: str) -> Provider:
+    """The provider for `embedded:` specs."""
+
+    def window(name: str) -> int:
+        return context_tokens(resolve(name, data_home()))
+
+    return Provider(
+        open=_open,
+        check=_check,
+        window=window,
+        # The server was started with it: a longer prompt is a 400.
+        largest_window=window,
+        is_free=True,
+        is_demonstration=lambda name: name in KNOWN,
+        open_embeddings=lambda name, _: Opened(open_minilm(name)),
+        takes_images=lambda _: False,
+        takes_tools=lambda _: False,
+    )
+
+
+def _open(name: str, options: Options) -> Opened[BaseChatModel]:
+    """A schema bounds a structured answer; sentences bound the demonstration model's speeches."""
+    path, timeout = resolve(name, data_home()), options.total_timeout
+    if options.structured:
+        model = chat_model(
+            path,
+            temperature=_STRUCTURED_TEMPERATURE,
+            max_tokens=_STRUCTURED_TOKENS,
+            timeout=timeout,
+        )
+    else:
+        # Its sentences bound the demonstration model's speeches, which a ceiling would only cut.
+        known = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS}
+        bounds = known if name in KNOWN else {"max_tokens": options.max_tokens}
+        model = chat_model(path, temperature=options.temperature, timeout=timeout, **bounds)
+    client = model.http_async_client
+    return Opened(model, client.aclose if client else None)
+
+
+async def _check(names: list[str]) -> None:
+    """Refuse weights that are not there, and a machine that cannot run them."""
+    for name in names:
+        try:
+            path = resolve(name, data_home())
+            await asyncio.to_thread(_serve, path)
+        except (ValueError, EmbeddedUnavailable) as error:
+            raise BadInput(str(error)) from error
+
+
+def resolve(name: str, home: Path) -> Path:
+    """Turn a known model's name or the path of a GGUF file into the path of the weights."""
+    if known := KNOWN.get(name):
+        return weights_path(known, home)
+    if not name.endswith(".gguf"):
+        names = ", ".join(f"embedded:{each}" for each in KNOWN)
+        raise ValueError(f"{name} is no embedded model: use {names} or embedded:PATH.gguf.")
+    try:
+        path = Path(name).expanduser()
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except (OSError, RuntimeError, ValueError) as error:  # also ~nobody, and a NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"{name} cannot be read: {why}.") from error
+    if magic != _MAGIC:
+        raise ValueError(f"{name} is not a GGUF file.")
+    return path
+
+
+def context_tokens(path: Path) -> int:
+    """Tell how many tokens of prompt and answer fit into one call, without loading the model."""
+    known = KNOWN.get(path.stem)
+    return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
+
+
+def chat_model(
+    path: Path,
+    *,
+    temperature: float | None,
+    max_sentences: int | None = None,
+    min_sentences: int = 2,
+    max_tokens: int | None = None,
+    timeout: float | None = None,
+) -> ChatOpenAI:
+    """Return a chat model on these weights; `max_sentences` is for speeches, never for JSON."""
+    # Imported here: these take a second, and a command such as --help must not wait for them.
+    from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+    served = _serve(path)
+    return ChatOpenAI(
+        model=path.stem,
+        base_url=f"{served.url}/v1",
+        api_key=served.key,
+        # Given even where unused, or the user's OPENAI_* and *_PROXY variables would fill in.
+        organization="embedded",
+        openai_proxy="",
+        http_client=DefaultHttpxClient(trust_env=False),
+        http_async_client=DefaultAsyncHttpxClient(trust_env=False),
+        # A kept connection would outlive the event loop that opened it.
+        default_headers={"Connection": "close"},
+        use_responses_api=False,
+        max_retries=0,
+        stream_usage=True,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout=timeout,
+        # The call policy has an idle timeout of its own.
+        stream_chunk_timeout=None,
+        extra_body=_request_options(path, max_sentences, min_sentences),
+    )
+
+
+def _request_options(
+    path: Path, max_sentences: int | None, min_sentences: int
+) -> dict[str, Any] | None:
+    if max_sentences:
+        return speech_options(max_sentences, min_sentences)
+    return dict(_DRY) if path.stem in KNOWN else None
+
+
+def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]:
+    """Return the request options that make a small model speak in a few whole sentences."""
+    return {
+        "grammar": speech_grammar(max_sentences, min_sentences),
+        # A nudge to end a sentence: it keeps them short, and run-on sentences rare.
+        "logit_bias": [[".", _FULL_STOP_BIAS]],
+        # Against loops. A plain repeat penalty would also punish the full stop.
+        **_DRY,
+    }
+
+
+def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
+    """Write the grammar after whose last sentence only the end of the answer is possible."""
+    least = max(1, min(min_sentences, max_sentences))
+    return "\n".join(
+        (
+            f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
+            'gap ::= " " | "\\n\\n"',
+            f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
+            "inner ::= other | number other",
+            # Neither lists nor markup nor labels: a small model loses itself in them.
+            "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
+            # It counts for ever as soon as one number may follow another's point.
+            "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
+            "last ::= [a-zA-Z%'\"] | number",
+            "",
+        )
+    )
+
+
+def close() -> None:
+    """Stop every server of this process and wait for its threads."""
+    with _lock:
+        _servers.clear()
+
+
+def _serve(path: Path) -> _Served:
+    """Return the server of these weights, started on first use."""
+    key = path.resolve()
+    with _lock:
+        if key not in _servers:
+            if not _servers:
+                # Before the interpreter takes its modules apart, while threads can still end.
+                atexit.unregister(close)
+                atexit.register(close)
+            _servers[key] = _start(key)
+        return _servers[key]
+
+
+def _start(path: Path) -> _Served:
+    """Load the weights and listen on a free loopback port with a key of our own."""
+    if not path.is_file():
+        raise EmbeddedUnavailable(
+            f"The model file {path.name} is missing: run `contend models pull`, "
+            "or name another model."
+        )
+    llama = _import_llama()
+    key = secrets.token_urlsafe(32)
+    try:
+        server = llama.Server(_parameters(llama, path, key))
+    except Exception as error:  # whatever C++ threw, it comes in many kinds
+        raise EmbeddedUnavailable(
+            f"The model file {path.name} cannot be loaded: it may be damaged, of a kind that "
+            "llama.cpp does not know, or too large for this machine's memory; "
+            "run `contend models pull` again or name another model."
+        ) from error
+    return _Served(server=server, url=server.listening_address, key=key)
+
+
+def _import_llama() -> Any:
+    """Import llama.cpp with threads that soon sleep while they wait."""
+    # Threads that spin for long starve each other as soon as another process is busy; without any
+    # spinning an idle machine speaks at a third of its speed. Both are read once, at import.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    try:
+        return importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise EmbeddedUnavailable(
+            f"The embedded model cannot run here ({first_line(error)}): install what is missing "
+            "(libgomp is the package libgomp1 on Debian), or name another model."
+        ) from error
+
+
+def _parameters(llama: Any, path: Path, key: str) -> Any:
+    """Describe the server: private, silent and with a whole window for every slot."""
+    parameters = llama.CommonParams()
+    parameters.model.path = str(path)
+    # Or every answer would carry the path of the file as the name of its model.
+    parameters.model_alias = {path.stem}
+    parameters.n_parallel = _SLOTS_KNOWN if path.stem in KNOWN else _SLOTS_OWN
+    parameters.n_ctx = context_tokens(path) * parameters.n_parallel
+    parameters.hostnames = [_LOOPBACK]
+    parameters.port = 0
+    parameters.api_keys = [key]
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    # Below every level: llama.cpp would write to the user's terminal.
+    parameters.verbosity = -1
+    # The default keeps up to 8 GiB of old prompts in memory.
+    parameters.cache_ram_mib = 0
+    parameters.warmup = False
+    return parameters
+
+
+# The value types of GGUF by number, as struct formats; 8 is a string and 9 an array.
+_SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
+# Far beyond any real file; a damaged one asks for more memory or time than there is.
+_MOST_ENTRIES = 10_000
+_MOST_ELEMENTS = 4_000_000
+_LONGEST_STRING = 16 * 1024 * 1024
+_LEAST_CONTEXT = 128
+
+
+def _trained_context(path: Path) -> int | None:
+    """Read the context length a model was trained with from the head of its file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != _MAGIC:
+                return None
+            _version, _tensors, entries = struct.unpack("<IQQ", file.read(20))
+            for _ in range(_bounded(entries, _MOST_ENTRIES)):
+                name = _read_string(file)
+                value = _read_value(file, *struct.unpack("<I", file.read(4)))
+                if name.endswith(b".context_length") and isinstance(value, int):
+                    return value if value >= _LEAST_CONTEXT else None
+    except (OSError, struct.error, KeyError, ValueError):
+        return None
+    return None
+
+
+def _bounded(count: int, most: int) -> int:
+    if count > most:
+        raise ValueError(f"{count} in the head of a GGUF file: it is damaged")
+    return count
+
+
+def _read_string(file: IO[bytes]) -> bytes:
+    """Read a length and that many bytes."""
+    (length,) = struct.unpack("<Q", file.read(8))
+    return file.read(_bounded(length, _LONGEST_STRING))
+
+
+def _read_value(file: IO[bytes], kind: int) -> object:
+    """Read one value and return it when it is a number; arrays are passed over."""
+    if kind == 8:
+        return _read_string(file)
+    if kind == 9:
+        _skip_array(file)
+        return None
+    layout = "<" + _SCALARS[kind]
+    return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]
+
+
+def _skip_array(file: IO[bytes]) -> None:
+    element, count = struct.unpack("<IQ", file.read(12))
+    _bounded(count, _MOST_ELEMENTS)
+    if element == 8:
+        for _ in range(count):
+            _read_string(file)
+    else:
+        # An array of arrays has no size here, which is a KeyError: no model has one.
+        file.seek(count * struct.calcsize("<" + _SCALARS[element]), os.SEEK_CUR)

@@ -1,0 +1,79 @@
+"""Any other provider that langchain's init_chat_model knows, when its package is installed."""
+
+from functools import partial
+from typing import Any
+
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
+
+from contend.graph.errors import BadInput
+from contend.models.failures import first_line
+from contend.models.providers.registry import Opened, Options, Provider
+
+# Read in their packages' sources: the last chunk of a whole stream says why it ended.
+_REPORT_FINISH = frozenset(
+    [
+        "anthropic",
+        "bedrock_converse",
+        "deepseek",
+        "fireworks",
+        "google_genai",
+        "groq",
+        "mistralai",
+        "together",
+        "xai",
+    ]
+)
+
+
+def provider(name: str) -> Provider:
+    """The provider of this name."""
+    return Provider(
+        open=partial(_open, name),
+        check=partial(_check, name),
+        reports_finish=name in _REPORT_FINISH,
+        structured_method=None,
+        takes_tools=partial(_takes_tools, name),
+        history_needs_tools=True,  # some refuse it without, and none with
+    )
+
+
+def _takes_tools(provider_name: str, name: str) -> bool | None:
+    """What langchain's list of models says; a class that binds no tools takes none."""
+    model = _open(provider_name, name, Options()).model
+    if type(model).bind_tools is BaseChatModel.bind_tools:
+        return False
+    return model.profile.get("tool_calling") if model.profile else None
+
+
+def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatModel]:
+    wanted: dict[str, Any] = {"max_retries": 0, "timeout": options.total_timeout}
+    if options.temperature is not None:
+        wanted["temperature"] = options.temperature
+    if options.max_tokens is not None:
+        wanted["max_tokens"] = options.max_tokens
+    model = init_chat_model(name, model_provider=provider_name, **wanted)
+    if hasattr(model, "stream_chunk_timeout"):
+        model.stream_chunk_timeout = None  # see models/openai.py: the call policy has its own
+    return Opened(model)
+
+
+async def _check(provider_name: str, names: list[str]) -> None:
+    """Build the models once: that finds a missing package or key without paying for a call."""
+    for name in names:
+        try:
+            _open(provider_name, name, Options())
+        except ImportError as error:
+            raise BadInput(
+                f"{provider_name}:{name} needs a package that is not installed: {first_line(error)}"
+            ) from error
+        except Exception as error:
+            raise BadInput(f"{provider_name}:{name} cannot be used: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """What is wrong, in one line; pydantic's first line only counts its errors."""
+    if isinstance(error, ValidationError):
+        return first_line(error.errors(include_input=False)[0]["msg"])
+    return first_line(error)

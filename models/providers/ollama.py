@@ -1,0 +1,139 @@
+"""Models served by Ollama (OLLAMA_HOST)."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from httpx import HTTPError, Timeout
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from ollama import AsyncClient
+
+from contend.graph.errors import BadInput
+from contend.models.failures import first_line
+from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+
+# Ollama cuts a prompt beyond its window without a word, so the window is always stated. It takes
+# this much by itself on a machine that can hold the default models; more is paid in memory.
+WINDOW = 32_768
+CHECK_TIMEOUT = 5.0
+
+# What models were trained for, as Ollama told when they were checked; by host and name.
+_trained: dict[tuple[str, str], int] = {}
+_abilities: dict[tuple[str, str], frozenset[str]] = {}
+
+
+def provider(_: str) -> Provider:
+    """The provider for `ollama:` specs."""
+    return Provider(
+        open=_open,
+        check=_check,
+        window=lambda name: min(WINDOW, _largest_window(name) or WINDOW),
+        largest_window=_largest_window,
+        is_free=True,
+        open_embeddings=_open_embeddings,
+        takes_images=lambda name: _is_able(name, "vision"),
+        takes_tools=lambda name: _is_able(name, "tools"),
+        thinks=lambda name: _is_able(name, "thinking"),
+    )
+
+
+async def pulled_models() -> list[str]:
+    """The models a running Ollama has; raises BadInput when none is running."""
+    async with _client() as client:
+        try:
+            listed = await client.list()
+        except (HTTPError, OSError) as error:
+            raise BadInput(
+                "Ollama is not running or not reachable. Start it with `ollama serve`, set "
+                "OLLAMA_HOST, or name another model with --model."
+            ) from error
+        except Exception as error:  # some other server: it may answer with anything
+            raise BadInput(
+                f"What answers at OLLAMA_HOST does not list models as Ollama does "
+                f"({first_line(error) or type(error).__name__}). Set OLLAMA_HOST to an Ollama, "
+                "or name another model with --model."
+            ) from error
+    return [model.model for model in listed.models if model.model]
+
+
+@asynccontextmanager
+async def _client() -> AsyncIterator[AsyncClient]:
+    try:
+        client = AsyncClient(timeout=CHECK_TIMEOUT)
+    except Exception as error:
+        raise BadInput(f"OLLAMA_HOST is no usable address: {first_line(error)}.") from error
+    try:
+        yield client
+    finally:
+        await client.close()  # type: ignore[no-untyped-call]
+
+
+def has_model(name: str, pulled: list[str]) -> bool:
+    """Whether a name is pulled; a name without a tag means its latest."""
+    return name in pulled or f"{name}:latest" in pulled
+
+
+async def _check(names: list[str]) -> None:
+    pulled = await pulled_models()
+    for name in names:
+        if not has_model(name, pulled):
+            raise unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
+    async with _client() as client:
+        for name in names:
+            await _learn(client, name)
+
+
+async def _learn(client: AsyncClient, name: str) -> None:
+    """Ask what the model was trained for: Ollama would lower a larger window without a word."""
+    try:
+        shown = await client.show(name)
+    except Exception:  # noqa: BLE001 - whatever it is, the model is there and may be called
+        return
+    if shown.capabilities:
+        _abilities[_host(), name] = frozenset(shown.capabilities)
+    facts = shown.modelinfo or {}
+    for fact, value in facts.items():
+        if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
+            _trained[_host(), name] = value
+
+
+def _is_able(name: str, ability: str) -> bool | None:
+    told = _abilities.get((_host(), name))
+    return None if told is None else ability in told
+
+
+def _largest_window(name: str) -> int | None:
+    return _trained.get((_host(), name))
+
+
+def _host() -> str:
+    return os.environ.get("OLLAMA_HOST", "")
+
+
+def _window(name: str, options: Options) -> int:
+    wanted = options.context_tokens or WINDOW
+    return min(wanted, _largest_window(name) or wanted)
+
+
+def _open(name: str, options: Options) -> Opened[BaseChatModel]:
+    from langchain_ollama import ChatOllama  # a second to import; listing models needs none of it
+
+    model = ChatOllama(
+        model=name,
+        temperature=options.temperature,
+        num_ctx=_window(name, options),
+        num_predict=options.max_tokens,
+        client_kwargs={"timeout": Timeout(options.total_timeout, connect=options.connect_timeout)},
+    )
+    client = model._async_client
+    return Opened(model, client.close if client else None)
+
+
+def _open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
+    from langchain_ollama import OllamaEmbeddings  # as slow to import as the chat model
+
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    model = OllamaEmbeddings(model=name, client_kwargs={"timeout": timeout})
+    client = model._async_client
+    return Opened(model, client.close if client else None)

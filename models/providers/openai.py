@@ -1,0 +1,221 @@
+"""OpenAI and every server that speaks its chat completions (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from ssl import SSLContext
+from typing import Literal
+
+from httpx2 import create_ssl_context
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+    DefaultHttpxClient,
+    Timeout,
+)
+from pydantic import SecretStr
+
+from contend.graph.errors import BadInput
+from contend.models.failures import first_line, scrub
+from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+
+CHECK_TIMEOUT = 10.0
+
+Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service of OpenAI's shape; its key and address are read when they are needed."""
+
+    label: str
+    key_name: str
+    base_url: Callable[[], str | None]
+    key_path: str = ""
+    """Where it tells about the key, if its list of models does not ask for one."""
+    listed_as: Callable[[str], str] = lambda name: name
+    """The other name under which its list may have a model."""
+
+
+def provider(_: str) -> Provider:
+    """The provider for `openai:` specs."""
+    return compatible(
+        Service("openai", "OPENAI_API_KEY", lambda: os.environ.get("OPENAI_BASE_URL"))
+    )
+
+
+def compatible(service: Service) -> Provider:
+    """A provider for any service of this shape."""
+
+    def open_model(name: str, options: Options) -> Opened[BaseChatModel]:
+        return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
+
+    def open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
+        return _open_embeddings(name, options, service.base_url(), SecretStr(_key(service)))
+
+    return Provider(
+        open=open_model,
+        check=partial(_check, service),
+        open_embeddings=open_embeddings,
+        takes_images=lambda name: _listed_ability(name, "image_inputs"),
+        takes_tools=lambda name: _listed_ability(name, "tool_calling"),
+        thinks=lambda name: _listed_ability(name, "reasoning_output"),
+    )
+
+
+@cache
+def _listed_ability(name: str, ability: Ability) -> bool | None:
+    """What langchain's list of models says; a server of one's own may have any others."""
+    profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
+    return profile.get(ability) if profile else None
+
+
+def _open_embeddings(
+    name: str, options: Options, base_url: str | None, key: SecretStr
+) -> Opened[Embeddings]:
+    from langchain_openai import OpenAIEmbeddings
+
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
+    model = OpenAIEmbeddings(
+        model=name,
+        openai_api_key=key,
+        openai_api_base=base_url,
+        request_timeout=timeout,
+        # As text: other servers know no tokens, and counting them would fetch a tokenizer.
+        check_embedding_ctx_length=False,
+        http_async_client=client,
+        http_client=_unused_client(),
+    )
+    return Opened(model, client.aclose)
+
+
+def open_chat(
+    name: str,
+    options: Options,
+    base_url: str | None,
+    key: SecretStr,
+    extra_body: dict[str, object] | None = None,
+) -> Opened[BaseChatModel]:
+    """A ChatOpenAI that leaves retries to the call policy and reports usage while streaming."""
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    # Our own client: langchain's default one is shared between event loops.
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
+    model = ChatOpenAI(
+        model=name,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        api_key=key,
+        base_url=base_url,
+        timeout=timeout,
+        max_retries=0,
+        stream_usage=True,
+        # Its 120 s would come before a longer idle timeout of the call policy.
+        stream_chunk_timeout=None,
+        use_responses_api=False,
+        http_async_client=client,
+        http_client=_unused_client(),
+        extra_body=extra_body,
+    )
+    return Opened(model, client.aclose)
+
+
+@cache
+def _authorities() -> SSLContext:
+    """One for every client: reading the certificates takes longer than all else in opening one."""
+    return create_ssl_context()
+
+
+@cache
+def _unused_client() -> DefaultHttpxClient:
+    """Langchain would make one for each model, although nothing here calls without await."""
+    return DefaultHttpxClient(verify=_authorities())
+
+
+def _key(service: Service) -> str:
+    key = os.environ.get(service.key_name, "").strip()
+    if not key:
+        raise BadInput(f"{service.key_name} is not set, and the {service.label} models need it.")
+    return key
+
+
+async def _check(service: Service, names: list[str]) -> None:
+    key, base_url = _key(service), service.base_url()
+    try:
+        async with AsyncOpenAI(
+            api_key=key,
+            base_url=base_url,
+            max_retries=0,
+            timeout=CHECK_TIMEOUT,
+            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_authorities()),
+        ) as client:
+            if service.key_path:
+                await _check_key(service, client)
+            available = await _listed(service, client)
+    except APIConnectionError as error:
+        raise BadInput(_unreachable(service, base_url, error)) from error
+    except BadInput:
+        raise
+    except Exception as error:  # an address or a key that no request can be made of
+        raise BadInput(_unreachable(service, base_url, error)) from error
+    for name in names:
+        if available and not {name, service.listed_as(name)} & set(available):
+            fix = "Check the name, or the account's access."
+            raise unknown_model(service.label, name, available, fix)
+
+
+async def _check_key(service: Service, client: AsyncOpenAI) -> None:
+    """Ask about the key itself, where the list of models is open to everyone."""
+    try:
+        await client.get(service.key_path, cast_to=object)
+    except APIStatusError as error:
+        if error.status_code == 401:
+            raise _refused(service, error) from error
+
+
+async def _listed(service: Service, client: AsyncOpenAI) -> list[str]:
+    """The names of the models; none when the service cannot tell, which is no reason to refuse."""
+    try:
+        answer = await client.models.with_raw_response.list()
+    except APIStatusError as error:
+        if error.status_code in (401, 403):
+            raise _refused(service, error) from error
+        # No such list, too many requests, a bad moment: the call policy knows what to do with them.
+        return []
+    try:
+        return _names(json.loads(answer.text))
+    except ValueError as error:
+        raise BadInput(
+            f"What answers at {_place(service.base_url())} is no {service.label} service: "
+            "it sent no JSON. Check the address."
+        ) from error
+
+
+def _names(answer: object) -> list[str]:
+    """Read `{"data": [{"id": ...}]}`, or the bare list that some services send."""
+    models = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(models, list):
+        return []
+    return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
+
+
+def _refused(service: Service, error: APIStatusError) -> BadInput:
+    return BadInput(
+        f"{service.label} refused the key in {service.key_name}: {first_line(error.message)}"
+    )
+
+
+def _unreachable(service: Service, base_url: str | None, error: Exception) -> str:
+    why = first_line(error) or type(error).__name__
+    return f"{service.label} cannot be reached at {_place(base_url)}: {why}"
+
+
+def _place(base_url: str | None) -> str:
+    return scrub(base_url) if base_url else "its default address"

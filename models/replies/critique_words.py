@@ -1,0 +1,231 @@
+"""Reading the words and marks of a critique. Whatever could be meant either way is left unread."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from contend.graph.state import Point, PointStatus, Severity
+
+SEVERITY_MARKS: dict[str, Severity] = {"🔴": "critical", "🟡": "major", "🟢": "minor"}
+STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
+READY_SIGNAL = "Ready for Synthesis ✅"
+
+Found = tuple[str, Severity, PointStatus, str]
+
+_ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
+_STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
+_ID = r"S\d+\b"
+# What may stand before an objection: signs, ids, states, and severities that something parts off.
+_LABEL = re.compile(
+    rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
+    rf"|(?:critical|major|minor)(?:\s+{_ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
+    re.IGNORECASE,
+)
+# A state behind the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
+_ENDING = re.compile(
+    rf"[-–—→>:|(.]\s*(?:{_STATE}\W*?)?([✅⚠❌])\ufe0f?\W*(?:{_STATE})?\W*$", re.IGNORECASE
+)
+_MARK = re.compile(r"[🔴🟡🟢✅⚠❌]")
+_CRITICAL = re.compile(r"🔴|\bcritical(?:ly)?\b", re.IGNORECASE)
+# Whoever denies new or other critical issues may leave an old one standing: no such words here.
+_NONE = re.compile(
+    r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
+    rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {_ISSUE})?"
+    r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
+    re.IGNORECASE,
+)
+# The words of somebody who only reports something, and of somebody who takes it back.
+_SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
+_REFUSING = (
+    r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
+    r"would|should|could|might|but|still|however|yet|except|almost|only|though)\b"
+)
+_TAKING_BACK = re.compile(rf"{_SAYING}|{_REFUSING}", re.IGNORECASE)
+_UNSETTLED = re.compile(rf"{_TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
+_SCORE = re.compile(
+    r"\W*(?:(?:my|the|current|overall|final|answer|quality|new) )*score(?: now| \(1[-–]10\))?"
+    r"[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)(?:\s*(?:/|out of|of)\s*10)?\W*",
+    re.IGNORECASE,
+)
+_SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing))\b.*\d", re.I)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the words decide; `none_critical` when they say that nothing critical is left."""
+
+    ready: bool
+    score: float | None
+    found: list[Found]
+    none_critical: bool
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line, bare of Markdown's signs; quotations and code are not the speaker's own."""
+
+    text: str
+    own: bool
+    sign: str
+    nested: bool
+
+
+def read_marks(speech: str, known: list[Point]) -> Marks | None:
+    """The words of the protocol; None when they are absent or could be meant either way."""
+    lines = list(_lines(speech))
+    ready = bool(lines) and _is_signal(lines[-1])
+    body = lines[:-1] if ready else lines
+    if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if ready or x.own):
+        return None  # a signal that does not close the speech may be quoted to reject it
+    reading = _Reading({point.id: point for point in known})
+    for text in _under_headings([line for line in body if line.own]):
+        reading.take(text)
+    reading.suspect("\n".join(line.text for line in body if not line.own))
+    score, vague = _score(body)
+    if ready:
+        sure = not (reading.doubt or vague) and (not body or _may_close(body[-1]))
+    else:
+        sure = reading.critical_left or reading.none_critical
+    return Marks(ready, score, reading.found, reading.none_critical) if sure else None
+
+
+def _lines(speech: str) -> Iterator[_Line]:
+    """The lines that say something, each with whether it is the speaker's own."""
+    code = False
+    for written in speech.splitlines():
+        fence, bare = "```" in written, written.strip()
+        if re.search(r"[^\W_]", bare) or _MARK.search(bare):
+            sign = re.match(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*|", bare)
+            begin = sign.group() if sign else ""
+            own = not (code or fence or bare.startswith(">"))
+            yield _Line(bare[len(begin) :], own, begin, written.startswith(("  ", "\t")))
+        if fence:  # only a bare fence closes another
+            code = not code if bare == "```" else code or written.count("```") % 2 == 1
+
+
+def _under_headings(lines: list[_Line]) -> Iterator[str]:
+    """The lines, with the labels of a heading before each item of the list under it."""
+    heading, waiting = "", False
+    for line in lines:
+        label, bare = _parted(line.text)[0], _is_bare(line.text)
+        other = bare or line.sign.startswith("#") or (_severity_of(heading) and _severity_of(label))
+        if line.nested:
+            yield line.text
+        elif heading and not other and (line.sign or waiting):
+            waiting = False
+            yield f"{heading}: {line.text}"
+        else:
+            yield from [heading] * waiting + [line.text] * (not bare)
+            heading, waiting = (label, True) if bare else ("", False)
+    yield from [heading] * waiting
+
+
+def _is_signal(line: _Line) -> bool:
+    bare = re.sub(r"[*_]", "", line.text).strip().rstrip(".!").casefold()
+    return line.own and bare.removeprefix("verdict:").strip() == READY_SIGNAL.casefold()
+
+
+def _may_close(before: _Line) -> bool:
+    """Whether a signal under this line is meant: nothing leads in to it or takes it back."""
+    text = before.text.rstrip(" *_\"”)'\ufe0f")
+    marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
+    if not before.own or text.endswith((*":,;?…–—-",)):
+        return False
+    if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
+        return False
+    # A finished point is about the answer, and may well say what that does not do.
+    taken_back = re.compile(_SAYING, re.I) if marked and ended else _TAKING_BACK
+    return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
+
+
+def _score(lines: list[_Line]) -> tuple[float | None, bool]:
+    """The one stated score, or whether something looks like one."""
+    own = [line.text for line in lines if line.own]
+    scores = {float(stated.group(1)) for text in own if (stated := _SCORE.fullmatch(text))}
+    vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
+    return scores.pop() if len(scores) == 1 else None, vague
+
+
+@dataclass
+class _Reading:
+    """Gathers points line by line.
+
+    Whatever speaks of something critical and is neither such a point nor a denial is a doubt.
+    """
+
+    known: dict[str, Point]
+    found: list[Found] = field(default_factory=list)
+    denied: bool = False
+    doubt: bool = False
+
+    @property
+    def critical_left(self) -> bool:
+        return any(s == "critical" and status != "resolved" for _, s, status, _ in self.found)
+
+    @property
+    def none_critical(self) -> bool:
+        return bool(self.found or self.denied) and not (self.doubt or self.critical_left)
+
+    def suspect(self, text: str) -> None:
+        """Something critical that no point accounts for."""
+        self.doubt |= _CRITICAL.search(text) is not None
+
+    def take(self, line: str) -> None:
+        """Read a line; a mark that begins a sentence begins a point."""
+        for part in re.split(r"(?<=[.!?;])\s+(?=[🔴🟡🟢])", line):
+            lead, rest = _parted(part)
+            severity, status = _severity_of(lead), _status_of(lead, rest)
+            text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
+            ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
+            if _denies(text if severity else part):
+                self.denied |= _CRITICAL.search(part) is not None
+            elif _is_bare(part) or not (severity or status or (ids and text)):
+                self.suspect(part)
+            else:
+                self._add(ids, severity, status or "open", text)
+                self.doubt |= status == "resolved" and _UNSETTLED.search(part) is not None
+
+    def _add(
+        self, ids: list[str], severity: Severity | None, status: PointStatus, text: str
+    ) -> None:
+        self.suspect(text)
+        for claimed in ids or [""]:
+            before = self.known.get(claimed)
+            how_bad = severity or (before.severity if before else None)
+            if how_bad is not None:
+                self.found.append((claimed, how_bad, status, text))
+            if status != "resolved":
+                self.doubt |= how_bad is None  # without a severity it may be critical
+            else:  # a critical one that was never raised cannot be settled
+                self.doubt |= how_bad == "critical" and not claimed
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """A line's label and what stands behind it."""
+    label = _LABEL.match(text)
+    end = label.end() if label else 0
+    return text[:end], text[end:]
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a line is only a severity or state, perhaps with how many there are."""
+    lead, rest = _parted(text)
+    labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
+    return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
+
+
+def _denies(text: str) -> bool:
+    return _NONE.fullmatch(re.sub(r"[🔴*_\s]+", " ", text).strip(" .!)]")) is not None
+
+
+def _severity_of(lead: str) -> Severity | None:
+    """The worst severity a label names."""
+    marks = SEVERITY_MARKS.items()
+    return next((name for mark, name in marks if mark in lead or name in lead.lower()), None)
+
+
+def _status_of(lead: str, rest: str) -> PointStatus | None:
+    """The state its marks give a point; marks that contradict each other leave it open."""
+    signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
+    states = {STATUS_MARKS[sign] for sign in signs}
+    return states.pop() if len(states) == 1 else ("open" if states else None)

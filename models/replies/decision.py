@@ -1,0 +1,68 @@
+"""Reading what a judge decides after a round: CONTINUE or STOP."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
+
+from contend.graph.state import Decision
+from contend.models.replies.signals import Remarked, first_signal
+
+Word = Literal["continue", "stop"]
+
+_LABEL = re.compile(r"^(?:my\s+)?(?:decision|verdict|ruling)\s*:[\s*_`]*", re.IGNORECASE)
+# Closed by a sign or the line's end: `STOP would be premature` decides nothing.
+_WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNORECASE)
+# The other word as a sentence of its own takes the decision back.
+_SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+class DecisionBlock(BaseModel):
+    """What the judge's control block carries."""
+
+    decision: Annotated[Word, BeforeValidator(_lower)]
+    reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
+
+
+class ShortDecisionBlock(DecisionBlock):
+    """The same for the demonstration model, which without bounds would never end."""
+
+    reasoning: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
+def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
+    """The block, with the speech as its reasons where it gives none."""
+    return Decision(decision=block.decision, reasoning=block.reasoning.strip() or speech)
+
+
+def decision_from_words(speech: str) -> Decision | None:
+    """The line that begins with the word; None where there is none, or two that disagree."""
+    found = first_signal(speech, _word)
+    return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
+
+
+def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
+    """What a schema-bound call read, held to the speech: it may not add a word to it."""
+    if not re.search(rf"\b{report.decision}", speech, re.IGNORECASE):
+        return None
+    read = decision_from_block(report, speech)
+    return read.model_copy(update={"read_from": "extraction"})
+
+
+def _word(statement: str) -> tuple[Word, int] | None:
+    label = _LABEL.match(statement)
+    at = label.end() if label else 0
+    found = _WORD.match(statement, at)
+    words = {_opening(sentence) for sentence in _SENTENCES.split(statement[at:])} - {None}
+    if found is None or len(words) != 1:
+        return None
+    return "stop" if words == {"stop"} else "continue", found.end()
+
+
+def _opening(sentence: str) -> str | None:
+    found = _WORD.match(sentence)
+    return found[1].lower() if found else None

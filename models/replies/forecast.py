@@ -1,0 +1,358 @@
+"""Reading what speakers of a forecast state: control blocks, labelled words, second asks.
+
+Every field is taken for itself: what cannot be read is left out, never put right.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, Field, StringConstraints, create_model
+
+from contend.graph.contract import ROLES, Criterion, Impact, Role
+from contend.graph.state import (
+    ArgumentReading,
+    Insight,
+    PastEvent,
+    ScoreReading,
+    Stated,
+    VerdictReading,
+)
+
+_LONGEST_POINT, _LONGEST_ITEM, _MOST_ITEMS = 300, 500, 12
+_MOST_SPLITS = 3
+_STEP = 10
+_NUMBER = r"(\d+(?:\.\d+)?)\s*(%?)"
+_POINT_ID = re.compile(r"\b([OPCHJ]\d{1,2})\b")
+_IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+
+
+class ArgumentBlock(BaseModel):
+    """An argument's control block, before its fields are read one by one."""
+
+    outcome: Any = None
+    probabilities: Any = None
+    confidence: Any = None
+    point: Any = None
+    evidence: Any = None
+    rebuts: Any = None
+    refers_to: Any = None
+    precedents: Any = None
+
+
+class VerdictBlock(BaseModel):
+    """The verdict's control block, before its fields are read one by one."""
+
+    probabilities: Any = None
+    confidence: Any = None
+    insights: Any = None
+
+
+class ScoreBlock(BaseModel):
+    """A scoring's control block, before its fields are read one by one."""
+
+    logical_strength: Any = None
+    evidence_quality: Any = None
+    novelty: Any = None
+    reason: Any = None
+
+
+# --- blocks ---
+
+
+def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> ArgumentReading:
+    """What an argument's block states."""
+    return ArgumentReading(
+        stated=_stated(block.probabilities, block.confidence, outcomes),
+        outcome=_one_of(block.outcome, outcomes),
+        point=_line(block.point)[:_LONGEST_POINT],
+        evidence=_lines(block.evidence),
+        rebuts=_roles(block.rebuts),
+        refers_to=tuple(dict.fromkeys(_ids_in(block.refers_to))),
+        precedents=_precedents(block.precedents),
+        read_from="block",
+    )
+
+
+def verdict_from_block(
+    block: VerdictBlock, outcomes: Sequence[str], points: Sequence[str]
+) -> VerdictReading:
+    """What the verdict's block states; an insight counts only with the point it comes from."""
+    given = block.insights if isinstance(block.insights, list) else []
+    read = (_insight(each, outcomes, points) for each in given if isinstance(each, dict))
+    return VerdictReading(
+        stated=_stated(block.probabilities, block.confidence, outcomes),
+        insights=tuple(each for each in read if each)[:_MOST_ITEMS],
+        read_from="block",
+    )
+
+
+def score_from_block(
+    block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
+) -> ScoreReading | None:
+    """The scores of a block, if it has every one that was asked for."""
+    scores = {name: _share(getattr(block, name)) for name in criteria}
+    return _score(scores, argument, _line(block.reason), "block")
+
+
+# --- words ---
+
+
+def argument_from_words(speech: str, outcomes: Sequence[str]) -> ArgumentReading | None:
+    """Read `Probabilities: yes 70 %, no 30 %`; None unless one line states all of them."""
+    raw = _probability_line(speech, outcomes)
+    if raw is None:
+        return None
+    return ArgumentReading(
+        stated=Stated(raw=raw, confidence=_confidence_line(speech)),
+        outcome=_one_of(_labelled(speech, r"(?:supports?|outcome)"), outcomes),
+        read_from="words",
+    )
+
+
+def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading | None:
+    """The same line of a verdict."""
+    raw = _probability_line(speech, outcomes)
+    if raw is None:
+        return None
+    return VerdictReading(
+        stated=Stated(raw=raw, confidence=_confidence_line(speech)), read_from="words"
+    )
+
+
+def score_from_words(
+    speech: str, argument: str, criteria: Sequence[Criterion]
+) -> ScoreReading | None:
+    """Read `Logical strength: 0.7` and its sisters; None unless every one stands there once."""
+    scores: dict[Criterion, float | None] = {}
+    for name in criteria:
+        said = _labelled(speech, name.replace("_", r"[ _-]"))
+        found = re.fullmatch(r"(0(?:\.\d+)?|1(?:\.0+)?)", said or "")
+        scores[name] = float(found.group(1)) if found else None
+    return _score(scores, argument, "", "words")
+
+
+def point_ids(text: str) -> tuple[str, ...]:
+    """The ids of points a text cites, such as [O1]; without brackets H1 may be half of a year."""
+    cited = " ".join(_IN_BRACKETS.findall(text))
+    return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
+
+
+# --- second asks: forms for a schema-bound call ---
+
+
+def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
+    """A form for probabilities alone.
+
+    The smallest models cannot make numbers sum to 100: they choose among whole distributions.
+    """
+    supported: Any = (Literal[tuple(outcomes)], ...)
+    if small and len(outcomes) <= _MOST_SPLITS:
+        splits = tuple(_split_words(split, outcomes) for split in _splits(len(outcomes)))
+        split: Any = (Literal[splits], ...)
+        percent = Annotated[int, Field(ge=0, le=100)]
+        return create_model("Numbers", outcome=supported, split=split, confidence=(percent, ...))
+    entry = create_model("Entry", outcome=supported, probability=(float, ...))
+    entries: Any = (list[entry], ...)
+    return create_model(
+        "Numbers", outcome=supported, probabilities=entries, confidence=(float, ...)
+    )
+
+
+def stated_from_form(form: dict[str, Any], outcomes: Sequence[str]) -> tuple[Stated, str | None]:
+    """What such a form was filled with, and the outcome it supports."""
+    if "split" in form:
+        shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
+        given: Any = dict(zip(outcomes, shares, strict=True))
+        confidence: Any = form["confidence"] / 100
+    else:
+        given = {each["outcome"]: each["probability"] for each in form["probabilities"]}
+        confidence = form["confidence"]
+    return _stated(given, confidence, outcomes), _one_of(form["outcome"], outcomes)
+
+
+def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel]:
+    """A form for the scores; the smallest models get whole numbers, up to ten."""
+    # Ranges of fractions are not enforced by llama.cpp's schemas.
+    share: Any = (
+        Annotated[int, Field(ge=0, le=10)] if small else Annotated[float, Field(ge=0, le=1)]
+    )
+    reason = Annotated[str, StringConstraints(max_length=200)]
+    fields: dict[str, Any] = dict.fromkeys(criteria, (share, ...))
+    return create_model("Scores", **fields, reason=(reason, ""))
+
+
+def score_from_form(
+    form: dict[str, Any], argument: str, criteria: Sequence[Criterion], *, small: bool
+) -> ScoreReading | None:
+    """The scores such a form was filled with."""
+    unit = 10 if small else 1
+    scores = {name: _share(form[name] / unit) for name in criteria}
+    return _score(scores, argument, _line(form.get("reason")), "extraction")
+
+
+class _PrecedentEntry(BaseModel):
+    event: str
+    date: str
+    outcome: str
+    relevance: str
+    similarity: float
+
+
+class PrecedentsForm(BaseModel):
+    """Past events like the one in question."""
+
+    precedents: list[_PrecedentEntry]
+
+
+def precedents_from_form(form: dict[str, Any]) -> tuple[PastEvent, ...]:
+    """The events such a form was filled with."""
+    return _precedents(form["precedents"])
+
+
+def _splits(count: int) -> list[tuple[int, ...]]:
+    """Every way to share out 100 in tens."""
+    steps = range(0, 101, _STEP)
+    return [split for split in product(steps, repeat=count) if sum(split) == 100]
+
+
+def _split_words(split: Iterable[int], outcomes: Sequence[str]) -> str:
+    return ", ".join(f"{o} {share} %" for o, share in zip(outcomes, split, strict=True))
+
+
+# --- single values ---
+
+
+def _stated(given: Any, confidence: Any, outcomes: Sequence[str]) -> Stated:
+    known = {outcome.casefold(): outcome for outcome in outcomes}
+    raw: dict[str, float] = {}
+    for key, value in given.items() if isinstance(given, dict) else ():
+        number, outcome = _number(value), known.get(str(key).casefold())
+        if number is not None and outcome is not None:
+            raw[outcome] = number
+    return Stated(raw=raw, confidence=_percentage_or_share(confidence))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _share(value: Any) -> float | None:
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def _percentage_or_share(value: Any) -> float | None:
+    number = _number(value)
+    if number is None or not 0 <= number <= 100:
+        return None
+    return number / 100 if number > 1 else number
+
+
+def _one_of(value: Any, names: Sequence[str]) -> str | None:
+    known = {name.casefold(): name for name in names}
+    said = "" if value is None else str(value)  # 0 may be the id of an outcome
+    return known.get(said.strip().strip("`'\"*.").casefold())
+
+
+def _line(value: Any) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _lines(value: Any) -> tuple[str, ...]:
+    given = value if isinstance(value, list) else [value]
+    return tuple(line[:_LONGEST_ITEM] for each in given if (line := _line(each)))[:_MOST_ITEMS]
+
+
+def _ids_in(value: Any) -> list[str]:
+    return _POINT_ID.findall(" ".join(_lines(value)).upper())
+
+
+def _roles(value: Any) -> tuple[Role, ...]:
+    """The roles a list, or a sentence, names: by name or by the id of a point of theirs."""
+    words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
+    initials = {point[0].lower() for point in _ids_in(value)}
+    return tuple(role for role in ROLES if role in words or role[0] in initials)
+
+
+def _precedents(value: Any) -> tuple[PastEvent, ...]:
+    """Events that have what makes them precedents: what happened, when, and how it ended."""
+    given = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    read = (
+        PastEvent(
+            event=_line(each.get("event"))[:_LONGEST_ITEM],
+            date=_line(str(each.get("date") or ""))[:100],
+            outcome=_line(each.get("outcome"))[:_LONGEST_ITEM],
+            relevance=_line(each.get("relevance"))[:_LONGEST_ITEM],
+            similarity=_percentage_or_share(each.get("similarity")),
+        )
+        for each in given
+    )
+    return tuple(e for e in read if e.event and e.date and e.outcome)[:_MOST_ITEMS]
+
+
+def _insight(
+    given: dict[str, Any], outcomes: Sequence[str], points: Sequence[str]
+) -> Insight | None:
+    text, point = _line(given.get("insight")), _one_of(given.get("point"), points)
+    impact = _one_of(given.get("impact"), get_args(Impact))
+    if not text or point is None or impact is None:
+        return None
+    affected = tuple(o for each in _lines(given.get("outcomes")) if (o := _one_of(each, outcomes)))
+    return Insight(insight=text[:_LONGEST_ITEM], point=point, impact=impact, outcomes=affected)
+
+
+def _score(
+    scores: dict[Criterion, float | None],
+    argument: str,
+    reason: str,
+    read_from: Literal["block", "words", "extraction"],
+) -> ScoreReading | None:
+    known = {name: score for name, score in scores.items() if score is not None}
+    if len(known) < len(scores):
+        return None
+    return ScoreReading(
+        argument=argument, scores=dict(known), reason=reason[:_LONGEST_ITEM], read_from=read_from
+    )
+
+
+def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] | None:
+    """The numbers behind `Probabilities:`, if every outcome has one there, all of one kind."""
+    said = _labelled(speech, r"probabilit(?:y|ies)")
+    raw: dict[str, float] = {}
+    signs = set[str]()
+    for outcome in outcomes:
+        pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{_NUMBER}(?![\w.])"
+        found = re.findall(pattern, said or "", re.IGNORECASE)
+        if len(found) != 1:
+            return None
+        number = _number(float(found[0][0]))  # a model that repeats a digit may write any
+        if number is None:
+            return None
+        raw[outcome] = number
+        signs.add(found[0][1])
+    return raw if len(signs) == 1 else None
+
+
+def _confidence_line(speech: str) -> float | None:
+    said = re.fullmatch(_NUMBER, _labelled(speech, "confidence") or "")
+    if said is None:
+        return None
+    number = float(said.group(1))
+    return _share(number / 100) if said.group(2) else _percentage_or_share(number)
+
+
+def _labelled(speech: str, label: str) -> str | None:
+    """The value of `Label: value`, if exactly one line states it."""
+    # No part may cross lines and fail: over thousands of empty ones that would take seconds.
+    pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
+    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
+    return found[0].rstrip("*_. \t") if len(found) == 1 else None

@@ -1,0 +1,183 @@
+"""The control blocks of a moderated debate: what its speakers decide besides what they say."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, Field, StringConstraints, field_validator
+
+from contend.graph.settings import held_twice
+from contend.graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Marks, Seat
+
+MOST_CLAIMS = 5
+_Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
+# As short as a sentence can be, or a small model writes "position1".
+_Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
+# Words alone, or it writes "A: 1.1" and argues for that.
+_ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
+_BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
+_STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
+_Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
+
+
+class RulingBlock(BaseModel):
+    """Whether the statement under review broke a rule, and what the moderator says to that."""
+
+    breach: Literal["none", "off_topic", "new_argument_in_closing", "personal_attack"]
+    ruling: Annotated[str, StringConstraints(max_length=600)] = Field(
+        default="", description="One or two sentences to the speaker; empty without a breach."
+    )
+
+    @field_validator("breach", mode="before")
+    @classmethod
+    def _by_its_name(cls, given: object) -> object:
+        """As a person may write it: a block that cannot be read is never asked for again."""
+        if given is None:
+            return "none"
+        if not isinstance(given, str):
+            return given
+        name = "_".join(given.lower().strip(" .").replace("-", " ").split())
+        return "none" if name in ("", "n/a") else name
+
+    @field_validator("ruling", mode="before")
+    @classmethod
+    def _null_is_empty(cls, given: object) -> object:
+        return "" if given is None else given
+
+    def found(self, sought: Sequence[Breach]) -> Breach | None:
+        """The breach, if it is one that counts here and has its reason."""
+        breach = next((each for each in sought if each == self.breach), None)
+        return breach if self.ruling.strip() else None
+
+
+class PositionsBlock(BaseModel):
+    """The positions a moderator proposes."""
+
+    small_prompt: ClassVar[str] = "moderated/small/extract.positions"
+
+    positions: Annotated[list[_Sentence], Field(min_length=2, max_length=8)]
+
+    def for_sides(self, count: int) -> list[str] | None:
+        """One position for each side, if there are enough and no two are the same."""
+        given = [" ".join(each.split()) for each in self.positions[:count]]
+        return given if len(given) == count and held_twice(given) is None else None
+
+
+class ShortPositionsBlock(PositionsBlock):
+    """The same for the demonstration model, which without bounds would never end."""
+
+    positions: Annotated[list[_ShortPosition], Field(min_length=2, max_length=2)]
+
+
+class ClaimsBlock(BaseModel):
+    """The checkable claims of a statement."""
+
+    small_prompt: ClassVar[str] = "moderated/small/extract.claims"
+
+    claims: Annotated[list[_Sentence], Field(max_length=20)]
+
+    def tidied(self) -> list[str]:
+        """The claims, each on one line and only once."""
+        return list(dict.fromkeys(" ".join(claim.split()) for claim in self.claims))
+
+
+class ShortClaimsBlock(ClaimsBlock):
+    """The same for the demonstration model."""
+
+    claims: Annotated[list[_Short], Field(max_length=2)]
+
+
+class CheckBlock(BaseModel):
+    """What became of one claim."""
+
+    small_prompt: ClassVar[str] = "moderated/small/extract.check"
+
+    verdict: Literal["supported", "contradicted", "unverifiable"]
+    source: Annotated[str, StringConstraints(max_length=200)] = OWN_KNOWLEDGE
+    why: Annotated[str, StringConstraints(max_length=600)] = ""
+
+    def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
+        """The check of this claim; one that rests on a source it was not shown decides nothing."""
+        parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
+        named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
+        strange = [part for part in named if part not in passages]
+        if not strange:
+            source = ", ".join(named) or OWN_KNOWLEDGE
+            return ClaimCheck(
+                claim=claim, verdict=self.verdict, source=source, why=self.why.strip()
+            )
+        why = f"{self.why.strip()} It named '{strange[0]}', which it was not shown.".strip()
+        return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
+
+
+class ShortCheckBlock(CheckBlock):
+    """The same for the demonstration model."""
+
+    source: Literal["own knowledge"] = "own knowledge"
+    why: _Short
+
+
+class RebutsBlock(BaseModel):
+    """Whose argument a rebuttal answers."""
+
+    rebuts: str
+
+    def among(self, seats: Sequence[Seat]) -> str | None:
+        """The id of the side it names."""
+        wanted = self.rebuts.strip().casefold()
+        return next((seat.id for seat in seats if seat.name.casefold() == wanted), None)
+
+
+class StatementMarks(BaseModel):
+    """A judge's marks for one statement."""
+
+    statement: str
+    logical_coherence: _Mark
+    evidence_quality: _Mark
+    responsiveness: _Mark
+    persuasiveness: _Mark
+    rule_adherence: _Mark
+
+
+class StageBlock(BaseModel):
+    """A judge's marks for the statements of one stage."""
+
+    small_prompt: ClassVar[str] = "moderated/small/extract.stage"
+
+    scores: Annotated[list[StatementMarks], Field(max_length=40)]
+
+    def marks(self, shown: Sequence[str]) -> tuple[Marks, ...]:
+        """The marks by turn id; a statement marked twice, or never shown, has none."""
+        numbers = dict(enumerate(shown, 1))
+        named = [_number(each.statement) for each in self.scores]
+        return tuple(
+            Marks(turn=numbers[number], values=each.model_dump(exclude={"statement"}))
+            for number, each in zip(named, self.scores, strict=True)
+            if number in numbers and named.count(number) == 1
+        )
+
+
+def _number(statement: str) -> int | None:
+    """The number of a statement, also where its heading is written out: S1: Speaker 2, opening."""
+    found = {int(number) for number in _STATEMENT.findall(statement)}
+    return found.pop() if len(found) == 1 else None
+
+
+_WholeMark = Annotated[int, Field(ge=0, le=10)]
+
+
+class ShortStatementMarks(StatementMarks):
+    """Whole marks: ranges of fractions are not enforced by llama.cpp's schemas."""
+
+    statement: Literal["S1", "S2", "S3", "S4"]
+    logical_coherence: _WholeMark
+    evidence_quality: _WholeMark
+    responsiveness: _WholeMark
+    persuasiveness: _WholeMark
+    rule_adherence: _WholeMark
+
+
+class ShortStageBlock(StageBlock):
+    """The same for the demonstration model."""
+
+    scores: Annotated[list[ShortStatementMarks], Field(min_length=1, max_length=4)]  # type: ignore[assignment]

@@ -1,0 +1,242 @@
+"""Who plays which part: the models the user named, or the best this machine has; then preflight."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from contend.graph.errors import BadInput, QuestionTooLong
+from contend.graph.settings import DebateSettings
+from contend.graph.state import Document, Image, Seat
+from contend.models.embeddings import EMBEDDED_EMBEDDING
+from contend.models.providers import weights
+from contend.models.providers.registry import (
+    ModelSpec,
+    Provider,
+    check_models,
+    parse_spec,
+    provider_of,
+    taken_for_ollama,
+)
+
+_HOSTED = {
+    "OPENAI_API_KEY": "openai:gpt-5-mini",
+    "OPENROUTER_API_KEY": "openrouter:openai/gpt-5-mini",
+}
+EMBEDDED = f"embedded:{weights.DEFAULT}"
+# Tokens beside the question for instructions, the latest turns and the answer; a small window
+# gives half of itself.
+_DEBATE_ROOM = 12_288
+
+
+@dataclass(frozen=True)
+class Seating:
+    """The seats with their models, and one line that says how the models were chosen."""
+
+    seats: list[Seat]
+    notice: str
+    embedding_model: str
+
+
+async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
+    """The embedding model the user named; else the protocol's own where Ollama speaks and has it.
+
+    A debate without Ollama is not kept waiting by the question whether there is one.
+    """
+    wanted = str(parse_spec(settings.embedding_model))
+    if "embedding_model" in settings.model_fields_set:
+        return wanted
+    by_ollama = any(parse_spec(seat.model).provider == "ollama" for seat in seats)
+    return wanted if by_ollama and _has(wanted, await _pulled()) else EMBEDDED_EMBEDDING
+
+
+async def choose_seats(settings: DebateSettings) -> Seating:
+    """Keep the models the user named; fill the other seats by what is there.
+
+    With none named: the protocol's own models if a running Ollama has them, else a hosted model
+    if there is a key, else the embedded one. With some named: those, for want of a seat's own.
+    """
+    seats, notice = await _chosen(settings)
+    return Seating(seats, notice, await choose_embedding(settings, seats))
+
+
+async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:
+    seats = settings.table()
+    named = [seat for seat in seats if settings.is_named(seat)]
+    if len(named) == len(seats):
+        return _normal(seats), "Models as named."
+    pulled = await _pulled()
+    wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
+    if not named and not (pulled and all(_has(seat.model, pulled) for seat in wanted)):
+        model, why = _without_ollama()
+        return _normal([_with(seat, model) for seat in seats]), why
+    spare = named[0].model if named else wanted[0].model
+    chosen = [s if s in named or _has(s.model, pulled) else _with(s, spare) for s in seats]
+    others = (
+        f"{new.name} {new.model}"
+        for old, new in zip(seats, chosen, strict=True)
+        if old not in named
+    )
+    if not named:
+        return _normal(chosen), "Models from Ollama."
+    return _normal(chosen), f"Models as named; others chosen: {', '.join(others)}."
+
+
+async def preflight(
+    seats: list[Seat],
+    settings: DebateSettings,
+    question: str,
+    *,
+    documents: Sequence[Document] = (),
+    images: Sequence[Image] = (),
+) -> None:
+    """Find what would fail before the first call is paid: models, keys, a question too long."""
+    for key in settings.prices:
+        parse_spec(key)
+    await _check_bare_names(settings)
+    await check_models(spec for seat in seats for spec in (seat.model, *seat.fallback_models))
+    for seat in seats:
+        _check_length(seat, settings, question)
+        if seat.tools:
+            _check_tools(seat, settings, documents)
+    check_sight(seats, settings, images)
+
+
+async def _check_bare_names(settings: DebateSettings) -> None:
+    """Tell a name without a provider from one of Ollama's; once seated, it has its prefix."""
+    written = (m for seat in settings.table() for m in (seat.model, *seat.fallback_models))
+    for model in dict.fromkeys(written):
+        if taken := taken_for_ollama(model):
+            try:
+                await check_models([model])
+            except BadInput as refused:
+                raise BadInput(f"{taken} {refused}") from refused
+
+
+def window_for(model: str, settings: DebateSettings) -> int | None:
+    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    spec = parse_spec(model)
+    provider = provider_of(spec)
+    wanted = settings.context_tokens or provider.window(spec.name)
+    largest = provider.largest_window(spec.name)
+    return wanted if wanted is None or largest is None else min(wanted, largest)
+
+
+def is_demonstration(seats: list[Seat]) -> bool:
+    """Whether any seat is played by the demonstration model, whose scores mean nothing.
+
+    A seat that only falls back to it counts once it has spoken: ask is_demonstration_model.
+    """
+    return any(is_demonstration_model(seat.model) for seat in seats)
+
+
+def is_demonstration_model(model: str) -> bool:
+    """Whether this spec names the demonstration model."""
+    spec = parse_spec(model)
+    return provider_of(spec).is_demonstration(spec.name)
+
+
+def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
+    """Refuse a model that is known to see nothing; one nobody knows of may try."""
+    for seat in seats:
+        if seat.id in settings.opening_seats:
+            _check_sight(seat, settings, images)
+
+
+def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) -> None:
+    seen = [image for image in images if settings.sees(seat, image)]
+    blind = _first_that(seat, lambda provider, name: provider.takes_images(name) is False)
+    if not seen or blind is None:
+        return
+    leave = "Leave --image out" if not all(image.seats for image in seen) else "Give it none"
+    raise BadInput(
+        f"{seat.name}'s model {blind} takes no images. {leave}, or name a model that sees with "
+        f"--model or {settings.how_to_name(seat)}."
+    )
+
+
+def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
+    """Refuse a model that is known to call no tools, and a search where there is nothing."""
+    if not settings.most_tool_calls:  # a server's client may lay seats of any kind
+        raise BadInput(f"The seats of {settings.protocol} take no tools; {seat.name} has some.")
+    unable = _first_that(seat, lambda provider, name: provider.takes_tools(name) is False)
+    if unable is not None:
+        raise BadInput(
+            f"{seat.name}'s model {unable} cannot use tools ({', '.join(seat.tools)}). Leave the "
+            "tools of this seat out, or give it a model that can."
+        )
+    shown = any(settings.sees(seat, document) for document in documents)
+    if "search_documents" in seat.tools and not shown:
+        raise BadInput(
+            f"{seat.name} has the tool search_documents, but no documents to search. Give some "
+            "with --docs or in the docs of this seat, or leave the tool out."
+        )
+
+
+def _first_that(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
+    """The first of a seat's models, fallbacks included, that lacks something."""
+    specs = (parse_spec(model) for model in (seat.model, *seat.fallback_models))
+    return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
+
+
+def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
+    """Refuse a question that leaves no room for the debate in the seat's window."""
+    window, tokens = window_for(seat.model, settings), len(question.encode()) // 3
+    if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
+        return
+    spec = parse_spec(seat.model)
+    raise QuestionTooLong(
+        f"The question is too long for {seat.name}'s model {spec}, whose window is "
+        f"{window:,} tokens.",
+        f"Shorten it{_wider(spec, tokens)}, or name a model with a larger window.",
+    )
+
+
+def _wider(spec: ModelSpec, tokens: int) -> str:
+    """The setting that would make the question fit, if the model can take that much."""
+    needed = min(2 * tokens, tokens + _DEBATE_ROOM)
+    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
+    if largest is not None and needed > largest:
+        return ""
+    return f", allow more with --set context_tokens={min(rounded, largest or rounded)}"
+
+
+def _without_ollama() -> tuple[str, str]:
+    for key, model in _HOSTED.items():
+        if os.environ.get(key, "").strip():
+            return model, f"No model named: {model} for every seat, because {key} is set."
+    return EMBEDDED, f"No model named, no Ollama with the default models, no key: {EMBEDDED}."
+
+
+async def _pulled() -> list[str]:
+    from contend.models.providers.ollama import (
+        pulled_models,  # imports a client the embedded path never needs
+    )
+
+    try:
+        return await pulled_models()
+    except BadInput:
+        return []
+
+
+def _has(model: str, pulled: list[str]) -> bool:
+    from contend.models.providers.ollama import has_model
+
+    spec = parse_spec(model)
+    return spec.provider == "ollama" and has_model(spec.name, pulled)
+
+
+def _with(seat: Seat, model: str) -> Seat:
+    return seat.model_copy(update={"model": model})
+
+
+def _normal(seats: list[Seat]) -> list[Seat]:
+    """Specs in full, so that records and prices name one model in one way."""
+    return [
+        seat.model_copy(
+            update={
+                "model": str(parse_spec(seat.model)),
+                "fallback_models": tuple(str(parse_spec(f)) for f in seat.fallback_models),
+            }
+        )
+        for seat in seats
+    ]

@@ -1,0 +1,202 @@
+"""Turns that decide something: the speech, then what it decides, by block, words or a report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from langgraph.func import task
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypedDict
+
+from contend.graph.errors import ModelFailed
+from contend.graph.state import DebateState, Degradation, Point, Seat, Turn
+from contend.models.replies.control import nonce, read_block, without_block
+from contend.models.seats import is_demonstration
+from contend.nodes.calls.turn import (
+    Reported,
+    Spoken,
+    all_heard,
+    debate_id,
+    pause_if_asked,
+    report_once,
+    say,
+    say_once,
+    with_report,
+)
+
+Block = TypeVar("Block", bound=BaseModel)
+Read = TypeVar("Read")
+_NO_WORDS = "(No words, only what is for the record.)"
+Call = tuple[DebateState, Seat]
+"""A seat to be asked, and the state it is to see."""
+
+
+@dataclass(frozen=True)
+class Reader(Generic[Block, Read]):
+    """How one kind of decision is read, in the order of its ways."""
+
+    form: type[Block]
+    """The control block, and what a schema-bound call is asked for."""
+    short_form: type[Block]
+    """The same with bounds, for models that otherwise never end."""
+    from_block: Callable[[Block, str], Read]
+    from_words: Callable[[str], Read | None]
+    from_report: Callable[[Block, str], Read | None]
+
+
+@dataclass(frozen=True)
+class Decided(Generic[Read]):
+    """A turn and what it decides; None where that cannot honestly be told."""
+
+    turn: Turn
+    read: Read | None
+    degraded: list[Degradation]
+
+
+async def say_and_read(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    phase: str,
+    part: str,
+    reader: Reader[Block, Read],
+    known: Sequence[Point] = (),
+) -> Decided[Read]:
+    """The decision of one seat; raises ModelFailed when it cannot speak, to be asked anew."""
+    spoken = await say_once(state, room, seat, phase, part)
+    read = _read(spoken, room, reader)
+    (decided,) = await _all_read([(state, seat)], room, [read], reader, known)
+    if isinstance(decided, ModelFailed):
+        raise decided
+    return decided
+
+
+async def say_and_read_all(
+    state: DebateState,
+    room: Runtime[Any],
+    seats: Sequence[Seat],
+    phase: str,
+    part: str,
+    reader: Reader[Block, Read],
+    known: Sequence[Point] = (),
+) -> list[Decided[Read] | ModelFailed]:
+    """The decisions of several seats, asked at the same time; a failure is an outcome like others.
+
+    It is for debates that go on without whoever fails: a resumed step finds the failure again.
+    """
+    calls = [(state, seat) for seat in seats]
+    return await say_and_read_calls(calls, room, phase, part, reader, known)
+
+
+async def say_and_read_calls(
+    calls: Sequence[Call],
+    room: Runtime[Any],
+    phase: str,
+    part: str,
+    reader: Reader[Block, Read],
+    known: Sequence[Point] = (),
+) -> list[Decided[Read] | ModelFailed]:
+    """The same for calls that differ by what their seats are to see, also several of one seat."""
+    asked = await all_heard([_ask_once(state, room, seat, phase, part) for state, seat in calls])
+    heard = [each if isinstance(each, ModelFailed) else _heard(each) for each in asked]
+    decided = [
+        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in heard
+    ]
+    return await _all_read(calls, room, decided, reader, known)
+
+
+class _Outcome(TypedDict):
+    """A speech, or why there is none. Plain, so that checkpoints can keep it."""
+
+    spoken: Spoken | None
+    failed: dict[str, Any]
+
+
+async def _ask(
+    state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str
+) -> _Outcome:
+    """Ask for a speech. A failure is a result: raised, it would be asked for again on resume, and
+    the answer that then came would shift the order of all later tasks.
+    """
+    pause_if_asked(room)
+    try:
+        return {"spoken": await say(state, room, seat, phase, part), "failed": {}}
+    except ModelFailed as failure:
+        return {"spoken": None, "failed": dict(vars(failure))}
+
+
+_ask_once = task(_ask)
+
+
+def _heard(outcome: _Outcome) -> Spoken | ModelFailed:
+    if outcome["spoken"]:
+        return outcome["spoken"]
+    told = dict(outcome["failed"])
+    failure = ModelFailed(*(told.pop(name) for name in ("seat", "model", "kind", "why")))
+    vars(failure).update(told)
+    return failure
+
+
+async def _all_read(
+    calls: Sequence[Call],
+    room: Runtime[Any],
+    decided: Sequence[Decided[Read] | ModelFailed],
+    reader: Reader[Block, Read],
+    known: Sequence[Point],
+) -> list[Decided[Read] | ModelFailed]:
+    """The same, with what neither block nor words told read by a report."""
+    # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
+    # resumed step must make them in the same one.
+    unread = {
+        at: each
+        for at, each in enumerate(decided)
+        if isinstance(each, Decided) and each.read is None
+    }
+    forms = {at: _form(calls[at][1], reader) for at in unread}
+    reports = await all_heard(
+        [
+            report_once(calls[at][0], room, calls[at][1], each.turn.text, forms[at], list(known))
+            for at, each in unread.items()
+        ]
+    )
+    read = list(decided)
+    for (at, each), reported in zip(unread.items(), reports, strict=True):
+        if not isinstance(reported, ModelFailed):
+            read[at] = _with(each, reported, forms[at], reader)
+    return read
+
+
+def block_of(room: Runtime[Any], spoken: Spoken, form: type[Block]) -> Block | None:
+    """The control block of a speech, if it has one that can be read."""
+    return read_block(spoken["raw"], nonce(debate_id(room), spoken["turn"].id), form)
+
+
+def in_words(room: Runtime[Any], turn: Turn) -> Turn:
+    """The turn for readers: one that is nothing but its control block has no words to show."""
+    if without_block(turn.text, nonce(debate_id(room), turn.id)):
+        return turn
+    length = turn.length and turn.length.model_copy(update={"tokens": 0})
+    return turn.model_copy(update={"text": _NO_WORDS, "quotes": (), "length": length})
+
+
+def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
+    return reader.short_form if is_demonstration([seat]) else reader.form
+
+
+def _read(spoken: Spoken, room: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
+    turn = spoken["turn"]
+    block = block_of(room, spoken, reader.form)
+    read = reader.from_words(turn.text) if block is None else reader.from_block(block, turn.text)
+    return Decided(turn, read, list(spoken["degraded"]))
+
+
+def _with(
+    decided: Decided[Read], reported: Reported, form: type[Block], reader: Reader[Block, Read]
+) -> Decided[Read]:
+    turn, degraded = with_report(decided.turn, reported), decided.degraded + reported["degraded"]
+    try:
+        block = form.model_validate(reported["block"])
+    except ValidationError:  # nothing was read, or what is left of it once it is clean
+        return Decided(turn, None, degraded)
+    return Decided(turn, reader.from_report(block, turn.text), degraded)

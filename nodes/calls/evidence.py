@@ -1,0 +1,122 @@
+"""What a turn gets besides the debate: passages and pictures; and the check of what it quotes."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from contend.graph.settings import DebateSettings, data_home
+from contend.graph.state import DebateState, Seat, Turn
+from contend.models.embeddings import Embedder, EmbeddingFailed
+from contend.nodes.prompting.prompt import Material
+from contend.retrieval.documents import Passage, load_corpus
+from contend.retrieval.images import load_images
+from contend.retrieval.passages import Shelf, find_passages
+from contend.retrieval.quotes.check import check_quotes
+
+_MOST_QUERIES, _MOST_REMARKS = 12, 3
+# The judge rates the answer; nobody relies on what it quotes.
+_NO_PART_OF_THE_DEBATE = ("score",)
+_FIRST_PARTS = ("first", "opening")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_SHORTEST_CLAIM = 5
+
+
+async def gather(
+    state: DebateState, settings: DebateSettings, seat: Seat, part: str
+) -> tuple[Material, list[str]]:
+    """The material of a seat's turn, and what could not be had of it."""
+    passages, trouble = await _passages(state, settings, seat)
+    images = [each for each in state.get("images", []) if settings.sees(seat, each)]
+    images = images if part in _FIRST_PARTS else []
+    pictures = await asyncio.to_thread(load_images, images, data_home())
+    return Material(passages, pictures), trouble
+
+
+def shelf_of(state: DebateState, settings: DebateSettings, seat: Seat) -> Shelf:
+    """The documents of the debate, and those that this seat may see."""
+    documents = tuple(state.get("documents", []))
+    return Shelf(documents, tuple(each for each in documents if settings.sees(seat, each)))
+
+
+async def _passages(
+    state: DebateState, settings: DebateSettings, seat: Seat
+) -> tuple[tuple[Passage, ...], list[str]]:
+    shelf = shelf_of(state, settings, seat)
+    if not shelf.documents:
+        return (), []
+    # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.
+    corpus = await asyncio.to_thread(load_corpus, shelf.documents, data_home())
+    await asyncio.to_thread(check_quotes, "", corpus, [])
+    embedder = Embedder(state["retrieval"].embedding_model, settings)
+    try:
+        return await find_passages(shelf, argued(state), embedder, settings.passages), []
+    except EmbeddingFailed as failed:
+        return (), [str(failed)]
+
+
+def argued(state: DebateState) -> list[str]:
+    """What the next turn is about: the question, the user's remarks, and the claims before it."""
+    if "cue" in state and state["cue"].about:
+        return list(state["cue"].about)[:_MOST_QUERIES]
+    turns = state.get("turns", [])
+    remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
+    said = _said_last([turn for turn in turns if turn.phase != "remark"])
+    # The first claim of each, then the second: none of those who spoke at once is left out.
+    in_turn = zip_longest(*(_claims(text) for text in said))
+    claims = [claim for together in in_turn for claim in together if claim]
+    return [state["question"], *remarks, *claims][:_MOST_QUERIES]
+
+
+def _claims(text: str) -> list[str]:
+    return [part for part in _PARAGRAPH.split(text) if len(part.split()) >= _SHORTEST_CLAIM]
+
+
+def _said_last(turns: list[Turn]) -> list[str]:
+    """The latest turn and those that were taken together with it."""
+    last = [
+        turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
+    ]
+    return [turn.text for turn in last]
+
+
+async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
+    """The turn with every quoted span marked as found in the documents or not."""
+    documents = state.get("documents", [])
+    if not documents or turn.phase in _NO_PART_OF_THE_DEBATE:
+        return turn
+    corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
+    disproved = [
+        quote.text
+        for each in state.get("turns", [])
+        for quote in each.quotes
+        if quote.status == "not_found"
+    ]
+    quotes = await asyncio.to_thread(
+        check_quotes, turn.text, corpus, _shown(state, turn.seat), disproved
+    )
+    return turn.model_copy(update={"quotes": quotes})
+
+
+def _shown(state: DebateState, speaker: str) -> list[str]:
+    """What else a speaker read and may quote: what the user gave, turns, and others' blocks.
+
+    The points of a block are shown to others, though they stand in no speech.
+    """
+    turns = state.get("turns", [])
+    given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
+    said = [turn.text for turn in turns]
+    noted = [t.assessment.model_dump() for t in turns if t.assessment and t.seat != speaker]
+    return list(dict.fromkeys(_texts([given, said, noted])))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts inside a value, names of fields aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)

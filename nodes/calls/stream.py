@@ -1,0 +1,146 @@
+"""A call as it happens, told to whoever watches: its words, and what did not go as planned."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from contend.graph.events import chunk_event, node_event
+from contend.graph.state import NO_USAGE, Degradation, Seat, Usage
+from contend.models.calls import Listener, Trouble
+from contend.models.text import SpeechFilter, clean_piece
+
+# Viewers cannot read faster, and every event costs each of them something.
+_SECONDS_BETWEEN_CHUNKS = 0.033
+_PARAGRAPH = "\n\n"
+
+
+def degrade(
+    runtime: Runtime[Any],
+    seat: Seat | None,
+    number: int | None,
+    what: str,
+    why: str,
+    *,
+    restart: bool = False,
+    phase: str = "",
+) -> Degradation:
+    """Announce something that did not go as planned; `restart` voids what was streamed of it."""
+    whom = seat.id if seat else None
+    runtime.stream_writer(
+        node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
+    )
+    return Degradation(seat=whom, round=number, what=what, why=why)
+
+
+@dataclass
+class Voice:
+    """Turns a call's progress into events, a few a second, without thinking or control blocks."""
+
+    runtime: Runtime[Any]
+    seat: Seat
+    round_number: int
+    hidden_mark: str
+    phase: str = ""
+    before: str = ""
+    """What the speech said before this call: told again whenever this call starts again."""
+    tokens_before: int = 0
+    degraded: list[Degradation] = field(default_factory=list)
+    spent: Usage = NO_USAGE
+    """What attempts cost whose answers could not be used."""
+    began: float = field(default_factory=time.monotonic)
+    _waiting: str = ""
+    _model: str = ""
+    _tokens: int = 0
+    _last_sent: float = 0.0
+    _filter: SpeechFilter | None = None
+    _heard: bool = False
+
+    def listener(self) -> Listener:
+        """What the call layer reports to."""
+        return Listener(self.text, self.trouble, lambda: self.pause_requested)
+
+    @property
+    def tokens(self) -> int:
+        """How many pieces the speech has had so far."""
+        return self.tokens_before + self._tokens
+
+    @property
+    def pause_requested(self) -> bool:
+        """Whether nothing more should be begun."""
+        control = self.runtime.control
+        return bool(control and control.drain_requested)
+
+    def begin(self) -> None:
+        """Tell viewers whom they wait for: a chunk without words, before all that have some."""
+        self._model = self.seat.model
+        self._tell("")
+
+    def text(self, piece: str, model: str) -> None:
+        """Take the next piece of the reply."""
+        self._filter = self._filter or SpeechFilter(self.hidden_mark)
+        self._model = model
+        self._tokens += 1
+        self._add(self._filter.feed(clean_piece(piece)))
+        if time.monotonic() - self._last_sent >= _SECONDS_BETWEEN_CHUNKS:
+            self._send()
+
+    def flush(self) -> None:
+        """Send what is still held back, at the end of the reply."""
+        if self._filter:
+            self._add(self._filter.finish())
+        self._send()
+
+    def make_up_for(self, text: str, model: str) -> None:
+        """Tell a reply at once that was kept from before a crash, and so was never streamed."""
+        if text and not self._heard:
+            self.text(text, model)
+            self.flush()
+
+    def trouble(self, trouble: Trouble) -> None:
+        """An attempt failed: whatever was streamed of it is void."""
+        self._waiting, self._tokens, self._filter = self.before, 0, None
+        self._heard = False
+        failure = trouble.failure
+        self.spent += trouble.usage
+        self.degrade(trouble.what, f"{trouble.model}: {failure.kind}: {failure.why}", restart=True)
+
+    def degrade(self, what: str, why: str, *, restart: bool = False) -> None:
+        """Keep a degradation for the state, and announce it."""
+        told = degrade(
+            self.runtime,
+            self.seat,
+            self.round_number,
+            what,
+            why,
+            restart=restart,
+            phase=self.phase,
+        )
+        self.degraded.append(told)
+
+    def _add(self, shown: str) -> None:
+        if shown and not self._heard:
+            self._heard = True
+            shown = f"{_PARAGRAPH if self.before else ''}{shown}"
+        self._waiting += shown
+
+    def _send(self) -> None:
+        if not self._waiting:
+            return
+        self._tell(self._waiting)
+        self._waiting, self._last_sent = "", time.monotonic()
+
+    def _tell(self, piece: str) -> None:
+        self.runtime.stream_writer(
+            node_event(
+                chunk_event(self.seat.role, self.phase),
+                self.round_number,
+                piece,
+                model=self._model,
+                role=self.seat.role,
+                seat=self.seat.id,
+                phase=self.phase,
+                tokens_so_far=self.tokens,
+            )
+        )

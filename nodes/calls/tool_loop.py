@@ -1,0 +1,174 @@
+"""One speech: a model call, or several with tools used in between."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.func import task
+from typing_extensions import TypedDict
+
+from contend.graph.errors import ModelFailed, Paused
+from contend.graph.settings import DebateSettings
+from contend.graph.state import NO_USAGE, Degradation, Usage
+from contend.models.calls import Aids, ask
+from contend.models.replies.control import without_block
+from contend.models.tools import Call, calls_in
+from contend.nodes.calls.stream import Voice, degrade
+from contend.nodes.calls.tools import Toolbox, Used, use_once
+from contend.prompts import load
+
+
+class Called(TypedDict):
+    """A finished model call. Plain, so checkpoints can keep it."""
+
+    text: str
+    thinking: str
+    message: AIMessage | None
+    """What must be answered, if it calls tools."""
+    model: str
+    fell_back: bool
+    usage: Usage
+    seconds: float
+    degraded: list[Degradation]
+
+
+async def call(
+    voice: Voice, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
+) -> Called:
+    """Make one model call, telling it as it comes."""
+    try:
+        answered = await ask(voice.seat, messages, policy, voice.listener(), aids)
+    except ModelFailed as failed:
+        failed.degraded, failed.spent = voice.degraded, voice.spent
+        raise
+    voice.flush()
+    reply = answered.result
+    return {
+        "text": reply.text,
+        "thinking": reply.thinking,
+        "message": reply.message,
+        "model": answered.model,
+        "fell_back": answered.fell_back,
+        "usage": reply.usage + voice.spent,
+        "seconds": reply.seconds,
+        "degraded": list(voice.degraded),
+    }
+
+
+# A speech with tools is several calls: as tasks, also inside the task of the whole speech, those
+# that are done stay done when a later one is interrupted.
+call_once = task(call)
+
+
+@dataclass
+class Speech:
+    """A speech as it grows: what was said, asked of tools, and answered by them."""
+
+    voice: Voice
+    """The pattern of the voices that tell the calls, each its own."""
+    messages: list[BaseMessage]
+    policy: DebateSettings
+    box: Toolbox
+    limit: int | None = None
+    """The most tokens it may have."""
+    called: list[Called] = field(default_factory=list)
+    used: list[Used] = field(default_factory=list)
+    _left_out: int = 0
+    _notes: list[Degradation] = field(default_factory=list)
+
+    async def hold(self) -> Called:
+        """Let the seat speak and use its tools until it has answered; gives the last call."""
+        speak = call_once if self.box.tools else call
+        voice = self.voice
+        while True:
+            voice = self._voice(voice.tokens)
+            called = await speak(voice, list(self.messages), self.policy, self._aids())
+            voice.make_up_for(called["text"], called["model"])
+            self.called.append(called)
+            if not called["message"]:
+                self._tell_left_out()
+                return called
+            await self._answer(called["message"])
+            self._check_time()
+            if voice.pause_requested:
+                raise Paused
+
+    def _voice(self, tokens: int) -> Voice:
+        """The voice of the next call, which knows what viewers have been told before."""
+        shown = without_block(self.text, self.voice.hidden_mark)
+        return replace(self.voice, before=shown, tokens_before=tokens, degraded=[])
+
+    @property
+    def text(self) -> str:
+        """All that was said, also before and between the uses of tools."""
+        return "\n\n".join(each["text"] for each in self.called if each["text"])
+
+    @property
+    def thinking(self) -> str:
+        """All that was thought."""
+        return "\n\n".join(each["thinking"] for each in self.called if each["thinking"])
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls took together."""
+        return sum((each["usage"] for each in self.called), NO_USAGE)
+
+    @property
+    def found(self) -> list[str]:
+        """The labels of the passages that tools brought to light."""
+        return [label for used in self.used for label in used["passages"]]
+
+    @property
+    def degraded(self) -> list[Degradation]:
+        """What did not go as planned in any of the calls."""
+        return [entry for each in self.called for entry in each["degraded"]] + self._notes
+
+    @property
+    def _seconds(self) -> float:
+        called = sum(each["seconds"] for each in self.called)
+        return called + sum(used["seconds"] for used in self.used)
+
+    @property
+    def _spent(self) -> bool:
+        return len(self.used) >= self.box.most
+
+    def _aids(self) -> Aids:
+        return Aids(self.box.tools, self._spent, self._seconds, self.limit)
+
+    async def _answer(self, message: AIMessage) -> None:
+        """Use the tools that a message calls, and put their results behind it."""
+        self.messages = [*self.messages, message]
+        spent = load("shared/tools.spent")
+        for each in calls_in(message):
+            told, failed = spent, True
+            if self._spent:
+                self._left_out += 1
+            else:
+                left = self.policy.total_timeout - self._seconds
+                used = await use_once(self.box, each, self.messages, left)
+                self.used.append(used)
+                told, failed = used["told"], used["use"].failed
+                # Behind the last result, where no provider minds it.
+                told += f"\n\n{spent}" if self._spent else ""
+            self.messages = [*self.messages, _result(each, told, failed=failed)]
+
+    def _tell_left_out(self) -> None:
+        if not self._left_out:
+            return
+        why = f"{self._left_out} more were asked for than the {self.box.most} a turn may have"
+        voice = self.voice
+        told = degrade(voice.runtime, voice.seat, voice.round_number, "tools_spent", why)
+        self._notes.append(told)
+
+    def _check_time(self) -> None:
+        """All calls of a speech have the time of one."""
+        if self._seconds < self.policy.total_timeout:
+            return
+        seat, last = self.voice.seat, self.called[-1]
+        why = f"no complete answer within {self.policy.total_timeout:g} s, tools included"
+        raise ModelFailed(seat.name, last["model"], "total", why)
+
+
+def _result(call: Call, told: str, *, failed: bool) -> ToolMessage:
+    status: Literal["success", "error"] = "error" if failed else "success"
+    return ToolMessage(told, tool_call_id=call["id"] or "", name=call["name"], status=status)

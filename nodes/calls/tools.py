@@ -1,0 +1,107 @@
+"""The tools of one speaker in one turn: what they can reach, and what they tell it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.func import task
+from typing_extensions import TypedDict
+
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Seat, ToolUse
+from contend.models.embeddings import Embedder, EmbeddingFailed
+from contend.models.tools import Call, calls_in, open_tools, use_tool
+from contend.nodes.calls.evidence import shelf_of
+from contend.nodes.prompting.prompt import estimate_tokens, room_beside_reply
+from contend.prompts import fence
+from contend.retrieval.documents import Passage
+from contend.retrieval.passages import find_passages
+
+_NO_ROOM = "There is no room left in your window for this result."
+_TOO_SLOW = "It took too long."
+
+
+class Used(TypedDict):
+    """One use of a tool. Plain, so checkpoints can keep it."""
+
+    use: ToolUse
+    told: str
+    """The result as the model reads it: fenced, for it is material."""
+    passages: list[str]
+    """The labels of what was found in the documents."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """The tools, how often they may be used, and how much they may tell."""
+
+    tools: tuple[BaseTool, ...]
+    most: int
+    mark: str
+    room: int | None
+
+
+def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str) -> Toolbox:
+    """The tools of a seat; they search only the documents that it may see."""
+
+    async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
+        shelf = shelf_of(state, settings, seat)
+        embedder = Embedder(state["retrieval"].embedding_model, settings)
+        try:
+            found = await find_passages(shelf, [query], embedder, settings.passages)
+        except EmbeddingFailed as failed:
+            raise ToolException(f"The documents cannot be searched now: {failed}") from failed
+        return "\n\n".join(passage.labelled for passage in found), found
+
+    return Toolbox(
+        tools=tuple(open_tools(seat.tools, search)),
+        most=settings.most_tool_calls,
+        mark=mark,
+        room=room_beside_reply(seat, settings),
+    )
+
+
+async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float) -> Used:
+    """Use a tool once; whatever goes wrong is told to the model, and is no failure of its turn."""
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(seconds):
+            done, found = await use_tool(box.tools, call)
+    except TimeoutError:
+        done, found = _failed(call, _TOO_SLOW), None
+    told = _told(done, found or (), box.mark)
+    if not _fits(box, messages, told):
+        done, found = _failed(call, _NO_ROOM), None
+        told = _told(done, (), box.mark)
+    return {
+        "use": done,
+        "told": told,
+        "passages": [passage.label for passage in found or ()],
+        "seconds": time.monotonic() - began,
+    }
+
+
+use_once = task(use)
+
+
+def _told(done: ToolUse, found: Sequence[Passage], mark: str) -> str:
+    if found:
+        return "\n\n".join(fence("document", passage.labelled, mark) for passage in found)
+    return fence("result", done.result, mark)
+
+
+def _failed(call: Call, why: str) -> ToolUse:
+    arguments = call["args"] if isinstance(call["args"], dict) else {}
+    return ToolUse(name=call["name"] or "", arguments=arguments, result=why, failed=True)
+
+
+def _fits(box: Toolbox, messages: Sequence[BaseMessage], told: str) -> bool:
+    if box.room is None:
+        return True
+    asked = [call for each in messages if isinstance(each, AIMessage) for call in calls_in(each)]
+    besides = len(told.encode()) + sum(len(str(call["args"]).encode()) for call in asked)
+    return estimate_tokens(list(messages)) + besides // 3 <= box.room

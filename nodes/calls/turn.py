@@ -1,0 +1,292 @@
+"""One seat takes one turn: the call, its live events, and the turn that enters the transcript."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from langchain_core.messages import BaseMessage
+from langgraph.func import task
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from contend.graph.errors import ModelFailed, Paused
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings
+from contend.graph.state import (
+    NO_USAGE,
+    DebateState,
+    Degradation,
+    Length,
+    Point,
+    Seat,
+    Span,
+    Turn,
+    TurnStatus,
+    Usage,
+)
+from contend.models.calls import extract
+from contend.models.replies.control import nonce, without_block
+from contend.models.text import clean_data
+from contend.models.tokens import count_tokens
+from contend.nodes.calls.evidence import gather, with_quotes_checked
+from contend.nodes.calls.stream import Voice, degrade
+from contend.nodes.calls.tool_loop import Speech
+from contend.nodes.calls.tools import toolbox
+from contend.nodes.prompting.prompt import Brief, brief, extraction_brief, fence_mark
+
+__all__ = [
+    "Reported",
+    "Spoken",
+    "all_heard",
+    "announce",
+    "debate_id",
+    "degrade",
+    "fill_form",
+    "lost_call",
+    "next_turn_id",
+    "pause_if_asked",
+    "report",
+    "report_once",
+    "say",
+    "say_once",
+    "stand_in",
+    "with_report",
+]
+
+Heard = TypeVar("Heard")
+
+
+class Spoken(TypedDict):
+    """A finished speech; `raw` still has its control block. Plain, so checkpoints can keep it."""
+
+    turn: Turn
+    raw: str
+    degraded: list[Degradation]
+
+
+class Reported(TypedDict):
+    """What an extraction call gave: the block as plain data, or None."""
+
+    block: dict[str, Any] | None
+    usage: Usage
+    seconds: float
+    degraded: list[Degradation]
+
+
+def debate_id(runtime: Runtime[Any]) -> str:
+    """The debate's id, which is the thread's."""
+    info = runtime.execution_info
+    return (info.thread_id if info else None) or "local"
+
+
+def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
+    """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
+    label = state["cue"].label if "cue" in state else ""
+    first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
+    same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
+    return f"{first}.{len(same) + 1}" if same else first
+
+
+async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str) -> Spoken:
+    """Ask the seat for its speech, streaming it to whoever watches."""
+    settings: DebateSettings = room.context
+    this = next_turn_id(state, phase, seat.id)
+    tag = nonce(debate_id(room), this)
+    voice = Voice(room, seat, state["round"], tag, phase)
+    voice.begin()
+    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    material, trouble = await gather(state, policy, seat, part)
+    told = brief(state, settings, seat, part, debate_id(room), tag, material)
+    notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
+    degraded = [degrade(room, seat, state["round"], what, why) for what, why in notes]
+    tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
+    speech = Speech(voice, told.messages, policy, tools, limit)
+    started = datetime.now(UTC)
+    try:
+        last = await speech.hold()
+    except ModelFailed as failed:
+        failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
+        failed.spent = speech.usage + (failed.spent or NO_USAGE)
+        failed.started_at, failed.ended_at = started, datetime.now(UTC)
+        raise
+    text = without_block(speech.text, tag) or speech.text
+    turn = Turn(
+        id=this,
+        round=state["round"],
+        phase=phase,
+        seat=seat.id,
+        role=seat.role,
+        model=last["model"],
+        text=text,
+        thinking=speech.thinking or None,
+        usage=speech.usage,
+        started_at=started,
+        ended_at=datetime.now(UTC),
+        status="fallback_model" if last["fell_back"] else "ok",
+        passages=tuple(dict.fromkeys([*(each.label for each in told.passages), *speech.found])),
+        tool_calls=tuple(used["use"] for used in speech.used),
+        length=Length(tokens=count_tokens(text), limit=limit) if limit is not None else None,
+    )
+    turn = await with_quotes_checked(state, turn)
+    return {"turn": turn, "raw": speech.text, "degraded": [*degraded, *speech.degraded]}
+
+
+def _notes(told: Brief, seat: Seat) -> list[tuple[str, str]]:
+    """What of its material the speaker is not shown."""
+    notes = []
+    if told.templates_left_out:
+        names = ", ".join(use.title for use in told.templates_left_out)
+        notes.append(("templates_left_out", f"no room in the window of {seat.model} for: {names}"))
+    if told.passages_left_out:
+        whole = len(told.passages) + told.passages_left_out
+        why = f"no room in the window of {seat.model} for {told.passages_left_out} of {whole}"
+        notes.append(("passages_left_out", why))
+    if told.left_out:
+        notes.append(("history_shortened", f"{len(told.left_out)} oldest turns did not fit"))
+    if told.shortened:
+        why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
+        notes.append(("history_shortened", why))
+    if told.too_long:
+        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
+        notes.append(("prompt_too_long", why))
+    return notes
+
+
+def stand_in(
+    state: DebateState,
+    phase: str,
+    failure: ModelFailed,
+    source: Turn | Seat,
+    status: TurnStatus,
+    text: str = "",
+) -> Turn:
+    """The turn in place of a failed one: an earlier turn's words, or words no model said.
+
+    It keeps the name of whom the words are from, and the time and tokens the failure took.
+    """
+    now = datetime.now(UTC)
+    seat = source.seat if isinstance(source, Turn) else source.id
+    return Turn(
+        id=next_turn_id(state, phase, seat),
+        round=state["round"],
+        phase=phase,
+        seat=seat,
+        role=source.role,
+        model=source.model if isinstance(source, Turn) else "",
+        text=source.text if isinstance(source, Turn) else text,
+        usage=failure.spent or Usage(),
+        started_at=failure.started_at or now,
+        # Not now: a pause may lie between a failure and what stands in for it.
+        ended_at=failure.ended_at or failure.started_at or now,
+        status=status,
+    )
+
+
+def lost_call(failure: ModelFailed) -> Span:
+    """The time and tokens of a failure that nothing stands in for; no turn would count them."""
+    now = datetime.now(UTC)
+    return Span(
+        started_at=failure.started_at or now,
+        ended_at=failure.ended_at or failure.started_at or now,
+        calls=1,
+        usage=failure.spent or Usage(),
+    )
+
+
+def pause_if_asked(room: Runtime[Any]) -> None:
+    """Begin no further call of a step when a pause is asked for; those under way may finish."""
+    if room.control and room.control.drain_requested:
+        raise Paused
+
+
+async def report(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    speech: str,
+    schema: type[BaseModel],
+    known: list[Point],
+) -> Reported:
+    """Ask once, schema-bound, what a speech decided; a failure leaves it honestly unread."""
+    small = getattr(schema, "small_prompt", "shared/small/extract")
+    messages = extraction_brief(seat, speech, known, debate_id(room), small)
+    return await fill_form(state, room, seat, messages, schema)
+
+
+async def fill_form(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    messages: list[BaseMessage],
+    schema: type[BaseModel],
+) -> Reported:
+    """Have a form filled in one schema-bound call; a failure leaves it empty."""
+    pause_if_asked(room)
+    voice = Voice(room, seat, state["round"], "")
+    try:
+        answered = await extract(seat, messages, schema, room.context, voice.listener())
+    except ModelFailed:
+        return _reported(None, NO_USAGE, voice)
+    return _reported(answered.result.block, answered.result.usage, voice)
+
+
+def _reported(block: BaseModel | None, usage: Usage, voice: Voice) -> Reported:
+    return {
+        "block": clean_data(block.model_dump()) if block else None,
+        "usage": usage + voice.spent,
+        "seconds": time.monotonic() - voice.began,
+        "degraded": voice.degraded,
+    }
+
+
+def with_report(turn: Turn, reported: Reported) -> Turn:
+    """The turn with the time and tokens that reading it took."""
+    # Added, not read off the clock: there may lie a pause between the speech and its reading.
+    ended = turn.ended_at + timedelta(seconds=reported["seconds"])
+    return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
+
+
+# As tasks, a node with two calls keeps the first one's result when the second is interrupted.
+# `room` is the node's runtime: langgraph would fill a task's argument called `runtime` itself.
+say_once = task(say)
+report_once = task(report)
+
+
+async def all_heard(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
+    """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
+    heard = await asyncio.gather(*calls, return_exceptions=True)
+    kept: list[Heard | ModelFailed] = []
+    for each in heard:
+        if isinstance(each, BaseException) and not isinstance(each, ModelFailed):
+            raise each
+        kept.append(each)
+    return kept
+
+
+def announce(runtime: Runtime[Any], turn: Turn) -> None:
+    """Tell viewers the whole speech; it replaces what they gathered from chunks."""
+    assessment = turn.assessment.model_dump() if turn.assessment else None
+    runtime.stream_writer(
+        node_event(
+            "seat_complete",
+            turn.round,
+            turn.text,
+            seat=turn.seat,
+            role=turn.role,
+            model=turn.model,
+            phase=turn.phase,
+            turn=turn.id,
+            status=turn.status,
+            thinking=turn.thinking,
+            assessment=assessment,
+            usage=turn.usage.model_dump(),
+            length=turn.length.model_dump() if turn.length else None,
+            passages=list(turn.passages),
+            quotes=[quote.model_dump() for quote in turn.quotes],
+            tool_calls=[use.model_dump() for use in turn.tool_calls],
+            elapsed_ms=round((turn.ended_at - turn.started_at).total_seconds() * 1000),
+        )
+    )

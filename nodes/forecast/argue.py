@@ -1,0 +1,160 @@
+"""One role's argument: the speech, what it states, and second asks for what it left out."""
+
+import re
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from contend.graph.state import ArgumentReading, DebateState, Degradation, Seat, Stated, Turn
+from contend.models.replies.control import nonce, read_block
+from contend.models.replies.forecast import (
+    ArgumentBlock,
+    PrecedentsForm,
+    argument_from_block,
+    argument_from_words,
+    numbers_form,
+    point_ids,
+    precedents_from_form,
+    stated_from_form,
+)
+from contend.models.seats import is_demonstration
+from contend.nodes.calls.turn import Spoken, debate_id, degrade, with_report
+from contend.nodes.forecast.arguments import all_arguments, context_of
+from contend.nodes.forecast.calls import (
+    Deadline,
+    Work,
+    fill_once,
+    how_often,
+    speak_once,
+    told,
+    with_turns,
+)
+from contend.nodes.forecast.numbers import is_complete, read_distribution
+
+FEWEST_PRECEDENTS = 2
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_LONGEST_POINT = 160
+
+
+async def argue(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    part: str,
+    about: Turn | None,
+    deadline: Deadline,
+) -> Work:
+    """Take a role's turn, whatever comes of it."""
+    heard = await speak_once(state, room, seat, "propose", part, about, deadline)
+    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    if spoken is None:
+        degraded.append(told(room, seat, state["round"], heard, "sat_out"))
+        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+    turn = _with_reading(state, room, spoken)
+    degraded += _overlong(room, seat, turn)
+    turn, more = await _with_numbers(state, room, seat, turn, deadline)
+    degraded += more
+    turn, more = await _with_precedents(state, room, seat, turn, deadline)
+    return {"turns": [turn], "degraded": degraded + more, "spans": []}
+
+
+def _overlong(room: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
+    """An argument is better whole than cut, but nobody may think that it kept to its limit."""
+    if turn.length is None or not turn.is_overlong:
+        return []
+    why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
+    return [degrade(room, seat, turn.round, "overlong", why)]
+
+
+def reading_of(turn: Turn) -> ArgumentReading:
+    """What an argument states."""
+    read = turn.assessment
+    return read if isinstance(read, ArgumentReading) else ArgumentReading()
+
+
+def _with_reading(state: DebateState, room: Runtime[Any], spoken: Spoken) -> Turn:
+    """The turn with its block, or its words, read."""
+    turn, outcomes = spoken["turn"], context_of(state).outcome_ids
+    block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ArgumentBlock)
+    reading = argument_from_block(block, outcomes) if block else None
+    reading = reading or argument_from_words(turn.text, outcomes) or ArgumentReading()
+    earlier = {s.point_id for s in all_arguments(state) if s.turn.round < turn.round}
+    named = dict.fromkeys((*reading.refers_to, *point_ids(turn.text)))
+    rebuts = tuple(role for role in reading.rebuts if role != turn.role)
+    update = {
+        "stated": _normal(reading.stated, outcomes),
+        "point": reading.point or _first_sentence(turn.text),
+        "refers_to": tuple(point for point in named if point in earlier),
+        "rebuts": rebuts if turn.round > 1 else (),
+    }
+    return _with(turn, reading.model_copy(update=update))
+
+
+def _with(turn: Turn, reading: ArgumentReading) -> Turn:
+    return turn.model_copy(update={"assessment": reading})
+
+
+def _normal(stated: Stated, outcomes: tuple[str, ...]) -> Stated:
+    return stated.model_copy(
+        update={"probabilities": read_distribution(stated.raw, outcomes) or {}}
+    )
+
+
+def _first_sentence(text: str) -> str:
+    """The role's own words where it named no point; others must be able to answer something."""
+    first = _SENTENCE.split(" ".join(text.split()))[0]
+    return first if len(first) <= _LONGEST_POINT else f"{first[: _LONGEST_POINT - 1]}…"
+
+
+async def _with_numbers(
+    state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+) -> tuple[Turn, list[Degradation]]:
+    """Probabilities that could not be read are asked for once more, and then absent."""
+    outcomes, reading = context_of(state).outcome_ids, reading_of(turn)
+    if is_complete(reading.stated.probabilities, outcomes):
+        return turn, []
+    form = numbers_form(outcomes, small=is_demonstration([seat]))
+    seen = with_turns(state, [turn])
+    filled = await fill_once(seen, room, seat, "numbers", turn, form, deadline)
+    turn, degraded = with_report(turn, filled), list(filled["degraded"])
+    update: dict[str, Any] = {"asked_again": reading.asked_again + filled["called"]}
+    if filled["block"] is not None:
+        stated, outcome = stated_from_form(filled["block"], outcomes)
+        stated = _normal(stated, outcomes)
+        if len(stated.probabilities) > len(reading.stated.probabilities):
+            update |= {"stated": stated, "outcome": reading.outcome or outcome}
+            update |= {"read_from": reading.read_from or "extraction"}
+    reading = reading.model_copy(update=update)
+    given = reading.stated.probabilities
+    missing = [outcome for outcome in outcomes if outcome not in given]
+    if missing:
+        why = f"no readable probability for {', '.join(missing)}, {how_often(filled)}"
+        degraded.append(degrade(room, seat, turn.round, "no_numbers", why))
+    return _with(turn, reading), degraded
+
+
+async def _with_precedents(
+    state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+) -> tuple[Turn, list[Degradation]]:
+    """A historian that cites too few precedents is asked for them once, after its first speech."""
+    reading = reading_of(turn)
+    enough = len(reading.precedents) >= FEWEST_PRECEDENTS
+    if seat.role != "historian" or enough or all_arguments_of(state, seat.role):
+        return turn, []
+    seen = with_turns(state, [turn])
+    filled = await fill_once(seen, room, seat, "precedents", turn, PrecedentsForm, deadline)
+    turn, degraded = with_report(turn, filled), list(filled["degraded"])
+    found = precedents_from_form(filled["block"]) if filled["block"] is not None else ()
+    known = {event.event.casefold(): event for event in (*found, *reading.precedents)}
+    asked = reading.asked_again + filled["called"]
+    update = {"precedents": tuple(known.values()), "asked_again": asked}
+    if len(known) < FEWEST_PRECEDENTS:
+        have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
+        why = f"{have}, {how_often(filled)}"
+        degraded.append(degrade(room, seat, turn.round, "no_precedents", why))
+    return _with(turn, reading.model_copy(update=update)), degraded
+
+
+def all_arguments_of(state: DebateState, role: str) -> list[Turn]:
+    """Every argument of a role so far."""
+    return [said.turn for said in all_arguments(state) if said.role == role]

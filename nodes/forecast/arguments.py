@@ -1,0 +1,145 @@
+"""What the roles of a forecast have said so far: pure views of the state."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from contend.graph.contract import PredictionContext
+from contend.graph.settings.forecast import request_of
+from contend.graph.state import (
+    ArgumentReading,
+    DebateState,
+    PastEvent,
+    ScoreReading,
+    Turn,
+    VerdictReading,
+    turns_of,
+)
+from contend.nodes.forecast.numbers import Distribution, consensus
+
+
+@dataclass(frozen=True)
+class Said:
+    """One argument, what it states, and how it was scored."""
+
+    turn: Turn
+    reading: ArgumentReading
+    score: ScoreReading | None
+
+    @property
+    def role(self) -> str:
+        """Whose argument it is."""
+        return self.turn.role
+
+    @property
+    def composite(self) -> float | None:
+        """Its score in one number; None when there is none."""
+        return self.score.composite if self.score else None
+
+    @property
+    def point_id(self) -> str:
+        """What others cite it by: the role's letter and the round."""
+        return point_id(self.role, self.turn.round)
+
+
+def point_id(role: str, number: int) -> str:
+    """O2 is the Optimist's point of round 2."""
+    return f"{role[0].upper()}{number}"
+
+
+def context_of(state: DebateState) -> PredictionContext:
+    """What the forecast is about."""
+    return request_of(state).prediction_context
+
+
+def all_arguments(state: DebateState) -> list[Said]:
+    """Every argument, also those whose second version was kept instead."""
+    scores = {
+        turn.assessment.argument: turn.assessment
+        for turn in turns_of(state, "score")
+        if isinstance(turn.assessment, ScoreReading)
+    }
+    return [
+        Said(turn, turn.assessment, scores.get(turn.id))
+        for turn in turns_of(state, "propose")
+        if isinstance(turn.assessment, ArgumentReading)
+    ]
+
+
+def kept_arguments(state: DebateState) -> list[Said]:
+    """One argument a role and round: of two versions the better one, of equals the first.
+
+    A version argued anew stands whatever its score: what the one before answers does not.
+    """
+    kept: dict[tuple[int, str], Said] = {}
+    for said in all_arguments(state):
+        key = (said.turn.round, said.role)
+        before = kept.get(key)
+        better = before is None or (said.composite or 0) > (before.composite or 0)
+        if better or said.reading.anew:
+            kept[key] = said
+    return list(kept.values())
+
+
+def of_round(arguments: Iterable[Said], number: int) -> list[Said]:
+    """The arguments of one round."""
+    return [said for said in arguments if said.turn.round == number]
+
+
+def stated_in(arguments: Iterable[Said], number: int) -> dict[str, Distribution]:
+    """The probabilities the roles gave in a round, by role; who gave none is not in it."""
+    return {
+        said.role: said.reading.stated.probabilities
+        for said in of_round(arguments, number)
+        if said.reading.stated.probabilities
+    }
+
+
+def latest_statements(arguments: Iterable[Said]) -> dict[str, Said]:
+    """Where each role stands: its last argument that gave probabilities."""
+    return {said.role: said for said in arguments if said.reading.stated.probabilities}
+
+
+@dataclass(frozen=True)
+class Majority:
+    """The outcome most roles support; among as many, the one they hold most likely."""
+
+    outcome: str
+    votes: int
+    voters: int
+
+
+def majority(state: DebateState, against: str) -> Majority | None:
+    """What most others than this role support, by their last arguments; None if nobody did yet."""
+    others = [said for said in kept_arguments(state) if said.role != against]
+    latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
+    votes = Counter(latest.values())
+    voices = [said.reading.stated.probabilities for said in latest_statements(others).values()]
+    mean = consensus(voices, list(votes))
+    if not votes:
+        return None
+    leading = max(votes, key=lambda outcome: (votes[outcome], mean.get(outcome, 0)))
+    return Majority(leading, votes[leading], len(latest))
+
+
+def verdict_of(state: DebateState) -> VerdictReading | None:
+    """The judge's last word, if it was given."""
+    read = [turn.assessment for turn in turns_of(state, "synthesize")]
+    return next((each for each in reversed(read) if isinstance(each, VerdictReading)), None)
+
+
+def verdict_numbers(state: DebateState) -> Distribution:
+    """The distribution of the verdict, as far as it was given."""
+    verdict = verdict_of(state)
+    return verdict.stated.probabilities if verdict else {}
+
+
+def cited(state: DebateState) -> list[PastEvent]:
+    """The Historian's precedents, each once; also those of a version that was replaced."""
+    events = (
+        event
+        for said in all_arguments(state)
+        if said.role == "historian"
+        for event in said.reading.precedents
+    )
+    return list({event.event.casefold(): event for event in events}.values())

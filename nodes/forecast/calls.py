@@ -1,0 +1,278 @@
+"""The calls of a forecast, each a task of its own and none longer than the time it has."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from langgraph.func import task
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import ForecastSettings
+from contend.graph.settings.forecast import RoundPart
+from contend.graph.state import NO_USAGE, Cue, DebateState, Degradation, Seat, Span, Turn, Usage
+from contend.nodes.calls.turn import (
+    Reported,
+    Spoken,
+    all_heard,
+    announce,
+    debate_id,
+    degrade,
+    fill_form,
+    pause_if_asked,
+    say,
+)
+from contend.nodes.forecast.arguments import all_arguments
+from contend.nodes.prompting.prompt import brief
+from contend.nodes.timing import call_since, since, worked_ms
+
+Result = TypeVar("Result")
+
+OUT_OF_TIME = "out_of_time"
+
+
+class Work(TypedDict):
+    """What calls have brought: turns, what went wrong, and the calls that brought no turn."""
+
+    turns: list[Turn]
+    degraded: list[Degradation]
+    spans: list[Span]
+
+
+def joined(works: Iterable[Work]) -> Work:
+    """Several as one."""
+    listed = list(works)
+    return {
+        "turns": [turn for each in listed for turn in each["turns"]],
+        "degraded": [entry for each in listed for entry in each["degraded"]],
+        "spans": [span for each in listed for span in each["spans"]],
+    }
+
+
+def update_of(work: Work, began: datetime) -> dict[str, Any]:
+    """What a node that began then adds to the state."""
+    # An empty list would count as an update of the transcript, and cost every checkpoint.
+    turns = {"turns": work["turns"]} if work["turns"] else {}
+    return {**turns, "degraded": work["degraded"], "spans": [*work["spans"], since(began)]}
+
+
+class Heard(TypedDict):
+    """What became of one call for a speech: the speech, or why there is none.
+
+    A failure is a result like any other: so a resumed step finds every call as it left it.
+    """
+
+    spoken: Spoken | None
+    why: str
+    what: str
+    degraded: list[Degradation]
+    spans: list[Span]
+
+
+class Unheard(ModelFailed):
+    """A call that failed while nobody has argued yet: it is raised, to be made anew on resume.
+
+    As a result it would be found again by every resume of a debate in which nobody could speak.
+    """
+
+    def __init__(self, seat: Seat, heard: Heard) -> None:
+        why = heard["why"].removeprefix(f"{seat.name} ({seat.model}): ")
+        super().__init__(seat.name, seat.model, "failed", why)
+        self.whose, self.heard = seat, heard
+
+
+class Filled(Reported):
+    """What a form was filled with, and whether there was time to ask for it."""
+
+    called: bool
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a call must have ended."""
+
+    at: float
+    """By the clock of the event loop."""
+    due: float
+    """By the clock of the debate, which stands still in pauses."""
+    in_all: float
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.at - asyncio.get_running_loop().time()
+
+    @property
+    def why(self) -> str:
+        """Why there is nothing, when it is over."""
+        due = f"it was due {round(self.due, 1):g} s into the debate"
+        return f"{due}; overall_timeout is {self.in_all:g} s"
+
+
+class Clock:
+    """The time worked on a debate; it goes on from the beginning of a step."""
+
+    def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
+        self._settings, self._round = settings, state["round"]
+        self._began = asyncio.get_running_loop().time() - worked_ms(state) / 1000
+
+    def end_of(self, part: RoundPart) -> Deadline:
+        """When a part of this round must have ended."""
+        return self._deadline(self._settings.due(self._round, part))
+
+    def end_of_debate(self) -> Deadline:
+        """When all must have ended."""
+        return self._deadline(self._settings.overall_timeout)
+
+    def _deadline(self, due: float) -> Deadline:
+        return Deadline(self._began + due, due, self._settings.overall_timeout)
+
+
+class Teller:
+    """Tells viewers of each turn once: when it is made, or later if that was before a crash."""
+
+    def __init__(self, runtime: Runtime[Any]) -> None:
+        self._runtime, self._told = runtime, set[str]()
+
+    def tell(self, turns: Iterable[Turn]) -> None:
+        """Tell those that were not told yet."""
+        for turn in turns:
+            if turn.id not in self._told:
+                self._told.add(turn.id)
+                announce(self._runtime, turn)
+
+
+async def _speak(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    phase: str,
+    part: str,
+    about: Turn | None,
+    deadline: Deadline,
+) -> Heard:
+    """Ask for a speech; a model that fails, or time that runs out, is told as `_unheard` says."""
+    pause_if_asked(room)
+    if deadline.left <= 0:
+        return _unheard(state, seat, deadline.why, OUT_OF_TIME)
+    # A speech that goes on is heard out: only silence tells who hangs.
+    began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
+    try:
+        async with asyncio.timeout(deadline.left):
+            spoken = await say(_cued(state, phase, about), hurried, seat, phase, part)
+    except TimeoutError:
+        return _unheard(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
+    except ModelFailed as failed:
+        lost = call_since(began, failed.spent or NO_USAGE)
+        return _unheard(state, seat, str(failed), "failed", lost, failed.degraded)
+    return {"spoken": spoken, "why": "", "what": "", "degraded": spoken["degraded"], "spans": []}
+
+
+def _unheard(
+    state: DebateState,
+    seat: Seat,
+    why: str,
+    what: str,
+    lost: Span | None = None,
+    degraded: Iterable[Degradation] = (),
+) -> Heard:
+    """A call that brought nothing: a result, unless nobody has argued yet."""
+    spans = [lost] if lost else []
+    heard: Heard = {
+        "spoken": None,
+        "why": why,
+        "what": what,
+        "degraded": [*degraded],
+        "spans": spans,
+    }
+    if not all_arguments(state):
+        raise Unheard(seat, heard)
+    return heard
+
+
+def _hurried(
+    room: Runtime[Any],
+    seat: Seat,
+    seconds: float,
+    limit: Literal["idle_timeout", "total_timeout"],
+) -> Runtime[Any]:
+    """The room in which each of a seat's models has its share of the time, tried once.
+
+    One that hangs would else take the time of those that stand in for it.
+    """
+    if not seat.fallback_models:
+        return room
+    share = seconds / (1 + len(seat.fallback_models))
+    limits = {limit: min(getattr(room.context, limit), share), "max_retries": 0}
+    return room.override(context=room.context.model_copy(update=limits))
+
+
+async def _fill(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    part: str,
+    about: Turn,
+    schema: type[BaseModel],
+    deadline: Deadline,
+) -> Filled:
+    """Ask once more, schema-bound, for what could not be read."""
+    nothing: Filled = {
+        "block": None,
+        "usage": NO_USAGE,
+        "seconds": 0.0,
+        "degraded": [],
+        "called": False,
+    }
+    seconds = deadline.left
+    if seconds <= 0:
+        return nothing
+    told = brief(_cued(state, part, about), room.context, seat, part, debate_id(room), "")
+    try:
+        async with asyncio.timeout(seconds):
+            hurried = _hurried(room, seat, seconds, "total_timeout")
+            filled = await fill_form(state, hurried, seat, told.messages, schema)
+    except TimeoutError:
+        return nothing | {"usage": Usage(), "seconds": seconds, "called": True}
+    return {**filled, "called": True}
+
+
+def how_often(filled: Filled) -> str:
+    """How often something was asked for that did not come."""
+    return "asked twice" if filled["called"] else "with no time left to ask again"
+
+
+def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
+    """The state of a call that is about one argument.
+
+    One seat may speak about several at once; only a new version of one's own argument is of its
+    phase, and goes by the number of versions.
+    """
+    if about is None:
+        return state
+    label = "" if about.phase == phase else about.id
+    return {**state, "cue": Cue(label=label, about=(about.text,), turns=(about.id,))}
+
+
+speak_once = task(_speak)
+fill_once = task(_fill)
+
+
+async def together(calls: Iterable[Awaitable[Result]]) -> list[Result]:
+    """The results of all calls, none of which fails: a failure is a result here."""
+    return [each for each in await all_heard([*calls]) if not isinstance(each, ModelFailed)]
+
+
+def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
+    """The state as it will be once these turns are in it."""
+    return {**state, "turns": [*state.get("turns", []), *turns]}
+
+
+def told(room: Runtime[Any], seat: Seat, number: int, heard: Heard, otherwise: str) -> Degradation:
+    """The degradation of a call that gave nothing."""
+    what = heard["what"] if heard["what"] == OUT_OF_TIME else otherwise
+    return degrade(room, seat, number, what, heard["why"])

@@ -1,0 +1,129 @@
+"""Before a round ends: all is scored, and what was too weak, or answers it, is argued once more."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.func import task
+from langgraph.runtime import Runtime
+
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import DebateState, Turn, seat_with_id
+from contend.nodes.calls.turn import degrade
+from contend.nodes.forecast.argue import argue, reading_of
+from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
+from contend.nodes.forecast.calls import (
+    OUT_OF_TIME,
+    Clock,
+    Teller,
+    Work,
+    joined,
+    together,
+    update_of,
+    with_turns,
+)
+from contend.nodes.forecast.score import score
+
+TOO_WEAK = 0.2
+# After these nobody tries again.
+_GIVEN_UP = ("not_scored", "sat_out", OUT_OF_TIME)
+
+
+async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Score what has no score yet and have weak arguments argued again, all at once."""
+    settings: ForecastSettings = runtime.context
+    began, clock, teller = datetime.now(UTC), Clock(state, settings), Teller(runtime)
+    misled = _misled(state, settings)
+    calls = [
+        _weigh_once(state, runtime, said.turn, clock, teller)
+        for said in _open(state)
+        if said != misled
+    ]
+    if misled:
+        calls.append(_argue_anew_once(state, runtime, misled.turn, clock, teller))
+    work = joined(await together(calls))
+    teller.tell(work["turns"])
+    return update_of(work, began)
+
+
+def _open(state: DebateState) -> list[Said]:
+    """Arguments of this round that nobody has tried to score, or to make stronger."""
+    number, troubles = state["round"], state.get("degraded", [])
+    given_up = {e.seat for e in troubles if e.round == number and e.what in _GIVEN_UP}
+    said = of_round(all_arguments(state), number)
+    versions = [each.role for each in said]
+    return [
+        each
+        for each in said
+        if each.turn.seat not in given_up
+        and versions.count(each.role) == 1
+        and (each.score is None or _is_weak(each))
+    ]
+
+
+def _is_weak(said: Said) -> bool:
+    return said.composite is not None and said.composite < TOO_WEAK
+
+
+def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
+    """Who spoke behind the others and heard a version that does not stand, if there is one."""
+    number = state["round"]
+    first = settings.speakers(number, settings.roles)
+    said = of_round(all_arguments(state), number)
+    kept = {each.turn.id for each in of_round(kept_arguments(state), number)}
+    heard = {each.role: each.turn.id for each in reversed(said) if each.role in first}
+    later = [each for each in said if each.role not in first]
+    return later[0] if later and not kept.issuperset(heard.values()) else None
+
+
+async def _weigh(
+    state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, teller: Teller
+) -> Work:
+    """Score it, if nobody has; if it is too weak let its role try again, and score that too."""
+    scored: Work = joined([])
+    if _said(state, argument).score is None:
+        scored = await score(state, room, argument, clock.end_of("scores"))
+        teller.tell(scored["turns"])
+    seen = with_turns(state, scored["turns"])
+    before = _said(seen, argument)
+    if not _is_weak(before):
+        return scored
+    seat = seat_with_id(state, argument.seat)
+    again = await argue(seen, room, seat, "stronger", argument, clock.end_of("second_versions"))
+    if not again["turns"]:
+        return joined([scored, again])
+    (second,) = again["turns"]
+    teller.tell(again["turns"])
+    seen = with_turns(seen, [second])
+    rescored = await score(seen, room, second, clock.end_of("scores"))
+    after = _said(with_turns(seen, rescored["turns"]), second)
+    kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
+    why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
+    rescored["degraded"].append(degrade(room, seat, argument.round, "argued_again", why))
+    return joined([scored, again, rescored])
+
+
+async def _argue_anew(
+    state: DebateState, room: Runtime[Any], heard: Turn, clock: Clock, teller: Teller
+) -> Work:
+    """Let a role answer what stands now; its earlier version is kept for the record."""
+    seat, part = seat_with_id(state, heard.seat), room.context.phase(heard.round)
+    argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
+    if not argued["turns"]:
+        return argued
+    (turn,) = argued["turns"]
+    anew = reading_of(turn).model_copy(update={"anew": True})
+    turn = turn.model_copy(update={"assessment": anew})
+    teller.tell([turn])
+    why = "an argument it had answered was replaced, so it argued again"
+    argued["turns"] = [turn]
+    argued["degraded"].append(degrade(room, seat, heard.round, "argued_anew", why))
+    return joined([argued, await _weigh(with_turns(state, [turn]), room, turn, clock, teller)])
+
+
+# Tasks, so that the calls for one argument are counted for themselves, as in propose.
+_weigh_once = task(_weigh)
+_argue_anew_once = task(_argue_anew)
+
+
+def _said(state: DebateState, argument: Turn) -> Said:
+    return next(each for each in all_arguments(state) if each.turn.id == argument.id)

@@ -1,0 +1,89 @@
+"""What a forecast should have and has not, and why."""
+
+from collections.abc import Iterator
+
+from contend.graph.contract import Gap, Role
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import DebateState
+from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
+from contend.nodes.forecast.arguments import (
+    Said,
+    cited,
+    context_of,
+    latest_statements,
+    verdict_numbers,
+    verdict_of,
+)
+from contend.nodes.forecast.numbers import is_complete
+
+
+def gaps_of(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> Iterator[Gap]:
+    """Everything that is missing, in the order of the debate."""
+    by_place = {(said.turn.round, said.role): said for said in kept}
+    for number in range(1, state["round"] + 1):
+        for role in settings.roles:
+            yield from _argument_gaps(state, role, number, by_place.get((number, role)))
+    yield from _assessment_gaps(state, settings, kept)
+    if state["round"] < settings.max_rounds:
+        stop = state.get("stop")
+        why = stop.evidence if stop else "the debate was stopped"
+        held = f"{state['round']} of {settings.max_rounds} were held"
+        yield Gap(what="rounds", why=f"{held}: {why}")
+    found = len(cited(state))
+    if "historian" in settings.roles and found < FEWEST_PRECEDENTS:
+        why = f"{found} of at least {FEWEST_PRECEDENTS} with a date and an outcome"
+        yield Gap(what="historical_precedents", why=why, role="historian")
+    yield from _verdict_gaps(state)
+
+
+def _argument_gaps(state: DebateState, role: Role, number: int, said: Said | None) -> Iterator[Gap]:
+    def gap(what: str, otherwise: str, *whats: str) -> Gap:
+        why = _why(state, role, number, *whats)
+        return Gap(what=what, why=why or otherwise, role=role, round=number)
+
+    if said is None:
+        yield gap("argument", "it was not asked", "sat_out", "out_of_time")
+        return
+    if not is_complete(said.reading.stated.probabilities, context_of(state).outcome_ids):
+        yield gap("probabilities", "they could not be read", "no_numbers")
+    if said.reading.outcome is None:
+        yield gap("outcome_supported", "it could not be read")
+    if said.composite is None:
+        yield gap("scores", "it was not scored", "not_scored")
+
+
+def _assessment_gaps(
+    state: DebateState, settings: ForecastSettings, kept: list[Said]
+) -> Iterator[Gap]:
+    latest, last = latest_statements(kept), state["round"]
+    for role in settings.roles:
+        if role not in latest:
+            why = "it gave no readable probabilities, so the consensus is without it"
+            yield Gap(what="assessment", why=why, role=role)
+        elif latest[role].turn.round < last:
+            why = f"its last readable probabilities are those of round {latest[role].turn.round}"
+            yield Gap(what="latest_assessment", why=why, role=role, round=last)
+
+
+def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
+    verdict, given = verdict_of(state), verdict_numbers(state)
+    missing = [outcome for outcome in context_of(state).outcome_ids if outcome not in given]
+    if verdict is None:
+        why = _why(state, "judge", state["round"], "no_verdict", "out_of_time")
+        yield Gap(what="verdict", why=why or "the judge gave none", role="judge")
+    elif missing:
+        why = f"the judge gave no readable probability for {', '.join(missing)}"
+        yield Gap(what="verdict", why=why, role="judge")
+    if verdict is not None and verdict.read_from != "block":
+        why = "the verdict's record could not be read"
+        yield Gap(what="key_insights", why=why, role="judge")
+
+
+def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:
+    """What the debate itself said about it."""
+    said = [
+        entry.why
+        for entry in state.get("degraded", [])
+        if entry.seat == seat and entry.round == number and entry.what in whats
+    ]
+    return said[-1] if said else None

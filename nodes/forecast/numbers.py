@@ -1,0 +1,225 @@
+"""The numbers of a forecast: pure functions of what was stated. Nothing absent is filled in."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from contend.graph.contract import COMPOSITE_WEIGHTS, Criterion, Direction
+
+Distribution = Mapping[str, float]
+"""Probabilities by outcome id; a missing id was not stated."""
+
+# How far from 1 the sum of a stated distribution may be, and still be one that was meant.
+SUM_TOLERANCE = 0.1
+# Roles this far apart on an outcome disagree about it.
+DISAGREEMENT = 0.2
+# A mean that moves by less than this between two rounds stands still.
+MOVEMENT = 0.01
+# Odds are not infinite: nobody is taken to be surer than this.
+LEAST_PROBABILITY = 0.001
+_LEAST_FACTOR, _MOST_FACTOR = 0.25, 4.0
+_LEAST_FOR_LOG_LOSS = 1e-6
+
+
+def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
+    """Stated values as probabilities: of percentages too, and normalised if all are there.
+
+    None when they cannot have been meant as a distribution. Where some are missing the others
+    count as stated, for to scale them would be to guess the rest.
+    """
+    values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
+    if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
+        return None
+    whole = len(values) == len(outcomes)
+    unit = _unit(list(values.values()), whole=whole)
+    if unit is None:
+        return None
+    scaled = {outcome: value / unit for outcome, value in values.items()}
+    return normalised(scaled) if whole else scaled
+
+
+def _unit(values: Sequence[float], *, whole: bool) -> float | None:
+    """1 for fractions, 100 for percentages, None for neither."""
+    for unit in (1.0, 100.0):
+        least = unit * (1 - SUM_TOLERANCE) if whole else 0.0
+        most = unit * (1 + SUM_TOLERANCE)
+        alike = whole or unit == 1.0 or all(value == 0 or value > 1 for value in values)
+        if alike and max(values) <= unit and least <= sum(values) <= most:
+            return unit
+    return None
+
+
+def normalised(values: Distribution) -> dict[str, float]:
+    """The same, scaled to sum to 1."""
+    total = sum(values.values())
+    return {outcome: min(1.0, value / total) for outcome, value in values.items()}
+
+
+def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
+    """Whether every outcome has its probability."""
+    return all(outcome in values for outcome in outcomes)
+
+
+def consensus(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+    """The mean over those who gave an outcome a probability; no entry where nobody did."""
+    stated = {o: [voice[o] for voice in voices if o in voice] for o in outcomes}
+    return {outcome: fmean(values) for outcome, values in stated.items() if values}
+
+
+def weighed(
+    judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
+) -> dict[str, float]:
+    """judge_weight x judge + (1 - judge_weight) x consensus, normalised.
+
+    Where one of the two is absent the other stands alone. If an outcome has neither, the others
+    stay as they are: to make them sum to 1 would say that it cannot happen.
+    """
+    pooled: dict[str, float] = {}
+    for outcome in outcomes:
+        if outcome in judge and outcome in agreed:
+            pooled[outcome] = judge_weight * judge[outcome] + (1 - judge_weight) * agreed[outcome]
+        elif outcome in judge or outcome in agreed:
+            pooled[outcome] = judge.get(outcome, agreed.get(outcome, 0.0))
+    return _normalised_if_complete(pooled, outcomes)
+
+
+def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> dict[str, float]:
+    if is_complete(values, outcomes) and sum(values.values()) > 0:
+        return normalised(values)
+    return dict(values)
+
+
+def consensus_score(values: Sequence[float]) -> float | None:
+    """1 - std / the largest std so many values can have; None with nobody to agree with."""
+    count = len(values)
+    if count < 2:
+        return None
+    # Reached when half of them, or as near as can be, say 0 and the others 1.
+    largest = math.sqrt((count // 2) * (count - count // 2)) / count
+    return min(1.0, max(0.0, 1 - pstdev(values) / largest))
+
+
+def mean_known(values: Sequence[float | None]) -> float | None:
+    """The mean of what is known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def spread(voices: Sequence[Distribution], outcome: str) -> float:
+    """How far apart the highest and the lowest are."""
+    stated = [voice[outcome] for voice in voices if outcome in voice]
+    return max(stated) - min(stated) if stated else 0.0
+
+
+def movement(
+    before: Mapping[str, Distribution], after: Mapping[str, Distribution], outcome: str
+) -> Direction | None:
+    """Whether those who spoke in both rounds moved toward an outcome; None if they stood still."""
+    both = [role for role in after if outcome in after[role] and outcome in before.get(role, {})]
+    if not both:
+        return None
+    moved = fmean(after[role][outcome] - before[role][outcome] for role in both)
+    if abs(moved) < MOVEMENT:
+        return None
+    return "toward" if moved > 0 else "away"
+
+
+def composite(scores: Mapping[Criterion, float]) -> float:
+    """The weighted average of the criteria that were asked for."""
+    weight = sum(COMPOSITE_WEIGHTS[name] for name in scores)
+    return sum(COMPOSITE_WEIGHTS[name] * score for name, score in scores.items()) / weight
+
+
+# --- the further pools ---
+
+
+def linear_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+    """The plain mean of whole distributions."""
+    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+    return _normalised_if_complete(consensus(whole, outcomes), outcomes)
+
+
+def log_odds_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+    """The mean of log-odds; with more than two outcomes, the geometric mean that it is."""
+    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+    if not whole:
+        return {}
+    logs = {o: fmean(math.log(_bounded(voice[o])) for voice in whole) for o in outcomes}
+    return normalised({outcome: math.exp(value) for outcome, value in logs.items()})
+
+
+def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
+    """Odds raised to a power: a factor above 1 moves away from the middle."""
+    if not pooled:
+        return {}
+    return normalised({o: _bounded(value) ** factor for o, value in pooled.items()})
+
+
+def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
+    """The factor with the least mean log loss on pooled forecasts whose outcome is known."""
+
+    def loss(factor: float) -> float:
+        return fmean(log_loss(extremised(pooled, factor), came) for pooled, came in resolved)
+
+    return round(_lowest(loss, _LEAST_FACTOR, _MOST_FACTOR), 3)
+
+
+def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
+    """Golden-section search; the log loss has one valley."""
+    golden = (math.sqrt(5) - 1) / 2
+    while right - left > 1e-4:
+        inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)
+        if cost(inner_left) <= cost(inner_right):
+            right = inner_right
+        else:
+            left = inner_left
+    return (left + right) / 2
+
+
+def _bounded(probability: float) -> float:
+    return min(1 - LEAST_PROBABILITY, max(LEAST_PROBABILITY, probability))
+
+
+# --- how good forecasts were ---
+
+
+def brier(forecast: Distribution, came: str) -> float:
+    """Half the sum of squared errors, so that of two outcomes it is the usual (p - y)²."""
+    return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
+
+
+def log_loss(forecast: Distribution, came: str) -> float:
+    """Minus the logarithm of what the true outcome was given."""
+    return -math.log(max(_LEAST_FOR_LOG_LOSS, forecast[came]))
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Forecasts of about the same probability, and how often they came true."""
+
+    low: float
+    high: float
+    count: int
+    forecast: float | None
+    observed: float | None
+
+
+def calibration(
+    resolved: Sequence[tuple[Distribution, str]], bins: int = 10
+) -> list[CalibrationBin]:
+    """All probabilities of all forecasts, in equal bins."""
+    pairs = [(p, outcome == came) for forecast, came in resolved for outcome, p in forecast.items()]
+    table = []
+    for number in range(bins):
+        inside = [pair for pair in pairs if min(bins - 1, int(pair[0] * bins)) == number]
+        table.append(
+            CalibrationBin(
+                low=number / bins,
+                high=(number + 1) / bins,
+                count=len(inside),
+                forecast=fmean(p for p, _ in inside) if inside else None,
+                observed=fmean(came for _, came in inside) if inside else None,
+            )
+        )
+    return table

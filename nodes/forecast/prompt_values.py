@@ -1,0 +1,323 @@
+"""What the prompts of a forecast are filled with, within the tokens an argument may be given."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+
+from contend.graph.contract import Criterion, PredictionContext
+from contend.graph.settings import DebateSettings, ForecastSettings
+from contend.graph.state import DebateState, Seat, Turn
+from contend.nodes.forecast.arguments import (
+    Said,
+    context_of,
+    kept_arguments,
+    latest_statements,
+    majority,
+    of_round,
+    point_id,
+)
+from contend.prompts import render
+
+Fence = Callable[[str, str], str]
+Values = dict[str, Callable[[], str]]
+
+# A fine tokenizer's, for English. Windows are guarded by a more cautious count elsewhere.
+_BYTES_PER_TOKEN = 3.8
+# The share of an argument's prompt that points and facts have together; the rest is the role, the
+# task and the form. Points may take the most of it, and facts have what they leave.
+_SHARE, _POINTS_SHARE = 0.4, 0.32
+# Tokens of an argument that its block takes, words in a token, and what says anything at all.
+_BLOCK_TOKENS, _WORDS_PER_TOKEN, _FEWEST_WORDS = 150, 0.7, 25
+# Points shown to whoever scores, for what is new; and context for the verdict.
+_POINTS_FOR_SCORING = 160
+_CONTEXT_FOR_VERDICT = 400
+
+_BANDS: dict[Criterion, str] = {
+    "logical_strength": "0-0.3 fallacies or leaps; 0.3-0.6 mostly sound, with gaps; "
+    "0.6-0.8 strong, small flaws; 0.8-1 airtight",
+    "evidence_quality": "0-0.3 none or an anecdote; 0.3-0.6 some, but incomplete or old; "
+    "0.6-0.8 solid, credible sources; 0.8-1 several sources that confirm each other",
+    "novelty": "0-0.3 what everybody says; 0.3-0.6 a new connection; "
+    "0.6-0.8 a really new angle; 0.8-1 surprising, and right",
+}
+
+
+@dataclass(frozen=True)
+class ForecastCall:
+    """One call of a forecast: whose, for what, and how text is fenced."""
+
+    state: DebateState
+    seat: Seat
+    part: str
+    tag: str
+    mark: str
+    data: Fence
+
+
+@singledispatch
+def forecast_values(settings: DebateSettings, call: ForecastCall) -> Values:  # noqa: ARG001
+    """What the prompts of a forecast may ask for; nothing in any other debate."""
+    return {}
+
+
+@forecast_values.register
+def _values(settings: ForecastSettings, call: ForecastCall) -> Values:
+    return _Sheet(settings, call).values()
+
+
+class _Sheet:
+    """Everything a prompt of a forecast can be filled with."""
+
+    def __init__(self, settings: ForecastSettings, call: ForecastCall) -> None:
+        self._settings, self.state, self.seat = settings, call.state, call.seat
+        self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.data
+
+    def values(self) -> Values:
+        """Every value a prompt of a forecast may ask for; each is made only when one does."""
+        return {
+            "data_short": lambda: render("forecast/data", {"mark": lambda: self.mark}),
+            "situation": self._situation,
+            "asked": lambda: self.data("question", self._asked()),
+            "outcome_list": lambda: "; ".join(
+                f"{o.id} ({o.label})" for o in self._context.outcomes
+            ),
+            "positions": self._positions,
+            "majority": self._majority,
+            "arguments_so_far": lambda: self._arguments_so_far,
+            "points_before": self._points_before,
+            "points_list": lambda: "\n".join(self._point_lines(self._others())) or "Nothing yet.",
+            "points_and_scores": self._points_and_scores,
+            "last_arguments": self._last_arguments,
+            "words": lambda: str(self._words()),
+            "about": lambda: self.data("argument", self._about.text),
+            "about_role": lambda: f"{self._about.role}'s",
+            "about_round": lambda: str(self._about.round),
+            "weakness": self._weakness,
+            "criteria": self._criteria,
+            "sample_point": lambda: point_id(self._settings.roles[0], 1),
+            "argument_form": lambda: self._form("argument"),
+            "score_form": lambda: self._form("score"),
+            "verdict_form": lambda: self._form("verdict"),
+        }
+
+    @property
+    def _about(self) -> Turn:
+        """The one argument this call is about."""
+        wanted = self.state["cue"].turns[0]
+        return next(turn for turn in self.state.get("turns", []) if turn.id == wanted)
+
+    @cached_property
+    def _context(self) -> PredictionContext:
+        return context_of(self.state)
+
+    @cached_property
+    def _kept(self) -> list[Said]:
+        return kept_arguments(self.state)
+
+    def _room(self, share: float) -> int:
+        return _bytes(share * self._settings.argument_input_tokens)
+
+    def _words(self) -> int:
+        tokens = self._settings.max_argument_length - _BLOCK_TOKENS
+        return max(_FEWEST_WORDS, round(tokens * _WORDS_PER_TOKEN // 5 * 5))
+
+    def _asked(self) -> str:
+        """The question and its outcomes: the part nobody can do without."""
+        outcomes = (
+            f"- {each.id}: {each.label}" + (f" ({each.description})" if each.description else "")
+            for each in self._context.outcomes
+        )
+        return "\n".join([self.state["question"], "Outcomes:", *outcomes])
+
+    def _situation(self) -> str:
+        facts = list(_facts(self._context))
+        lines = _fitting(facts, self._room_for_facts())
+        left_out = len(facts) - len(lines)
+        more = [f"({left_out} further facts left out for room.)"] if left_out else []
+        return self.data("question", "\n".join([self._asked(), *lines, *more]))
+
+    def _room_for_facts(self) -> int:
+        match self.part:
+            case "final":
+                return _bytes(_CONTEXT_FOR_VERDICT)
+            case "rebuttal" | "closing":
+                return self._room(_SHARE) - _size([self._arguments_so_far])
+            case "stronger":
+                return self._room(_SHARE - _POINTS_SHARE)
+        return self._room(_SHARE)
+
+    def _others(self) -> list[Said]:
+        return [said for said in self._kept if said.role != self.seat.role]
+
+    @cached_property
+    def _arguments_so_far(self) -> str:
+        """Where one stood oneself, and what the others say."""
+        own = self._own_line()
+        room = self._room(_POINTS_SHARE) - _size([own])
+        return self._points(self._others(), room, own)
+
+    def _own_line(self) -> str:
+        """One's last point, with all of one's numbers: nobody else remembers them."""
+        before = [s for s in self._kept if s.role == self.seat.role]
+        if self.part == "stronger" or not before or not before[-1].reading.point:
+            return ""
+        reading = before[-1].reading
+        numbers = " ".join(f"{o} {p:.0%}" for o, p in reading.stated.probabilities.items())
+        return f"{before[-1].point_id} you{', ' if numbers else ''}{numbers}: {reading.point}"
+
+    def _points_before(self) -> str:
+        """What had been said when the argument was made that is to be scored."""
+        number, role = self._about.round, self._about.role
+        late = role not in self._settings.speakers(number, self._settings.roles)
+        said = [
+            each
+            for each in self._kept
+            if each.turn.round < number
+            or (late and each.turn.round == number and each.role != role)
+        ]
+        points = self._points(said, _bytes(_POINTS_FOR_SCORING))
+        return f"Said before it, and so no longer new:\n{points}" if points else ""
+
+    def _points(self, said: list[Said], room: int, *first: str) -> str:
+        """Points under their ids, as many as there is room for.
+
+        The newest round must leave half of the room to those before it, for they must be answered
+        too; room that one of both does not need is the other's.
+        """
+        newest = max((each.turn.round for each in said), default=0)
+        new = self._point_lines(s for s in said if s.turn.round == newest)
+        old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)
+        shown = _fitting(new, room - min(room // 2, _size(old)))
+        older = _fitting(old, room - _size(shown))
+        left_out = len(new) + len(old) - len(shown) - len(older)
+        more = [f"({left_out} further points left out for room.)"] if left_out else []
+        lines = [*(line for line in first if line), *more, *reversed(older), *shown]
+        return self.data("points", "\n".join(lines)) if lines else ""
+
+    def _point_lines(self, said: Iterable[Said]) -> list[str]:
+        return [
+            f"{each.point_id} {each.role}{_supporting(each)}: {each.reading.point}"
+            for each in said
+            if each.reading.point
+        ]
+
+    def _positions(self) -> str:
+        latest = latest_statements(self._kept)
+        shown = []
+        for role in self._settings.roles:
+            if role in latest:
+                given = latest[role].reading.stated.probabilities
+                shown.append(f"{role} " + " ".join(f"{o} {p:.0%}" for o, p in given.items()))
+        return "; ".join(shown) or "nobody has given numbers yet."
+
+    def _majority(self) -> str:
+        """What the Contrarian is up against."""
+        leading = majority(self.state, self.seat.role)
+        if leading is not None:
+            count = f"{leading.votes} of {leading.voters} others"
+            return f"It now leans to `{leading.outcome}` ({count})."
+        simulated = self._context.simulation_summary.final_distribution
+        if simulated:
+            leader = max(simulated, key=lambda each: each.probability)
+            return f"A simulation leans to `{leader.outcome_id}` ({leader.probability:.0%})."
+        return "Nobody has spoken yet: take what most people would expect."
+
+    def _points_and_scores(self) -> str:
+        lines = []
+        for each in self._kept:
+            score = "not scored" if each.composite is None else f"scored {each.composite:.2f}"
+            lines.append(
+                f"{each.point_id} {each.role}{_supporting(each)}, {score}: {each.reading.point}"
+            )
+        return self.data("points", "\n".join(lines))
+
+    def _last_arguments(self) -> str:
+        rounds = [said.turn.round for said in self._kept]
+        last = of_round(self._kept, max(rounds, default=0))
+        return "\n\n".join(
+            f"{each.role.capitalize()} [{each.point_id}]:\n{self.data('argument', each.turn.text)}"
+            for each in last
+        )
+
+    def _weakness(self) -> str:
+        scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
+        reason = scored.reason if scored else ""
+        return self.data("score", reason) if reason else "it scored under 0.2."
+
+    def _criteria(self) -> str:
+        return "\n".join(f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria)
+
+    def _form(self, kind: str) -> str:
+        ids = self._context.outcome_ids
+        values: Values = {
+            "nonce": lambda: self.tag,
+            "probability_slots": lambda: json.dumps(dict.fromkeys(ids, 0)),
+            "more_slots": self._more_slots,
+            "score_slots": lambda: ", ".join(f'"{n}": 0' for n in self._settings.scoring_criteria),
+            "sample_point": lambda: point_id(self._settings.roles[0], 1),
+        }
+        return render(f"forecast/control.{kind}", values)
+
+    def _more_slots(self) -> str:
+        slots = ""
+        if self.state["round"] > 1:
+            slots += ', "rebuts": ["ROLE"], "refers_to": ["POINT"]'
+        if self.seat.role == "historian" and self.state["round"] == 1:
+            slots += (
+                ', "precedents": [{"event": "", "date": "", "outcome": "", "relevance": "", '
+                '"similarity": 0}]'
+            )
+        return slots
+
+
+def _supporting(said: Said) -> str:
+    """The outcome an argument is for, and how likely its role holds it."""
+    outcome = said.reading.outcome
+    if outcome is None:
+        return ""
+    given = said.reading.stated.probabilities.get(outcome)
+    return f", {outcome}" if given is None else f", {outcome} {given:.0%}"
+
+
+def _facts(context: PredictionContext) -> Iterable[str]:
+    """What is known, the weightiest first."""
+    task, simulated, data = context.task, context.simulation_summary, context.data_summary
+    yield from (text for text in (task.description,) if text)
+    yield from (f"Decided by: {text}" for text in (task.resolution_criteria,) if text)
+    if data.timeframe.start:
+        yield f"From: {data.timeframe.start.isoformat()}"
+    if data.timeframe.end:
+        yield f"Due: {data.timeframe.end.isoformat()}"
+    if simulated.final_distribution:
+        shown = (
+            f"{each.outcome_id} {each.probability:.0%}" for each in simulated.final_distribution
+        )
+        yield f"Simulation: {', '.join(shown)}"
+    for variable in sorted(context.key_variables, key=lambda each: -each.importance):
+        known = variable.current_value
+        value = "" if known is None else f" is {known if isinstance(known, str) else f'{known:g}'}"
+        kind = f"{variable.category}, " if variable.category else ""
+        yield f"Variable: {variable.name}{value} ({kind}importance {variable.importance:g})"
+    yield from (f"Finding: {text}" for text in simulated.key_findings)
+    yield from (f"Economy: {text}" for text in data.economic_highlights)
+    yield from (f"Sentiment: {text}" for text in data.sentiment_highlights)
+    yield from (f"Not known: {text}" for text in data.data_gaps)
+    yield from (f"Region: {text}" for text in (data.region,) if text)
+
+
+def _bytes(tokens: float) -> int:
+    return round(tokens * _BYTES_PER_TOKEN)
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _fitting(lines: Sequence[str], room: int) -> list[str]:
+    """The lines that fit, each of them whole; one that is too long costs no other its place."""
+    fitting: list[str] = []
+    for line in lines:
+        if _size([*fitting, line]) <= room:
+            fitting.append(line)
+    return fitting

@@ -1,0 +1,83 @@
+"""The roles argue: all at once, in the last round the judge after the others."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.func import task
+from langgraph.runtime import Runtime
+
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import DebateState, Seat
+from contend.nodes.calls.turn import all_heard
+from contend.nodes.forecast.argue import argue
+from contend.nodes.forecast.calls import (
+    Clock,
+    Teller,
+    Unheard,
+    Work,
+    joined,
+    told,
+    update_of,
+    with_turns,
+)
+from contend.nodes.forecast.score import score
+
+
+async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Take the turns of all roles that speak now; one that cannot leaves a gap."""
+    settings: ForecastSettings = runtime.context
+    began, waiting = datetime.now(UTC), state["waiting"]
+    clock, teller = Clock(state, settings), Teller(runtime)
+    now = settings.speakers(state["round"], waiting)
+    rest = [seat for seat in waiting if seat not in now]
+    seats = [seat for seat in state["seats"] if seat.id in now]
+    heard = await all_heard(
+        [
+            _contribute_once(state, runtime, seat, clock, teller, awaited=bool(rest))
+            for seat in seats
+        ]
+    )
+    failed = [each for each in heard if isinstance(each, Unheard)]
+    missing = [_missing(state, runtime, each) for each in failed]
+    work = joined([*(each for each in heard if not isinstance(each, ModelFailed)), *missing])
+    # The record reads as before they were scored at once: who argued, then how well.
+    work["turns"].sort(key=lambda turn: turn.phase == "score")
+    teller.tell(work["turns"])
+    if len(failed) == len(seats) and not rest:
+        # There is nothing to report on, only why.
+        failed[0].degraded = work["degraded"]
+        raise failed[0]
+    return {**update_of(work, began), "waiting": rest}
+
+
+async def _contribute(
+    state: DebateState,
+    room: Runtime[Any],
+    seat: Seat,
+    clock: Clock,
+    teller: Teller,
+    *,
+    awaited: bool,
+) -> Work:
+    """One role's argument, scored at once unless somebody waits for it to speak next."""
+    part = room.context.phase(state["round"])
+    due = clock.end_of("before_judge" if awaited else "arguments")
+    argued = await argue(state, room, seat, part, None, due)
+    teller.tell(argued["turns"])
+    if awaited or not argued["turns"]:
+        return argued
+    (turn,) = argued["turns"]
+    scored = await score(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
+    return joined([argued, scored])
+
+
+# A task, so that each role's calls are counted for themselves: a resumed step finds each again,
+# in whatever order they had ended.
+_contribute_once = task(_contribute)
+
+
+def _missing(state: DebateState, runtime: Runtime[Any], failed: Unheard) -> Work:
+    heard = failed.heard
+    sat_out = told(runtime, failed.whose, state["round"], heard, "sat_out")
+    return {"turns": [], "degraded": [*heard["degraded"], sat_out], "spans": heard["spans"]}

@@ -1,0 +1,71 @@
+"""Who stays when seats concede: the rules, free of any model."""
+
+from collections.abc import Mapping, Sequence
+
+from contend.graph.state import DebateState
+
+# Why a seat stays that has conceded itself, in the order of the rules.
+_MORE_NOW = "more conceded to it than to any other of them"
+_MORE_BEFORE = "of those conceded to as often, it had convinced more before"
+_FIRST_SEATED = "of those conceded to as often, it sits first at the table"
+
+
+def staying(
+    concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
+) -> dict[str, str]:
+    """The seats that stay although they concede (seat to seat, both active), and why.
+
+    Who concedes leaves, with two exceptions, so that no debate empties itself: where all concede
+    at once, the most conceded-to stays; and of seats that concede to each other in a circle, the
+    most conceded-to of the circle. Of equals, the one with more credit from earlier rounds stays,
+    then the one that sits first at the table.
+    """
+    if not concessions:
+        return {}
+    groups = [active] if len(concessions) == len(active) else _circles(concessions)
+    return dict(_stays(group, concessions, credit) for group in groups)
+
+
+def _stays(
+    seats: Sequence[str], concessions: Mapping[str, str], credit: Mapping[str, int]
+) -> tuple[str, str]:
+    kept = _foremost(seats, concessions, credit)
+    now = list(concessions.values())
+    equals = [seat for seat in seats if now.count(seat) == now.count(kept)]
+    if equals == [kept]:
+        return kept, _MORE_NOW
+    before = [seat for seat in equals if credit.get(seat, 0) == credit.get(kept, 0)]
+    return kept, _MORE_BEFORE if before == [kept] else _FIRST_SEATED
+
+
+def foremost(state: DebateState, seats: Sequence[str]) -> str:
+    """The seat most others have conceded to; of equals, the one that sits first at the table."""
+    return _foremost(seats, {}, credits_of(state))
+
+
+def credits_of(state: DebateState, before: int | None = None) -> dict[str, int]:
+    """How many have left the debate for each seat's position, in all rounds or before one."""
+    counts: dict[str, int] = {}
+    for each in state.get("eliminations", []):
+        if before is None or each.round < before:
+            counts[each.convinced_by] = counts.get(each.convinced_by, 0) + 1
+    return counts
+
+
+def _foremost(
+    seats: Sequence[str], concessions: Mapping[str, str], credit: Mapping[str, int]
+) -> str:
+    now = list(concessions.values())
+    return max(seats, key=lambda seat: (now.count(seat), credit.get(seat, 0), -seats.index(seat)))
+
+
+def _circles(concessions: Mapping[str, str]) -> list[list[str]]:
+    """The circles among concessions, each in the order of the table."""
+    circles: list[list[str]] = []
+    for start in concessions:
+        seen = [start]
+        while (following := concessions.get(seen[-1])) is not None and following not in seen:
+            seen.append(following)
+        if following == start and not any(start in circle for circle in circles):
+            circles.append([seat for seat in concessions if seat in seen])
+    return circles

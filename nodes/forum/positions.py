@@ -1,0 +1,26 @@
+"""An index of positions: who holds what at the end, and where it was said."""
+
+import re
+
+from contend.graph.state import DebateState, Seat
+from contend.nodes.prompting.answers import answers_of
+
+_BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
+
+
+def index_of_positions(state: DebateState) -> str:
+    """Every seat that spoke, with how its position begins and the turns that hold all of it."""
+    seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
+    return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
+
+
+def _position(state: DebateState, seat: Seat) -> str:
+    turns = answers_of(state, seat.id)
+    paragraphs = _BETWEEN_PARAGRAPHS.split(turns[-1].text.strip())
+    # A heading says nothing of what is held.
+    opening = next((each for each in paragraphs if not each.startswith("#")), paragraphs[0])
+    where = ", ".join(turn.id for turn in turns)
+    return (
+        f"## {seat.name} ({turns[-1].model})\n\n{opening}\n\n"
+        f"The whole of it: round {turns[-1].round}. All turns: {where}."
+    )

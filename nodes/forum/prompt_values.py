@@ -1,0 +1,46 @@
+"""How a debate stands that seats can leave: who is in, who conceded, what is doubted."""
+
+from contend.graph.settings import DebateSettings
+from contend.graph.state import Conviction, DebateState, turns_of
+from contend.nodes.prompting.answers import answers_of, label_of
+from contend.nodes.rounds import still_active
+
+
+def others_heard(state: DebateState, settings: DebateSettings, seat_id: str) -> list[str]:
+    """The others still in the debate who hold a position: those who have answered at all."""
+    others = [seat for seat in still_active(state, settings) if seat != seat_id]
+    return [seat for seat in others if answers_of(state, seat)]
+
+
+def other_labels(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+    """What those one can concede to are known as."""
+    heard = others_heard(state, settings, seat_id)
+    return ", ".join(label_of(state, settings, each) for each in heard) or "nobody who has spoken"
+
+
+def standing(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+    """Who has left the debate for whose position, and whether the seat itself was ever heard."""
+    unheard = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
+    left = [
+        f"{label_of(state, settings, each.seat)} conceded to "
+        f"{label_of(state, settings, each.convinced_by)} in round {each.round}."
+        for each in state.get("eliminations", [])
+    ]
+    return " ".join(left + unheard)
+
+
+def doubt(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+    """What is missing from the concession a seat has just made."""
+    last = [turn for turn in turns_of(state, "conviction_check") if turn.seat == seat_id][-1]
+    claim = last.assessment
+    if not isinstance(claim, Conviction) or claim.convinced_by is None:
+        raise ValueError(f"{seat_id} has conceded to nobody")
+    whom = label_of(state, settings, claim.convinced_by)
+    missing = (
+        f"the words you quoted do not stand in what {whom} said"
+        if claim.quote
+        else "you quoted no words of the argument that convinced you"
+    )
+    if not claim.argument:
+        missing = "you named no argument that convinced you"
+    return f"You have just said that you concede to {whom}, but {missing}."

@@ -1,0 +1,79 @@
+"""The sides under labels that tell nothing of them, for a judge who shall not know who speaks."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from contend.graph.state import DebateState, Seat
+from contend.nodes.moderated.schedule import statements
+
+# More than a debate has sides; one of them is in no side's name.
+_NOUNS = (
+    *("Speaker", "Voice", "Debater", "Panelist", "Orator"),
+    *("Discussant", "Participant", "Contributor", "Contestant"),
+)
+# A shorter name is one only in its own case: written small, it is a word or a sign.
+_SHORTEST_NAME = 3
+# Where words begin with a capital, whatever they are.
+_SENTENCE_BEGINS = r"(?:^|[.!?:]\s|[\n(\"“*_#>-])\s*"
+
+
+def neutral_labels(order: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """A numbered label for each seat, in this order; no side is itself called like one."""
+    called = " ".join(names).casefold()
+    noun = next((each for each in _NOUNS if each.casefold() not in called), _NOUNS[-1])
+    return {seat: f"{noun} {number}" for number, seat in enumerate(order, 1)}
+
+
+def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
+    """Names that also mean something else: replaced, they would take words out of the debate."""
+    subject = "\n".join([state["question"], *(side.position for side in sides)])
+    said = "\n".join(turn.text for turn in statements(state.get("turns", [])))
+    return list(_kept(tuple(side.name for side in sides), subject, said))
+
+
+# Every statement in every prompt of the judge asks for it, and it reads the whole debate.
+@lru_cache(maxsize=4)
+def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
+    return tuple(
+        name for name in names if _names_in([name]).search(subject) or _is_a_word(name, said)
+    )
+
+
+def without_names(text: str, labels: Mapping[str, str]) -> str:
+    """The text with labels instead of names, in one pass: what was replaced is not read again."""
+    if not labels:
+        return text
+    longest_first = sorted(labels, key=len, reverse=True)
+    return _names_in(longest_first).sub(
+        # By its place: letters have more forms than case folding tells apart.
+        lambda found: labels[longest_first[(found.lastindex or 1) - 1]],
+        text,
+    )
+
+
+def _names_in(names: Sequence[str]) -> re.Pattern[str]:
+    """Any of the names as a whole word, not as part of one with a hyphen; each is a group."""
+    each = (f"({_pattern(name)})" for name in names)
+    letter = r"[^\W_]"  # an underscore may be the mark of emphasis
+    before, behind = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
+    return re.compile(f"{before}(?:{'|'.join(each)}){behind}", re.IGNORECASE)
+
+
+def _pattern(name: str) -> str:
+    pattern = r"\s+".join(map(re.escape, name.split()))
+    return pattern if len(name) >= _SHORTEST_NAME else f"(?-i:{pattern})"
+
+
+def _is_a_word(name: str, said: str) -> bool:
+    """Whether the speakers use it as a word: they write it small, and mostly so.
+
+    A name as short as `A` is one where it may begin a sentence like any other word.
+    """
+    if len(name) < _SHORTEST_NAME:
+        is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)
+        begins = rf"{_SENTENCE_BEGINS}{re.escape(name)}\s+[^\W\d_A-Z]"
+        return bool(is_written_small and not name.islower() and re.search(begins, said))
+    uses = _names_in([name]).findall(said)
+    small = sum(use.islower() for use in uses)
+    return not name.islower() and small > len(uses) - small

@@ -1,0 +1,60 @@
+"""An advocate takes the turn that is due: a statement for its position, or a correction."""
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from contend.graph.state import Cue, DebateState, Seat, Step, Turn, seat_with_id
+from contend.models.replies.moderated import RebutsBlock
+from contend.nodes.calls.decide import block_of, in_words
+from contend.nodes.calls.evidence import argued
+from contend.nodes.calls.turn import Spoken, announce, degrade, say
+from contend.nodes.moderated.prompt_values import checks_of
+from contend.nodes.moderated.schedule import statements
+
+
+async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Let the side speak whose turn it is."""
+    step, *rest = state["programme"]
+    seat = seat_with_id(state, step.seat)
+    cued: DebateState = {**state, "cue": Cue(about=_about(state, step))}
+    spoken = await say(cued, runtime, seat, step.phase, step.phase)
+    answered = _answered(state, runtime, step, spoken)
+    turn = in_words(runtime, spoken["turn"]).model_copy(update={"replies_to": answered})
+    announce(runtime, turn)
+    degraded = list(spoken["degraded"])
+    if step.phase == "rebuttal" and answered is None:
+        why = "whose argument this rebuttal answers could not be read"
+        degraded.append(degrade(runtime, seat, state["round"], "unreadable", why))
+    return {"turns": [turn], "programme": rest, "degraded": degraded}
+
+
+def _about(state: DebateState, step: Step) -> tuple[str, ...]:
+    """What the documents are searched for: the claims before this turn, not the call to it."""
+    turns = state.get("turns", [])
+    if step.phase == "correction":
+        return tuple(each.claim for each in checks_of(turns)[-1].contradicted)
+    said = [turn for turn in turns if turn.role != "moderator"]
+    return tuple(argued({**state, "turns": said}))
+
+
+def _answered(state: DebateState, runtime: Runtime[Any], step: Step, spoken: Spoken) -> str | None:
+    """The turn this one answers; where the speaker chose, what it says it chose."""
+    if step.phase == "correction":
+        return statements(state["turns"])[-1].id
+    if step.phase != "rebuttal":
+        return None
+    rebutted = step.to or _chosen(state, runtime, step, spoken)
+    argument = _argument_of(state, rebutted)
+    return argument.id if argument else None
+
+
+def _chosen(state: DebateState, runtime: Runtime[Any], step: Step, spoken: Spoken) -> str | None:
+    block = block_of(runtime, spoken, RebutsBlock)
+    others: list[Seat] = [seat for seat in state["seats"] if seat.id != step.seat]
+    return block.among(others) if block else None
+
+
+def _argument_of(state: DebateState, seat: str | None) -> Turn | None:
+    made = [t for t in state["turns"] if (t.phase, t.round) == ("argument", state["round"])]
+    return next((turn for turn in made if turn.seat == seat), None)

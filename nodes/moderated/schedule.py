@@ -1,0 +1,96 @@
+"""Who speaks when in a moderated debate: the order of turns as data."""
+
+from collections.abc import Sequence
+
+from contend.graph.state import STATEMENTS, DebateState, Seat, Step, StepPhase, Turn
+
+MODERATOR = "moderator"
+
+
+def programme_of(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
+    """The turns of the stage that begins now: openings, a round, or closings."""
+    ids = [side.id for side in sides]
+    if state.get("stop"):
+        return closings(ids)
+    if state["round"] == 0:
+        undecided = not all(side.position for side in sides)
+        return [*([_moderator("positions")] if undecided else []), *openings(ids)]
+    return argument_round(ids, state["round"])
+
+
+def openings(sides: Sequence[str]) -> list[Step]:
+    """Each side in its turn."""
+    return [step for side in sides for step in _called("opening", side)]
+
+
+def argument_round(sides: Sequence[str], number: int) -> list[Step]:
+    """Arguments and rebuttals, then the moderator's summary.
+
+    Two sides argue and rebut in both directions. Of more, all argue, then each rebuts the argument
+    it disagrees with most; who begins moves on from round to round.
+    """
+    if len(sides) == 2:
+        first, second = sides
+        exchanges = [*_exchange(first, second), *_exchange(second, first)]
+    else:
+        start = (number - 1) % len(sides)
+        order = [*sides[start:], *sides[:start]]
+        exchanges = [step for side in order for step in _called("argument", side)]
+        exchanges += [step for side in order for step in _called("rebuttal", side)]
+    return [*exchanges, _moderator("summary")]
+
+
+def closings(sides: Sequence[str]) -> list[Step]:
+    """Each side once more, then the moderator closes the floor."""
+    spoken = [step for side in sides for step in _called("closing", side)]
+    return [*spoken, _moderator("end")]
+
+
+def _exchange(speaker: str, opponent: str) -> list[Step]:
+    return [*_called("argument", speaker), *_called("rebuttal", opponent, against=speaker)]
+
+
+def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
+    """A statement, and the moderator's request before it."""
+    request = Step(phase="request", seat=MODERATOR, to=side, asks=phase)
+    return [request, Step(phase=phase, seat=side, to=against)]
+
+
+def _moderator(phase: StepPhase) -> Step:
+    return Step(phase=phase, seat=MODERATOR)
+
+
+def statements(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns in which sides speak for their positions."""
+    return [turn for turn in turns if turn.phase in STATEMENTS]
+
+
+def unreviewed(turns: Sequence[Turn]) -> Turn | None:
+    """The statement the moderator has not spoken after yet."""
+    for turn in reversed(turns):
+        if turn.role == MODERATOR:
+            return None
+        if turn.phase in STATEMENTS:
+            return turn
+    return None
+
+
+def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
+    """The statements by stage: openings, each round, closings."""
+    found: dict[tuple[bool, int], list[Turn]] = {}
+    for turn in statements(turns):
+        found.setdefault((turn.phase == "closing", turn.round), []).append(turn)
+    return list(found.values())
+
+
+def other_order(stage: Sequence[Turn]) -> list[Turn]:
+    """The stage with its sides the other way round; what answers an argument stays behind it."""
+    blocks: list[list[Turn]] = []
+    for turn in stage:
+        if turn.phase != "rebuttal" or not blocks:
+            blocks.append([])
+        blocks[-1].append(turn)
+    if blocks and len(blocks[-1]) > 2:  # all argued before all rebutted
+        arguments, rebuttals = stage[: len(blocks)], stage[len(blocks) :]
+        return [*reversed(arguments), *reversed(rebuttals)]
+    return [turn for block in reversed(blocks) for turn in block]

@@ -1,0 +1,181 @@
+"""A judge who took no part scores every statement; the arithmetic is code's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from contend.graph.errors import ModelFailed
+from contend.graph.events import node_event
+from contend.graph.settings import ModeratedSettings
+from contend.graph.state import (
+    Cue,
+    DebateState,
+    Deduction,
+    Degradation,
+    Marking,
+    ReadFrom,
+    Ruling,
+    Seat,
+    Turn,
+    TurnScore,
+    Verdict,
+    seat_with_role,
+)
+from contend.models.replies.moderated import ShortStageBlock, StageBlock
+from contend.nodes.calls.decide import Decided, Reader, say_and_read_calls
+from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.moderated.anonymize import names_kept
+from contend.nodes.moderated.schedule import other_order, stages, statements
+from contend.nodes.moderated.totals import standing, turn_score, verdict_of
+
+_OTHER_ORDER = "-other-order"
+_Read = tuple[StageBlock, ReadFrom]
+_STAGE: Reader[StageBlock, _Read] = Reader(
+    form=StageBlock,
+    short_form=ShortStageBlock,
+    from_block=lambda block, _: (block, "block"),
+    from_words=lambda _: None,
+    from_report=lambda block, _: (block, "extraction"),
+)
+
+
+async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Score all stages at once, each in every order the format asks for."""
+    settings: ModeratedSettings = runtime.context
+    judge = seat_with_role(state, "judge")
+    cues = _cues(state, settings.format.orders)
+    calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, judge) for cue in cues]
+    decided = await say_and_read_calls(calls, runtime, "score", "stage", _STAGE)
+    turns: list[Turn] = []
+    degraded = _not_anonymised(state, runtime, judge, settings)
+    for cue, each in zip(cues, decided, strict=True):
+        marked, told = _marked(state, runtime, judge, cue, each)
+        turns, degraded = [*turns, *marked], [*degraded, *told]
+    verdict = _verdict(state, settings, judge, turns)
+    runtime.stream_writer(_event(state, verdict))
+    lost = [lost_call(each) for each in decided if isinstance(each, ModelFailed)]
+    return {"turns": turns, "verdict": verdict, "degraded": degraded, "spans": lost}
+
+
+def _not_anonymised(
+    state: DebateState, runtime: Runtime[Any], judge: Seat, settings: ModeratedSettings
+) -> list[Degradation]:
+    """Told once: which sides the judge can know by name."""
+    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    kept = names_kept(state, sides)
+    if not kept:
+        return []
+    names = " and ".join(f"'{name}'" for name in kept)
+    why = f"the judge may see {names} in statements: also a word of the debate, so left as it is"
+    return [degrade(runtime, judge, state["round"], "not_anonymised", why)]
+
+
+def _cues(state: DebateState, orders: int) -> list[Cue]:
+    """One call for each stage and order."""
+    return [
+        Cue(
+            label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
+            turns=tuple(turn.id for turn in (other_order(stage) if order else stage)),
+        )
+        for stage in stages(state["turns"])
+        for order in range(orders)
+    ]
+
+
+def _marked(
+    state: DebateState,
+    runtime: Runtime[Any],
+    judge: Seat,
+    cue: Cue,
+    decided: Decided[_Read] | ModelFailed,
+) -> tuple[list[Turn], list[Degradation]]:
+    """The marks of one call; a judge that fails or cannot be read leaves statements unscored."""
+    if isinstance(decided, ModelFailed):
+        told = degrade(runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}")
+        return [], [*decided.before, told]
+    block, read_from = decided.read or (None, "block")
+    marks = block.marks(cue.turns) if block else ()
+    degraded = list(decided.degraded)
+    if len(marks) < len(cue.turns):
+        missing = f"{len(cue.turns) - len(marks)} of {len(cue.turns)}"
+        why = f"{cue.label}: the marks of {missing} statements could not be read"
+        degraded.append(degrade(runtime, judge, state["round"], "not_scored", why))
+    order = int(cue.label.endswith(_OTHER_ORDER))
+    stage = cue.label.removesuffix(_OTHER_ORDER)
+    marking = Marking(order=order, marks=marks, stage=stage, read_from=read_from)
+    scored = next(turn.round for turn in state["turns"] if turn.id == cue.turns[0])
+    turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
+    announce(runtime, turn)
+    return [turn], degraded
+
+
+def _stage_label(stage: Sequence[Turn]) -> str:
+    first = stage[0]
+    if first.phase in ("opening", "closing"):
+        return f"{first.phase}s"
+    return f"round-{first.round}"
+
+
+def _verdict(
+    state: DebateState, settings: ModeratedSettings, judge: Seat, marked: Sequence[Turn]
+) -> Verdict:
+    said = statements(state["turns"])
+    scores = [
+        score
+        for turn in said
+        if (score := _score(turn, state["turns"], marked, settings)) is not None
+    ]
+    scored = {score.turn for score in scores}
+    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    return verdict_of(
+        [standing(side, scores, settings.scoring_weights) for side in sides],
+        declares_winner=settings.format.declares_winner,
+        orders=settings.format.orders,
+        margin=settings.contested_margin,
+        unscored=[turn.id for turn in said if turn.id not in scored],
+        judge_model=", ".join(dict.fromkeys(turn.model for turn in marked)) or judge.model,
+    )
+
+
+def _score(
+    turn: Turn, debate: Sequence[Turn], marked: Sequence[Turn], settings: ModeratedSettings
+) -> TurnScore | None:
+    given = [each.assessment for each in marked if isinstance(each.assessment, Marking)]
+    readings = {
+        marking.order: marks.values
+        for marking in given
+        for marks in marking.marks
+        if marks.turn == turn.id
+    }
+    if not readings:
+        return None
+    return turn_score(
+        turn.id,
+        turn.seat,
+        readings,
+        _deductions(turn, debate, settings),
+        settings.scoring_weights,
+        settings.contested_margin,
+    )
+
+
+def _deductions(turn: Turn, debate: Sequence[Turn], settings: ModeratedSettings) -> list[Deduction]:
+    """What an overlong statement and each ruling on it cost."""
+    rulings = [each.assessment for each in debate if isinstance(each.assessment, Ruling)]
+    over = [Deduction(rule="overlong", points=settings.overlong_deduction)] * turn.is_overlong
+    return over + [
+        Deduction(rule=ruling.breach, points=settings.ruling_deduction)
+        for ruling in rulings
+        if ruling.turn == turn.id
+    ]
+
+
+def _event(state: DebateState, verdict: Verdict) -> Any:
+    shown = {each.name: each.total for each in verdict.standings}
+    return node_event(
+        "scores",
+        state["round"],
+        ", ".join(f"{name} {total:.2f}" for name, total in shown.items() if total is not None),
+        **verdict.model_dump(mode="json"),
+    )

@@ -1,0 +1,42 @@
+"""What a reader must know of the scores of a moderated debate before trusting them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
+    from contend.graph.state import DebateState, Verdict
+
+
+def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
+    """The seats that spoke, or were to speak, by a model that also judged them."""
+    used = {seat.id: {seat.model} for seat in state["seats"]}
+    for turn in state.get("turns", []):  # also by those who fell back to it
+        used.get(turn.seat, set()).add(turn.model)
+    others = [seat.id for seat in state["seats"] if seat.role != "judge"]
+    return [seat for seat in others if not used[seat].isdisjoint(judging)]
+
+
+def scoring_of(state: "DebateState", verdict: "Verdict") -> dict[str, Any]:
+    """Who gave the scores, and which do not count."""
+    contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
+    return {
+        "judge_model": verdict.judge_model,
+        "judge_shares_model_with": sharing_models(state, verdict.judge_model.split(", ")),
+        "margin": verdict.margin,
+        "contested": contested,
+        "unscored": list(verdict.unscored),
+        "no_winner": verdict.no_winner,
+    }
+
+
+def scoring_notes(scoring: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """The same in words, as far as it makes the scores worth less."""
+    sharing = [names.get(seat, seat) for seat in scoring["judge_shares_model_with"]]
+    notes = [f"the judge shares its model with {', '.join(sharing)}"] if sharing else []
+    contested, unscored = len(scoring["contested"]), len(scoring["unscored"])
+    if contested:
+        apart = f"more than {scoring['margin']:g}, or twice that on one criterion"
+        notes.append(f"{contested} contested: two readings differ by {apart}")
+    if unscored:
+        notes.append(f"{unscored} without readable scores")
+    return notes

@@ -1,0 +1,131 @@
+"""The arithmetic of scores: marks of statements, means of sides, and who won. No model is asked."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from contend.graph.state import Deduction, Seat, Standing, TurnScore, Verdict
+
+RULE = "rule_adherence"
+# One criterion may differ by so many times what the whole may: single marks are coarser.
+CRITERION_MARGIN = 2
+
+# Whether there are several orders -> why statements without all readings leave no winner.
+_INCOMPLETE = {
+    False: "not every statement was scored",
+    True: "not every statement was read in every order",
+}
+
+Marked = Mapping[str, float]
+Weights = Mapping[str, float]
+
+
+def weighted(marks: Marked, weights: Weights) -> float:
+    """The weighted sum of the marks."""
+    return math.fsum(marks[name] * share for name, share in weights.items())
+
+
+def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
+    """The mean of each criterion over all of them; nothing for none."""
+    names = several[0] if several else ()
+    return {name: math.fsum(each[name] for each in several) / len(several) for name in names}
+
+
+def deducted(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
+    """The marks after what broken rules cost; the scale ends at 0."""
+    cost = math.fsum(each.points for each in deductions)
+    return {**marks, RULE: max(0.0, marks[RULE] - cost)}
+
+
+def turn_score(
+    turn: str,
+    seat: str,
+    readings: Mapping[int, Marked],
+    deductions: Sequence[Deduction],
+    weights: Weights,
+    margin: float,
+) -> TurnScore:
+    """The score of a statement, from what it was given in each order it was read in."""
+    orders = tuple(sorted(readings))
+    counted = [deducted(readings[order], deductions) for order in orders]
+    totals = tuple(weighted(marks, weights) for marks in counted)
+    marks = mean_marks(counted)
+    return TurnScore(
+        turn=turn,
+        seat=seat,
+        marks=marks,
+        total=weighted(marks, weights),
+        readings=totals,
+        orders=orders,
+        deductions=tuple(deductions),
+        contested=_differ(counted, totals, margin),
+    )
+
+
+def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) -> bool:
+    """Whether the whole, or one criterion, differs too much: great differences may cancel out."""
+    by_criterion = [[marks[name] for marks in readings] for name in readings[0]]
+    widest = max(max(marks) - min(marks) for marks in by_criterion)
+    return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
+
+
+def standing(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Standing:
+    """How a side did: the mean over its statements, without those that are contested."""
+    own = tuple(score for score in scores if score.seat == seat.id)
+    breakdown = mean_marks([score.marks for score in own if not score.contested])
+    total = weighted(breakdown, weights) if breakdown else None
+    return Standing(seat=seat.id, name=seat.name, total=total, breakdown=breakdown, turns=own)
+
+
+def verdict_of(
+    standings: Sequence[Standing],
+    *,
+    declares_winner: bool,
+    orders: int,
+    margin: float,
+    unscored: Sequence[str],
+    judge_model: str,
+) -> Verdict:
+    """All scores, and the winner where the format declares one."""
+    if not declares_winner:
+        winner, why = None, ""
+    elif unscored:
+        winner, why = None, _INCOMPLETE[orders > 1]
+    else:
+        winner, why = winner_of(standings, orders)
+    return Verdict(
+        standings=tuple(standings),
+        winner=winner,
+        no_winner=why,
+        margin=margin,
+        unscored=tuple(unscored),
+        judge_model=judge_model,
+    )
+
+
+def winner_of(standings: Sequence[Standing], orders: int) -> tuple[str | None, str]:
+    """Who leads in every order of reading; else nobody, and why."""
+    if any(len(score.orders) < orders for each in standings for score in each.turns):
+        return None, _INCOMPLETE[orders > 1]
+    if any(each.total is None for each in standings):
+        return None, "not every side has a score that counts"
+    leaders = {_leader(standings, order) for order in range(orders)}
+    leaders.add(_leader_of([(each.seat, each.total or 0.0) for each in standings]))
+    if len(leaders) > 1:
+        return None, "contested: who leads depends on the order in which the judge read"
+    leader = leaders.pop()
+    return leader, "" if leader else "the best scores are equal"
+
+
+def _leader(standings: Sequence[Standing], order: int) -> str | None:
+    """Who leads by one order of reading alone, contested statements included."""
+    means = [
+        (each.seat, math.fsum(score.readings[order] for score in each.turns) / len(each.turns))
+        for each in standings
+    ]
+    return _leader_of(means)
+
+
+def _leader_of(means: Sequence[tuple[str, float]]) -> str | None:
+    best = max(mean for _, mean in means)
+    first = [seat for seat, mean in means if math.isclose(mean, best, abs_tol=1e-9)]
+    return first[0] if len(first) == 1 else None

@@ -1,0 +1,46 @@
+"""Who has answered what so far, and what the others know them as."""
+
+import re
+from collections.abc import Sequence
+
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id, turns_of
+
+_WORD = re.compile(r"\w+")
+
+
+def answers_of(state: DebateState, seat: str) -> list[Turn]:
+    """All answers of one seat, oldest first."""
+    return [turn for turn in turns_of(state, "propose") if turn.seat == seat]
+
+
+def first_answers(state: DebateState) -> list[Turn]:
+    """What each seat answered before it was told anything, in the order of the table."""
+    return [answers[0] for answers in _by_seat(state)]
+
+
+def latest_answers(state: DebateState) -> list[Turn]:
+    """What each seat stands by now, in the order of the table."""
+    return [answers[-1] for answers in _by_seat(state)]
+
+
+def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+    """What other speakers know a seat as: the same in every prompt, even when a seat sits out."""
+    seat = seat_with_id(state, seat_id)
+    return settings.label(seat, ids_with_role(state, seat.role).index(seat_id))
+
+
+def most_shared(answers: Sequence[Turn]) -> Turn:
+    """The answer that shares most words with the others; of equals, the first at the table.
+
+    What several models say on their own is likelier to be right than what one says alone, and the
+    rule needs no model, for it is used when models fail.
+    """
+    words = [set(_WORD.findall(answer.text.casefold())) for answer in answers]
+    shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]
+    return answers[shared.index(max(shared))]
+
+
+def _by_seat(state: DebateState) -> list[list[Turn]]:
+    every = [answers_of(state, seat.id) for seat in state["seats"]]
+    return [answers for answers in every if answers]

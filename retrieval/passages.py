@@ -1,0 +1,86 @@
+"""The user's documents as evidence: indexed for a debate, and searched for each turn."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contend.graph.settings import data_home
+from contend.graph.state import Document
+from contend.models.embeddings import Embedder, Progress
+from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
+from contend.retrieval.index import Hit, VectorIndex, index_name, open_index
+from contend.retrieval.open_once import Opened
+
+if TYPE_CHECKING:
+    from contend.models.embeddings import Vectors
+
+_open: Opened[VectorIndex] = Opened(most=4)
+
+
+def _folder(documents: Sequence[Document], spec: str) -> Path:
+    return data_home() / "index" / "documents" / corpus_id(documents) / index_name(spec)
+
+
+async def open_passages(
+    documents: Sequence[Document],
+    embedder: Embedder,
+    on_progress: Progress = lambda _done, _total: None,
+) -> tuple[Corpus, VectorIndex]:
+    """The documents' text and the index of their passages, built once per corpus and model."""
+    corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
+    folder = _folder(documents, embedder.spec)
+
+    async def make() -> VectorIndex:
+        texts = {str(number): each.text for number, each in enumerate(corpus.passages)}
+        return await open_index(folder, embedder, texts, "documents", on_progress)
+
+    return corpus, await _open.get(folder, make)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The documents of a debate, and those among them that may be shown to whoever asks."""
+
+    documents: tuple[Document, ...]
+    shown: tuple[Document, ...]
+
+    def places(self, corpus: Corpus) -> list[int] | None:
+        """Where in the corpus the passages stand that may be shown; None when all may."""
+        if len(self.shown) == len(self.documents):
+            return None
+        ids = {document.id for document in self.shown}
+        return [at for at, passage in enumerate(corpus.passages) if passage.document in ids]
+
+
+async def find_passages(
+    shelf: Shelf, about: Sequence[str], embedder: Embedder, limit: int
+) -> tuple[Passage, ...]:
+    """The passages nearest to the texts: the best one for each of them first, then the second."""
+    if not shelf.shown:
+        return ()
+    documents = shelf.documents
+    vectors = await embedder.queries(about)
+    corpus, index = await open_passages(documents, embedder)
+    if not index.fits(vectors[0]):
+        _open.forget(_folder(documents, embedder.spec))
+        corpus, index = await open_passages(documents, embedder)
+        index.check_fits(vectors[0], embedder.spec)
+    places = shelf.places(corpus)
+    best: dict[str, tuple[int, float]] = {}
+    for vector in vectors:
+        hits = await asyncio.to_thread(_search, index, vector, limit, places)
+        for rank, hit in enumerate(hits):
+            place = (rank, -hit.score)
+            best[hit.key] = min(place, best.get(hit.key, place))
+    nearest = sorted(best, key=lambda key: best[key])[:limit]
+    return tuple(corpus.passages[int(key)] for key in nearest)
+
+
+def _search(
+    index: VectorIndex, vector: "Vectors", limit: int, places: list[int] | None
+) -> list[Hit]:
+    if places is None:
+        return index.search(vector, limit)
+    return index.search_among(vector, limit, places)

@@ -1,0 +1,388 @@
+"""Every quotation of a turn held against the documents, word by word and without a model."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, islice
+
+from contend.graph.state import QuoteCheck
+from contend.retrieval.documents import Corpus
+from contend.retrieval.quotes.spans import Reference, Span, find_spans
+from contend.retrieval.quotes.words import (
+    BORDER,
+    UNSPACED,
+    Words,
+    alike,
+    in_word,
+    joins,
+    plain,
+    tokens,
+    trimmed,
+)
+
+_FEWEST_WORDS = 4
+_FEWEST_NEAR_A_LABEL = 2
+_SIGNS_OF_A_WORD = 2
+_FEWEST_DISPROVED = 2
+_LEAST_INNER = 1 / 3
+_MOST_LEFT_OUT = 300
+_MOST_IN_A_WORD = 5
+_LONGEST_READING = 400
+_MOST_PARTS = 20
+
+# What a speaker left out or put in: `...`, `[...]`, `[the]`, and `meet[ing]`.
+_EDITED = re.compile(r"\[([^\[\]]{0,200})\]|\.(?:\s?\.){2,}")
+_CAPITAL = re.compile(r"(?<!\w)\[(\w)\](?=\w)")
+_REMARK = re.compile(
+    r"[(\[](?:(?:my|our|own) )?(?:emphas[ei]s|italics?|bold|underlining|translation"
+    r"|hervorhebung(?:en)?)"
+    r"(?: (?:added|mine|ours|supplied|omitted|removed|by|me|us|in|the|original|von|mir|im))*"
+    r"[)\]]\W*\Z",
+    re.IGNORECASE,
+)
+_GAP = "\ue002"
+_BROKEN_OFF = re.compile(r"[^\W\d_][-‐‑]")
+_REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Words of a quotation that must stand in the document as they are."""
+
+    words: Words
+
+    @property
+    def reach(self) -> int:
+        """How far behind the part before it may stand."""
+        return _MOST_LEFT_OUT if self.words.text.startswith(BORDER) else _MOST_IN_A_WORD
+
+    def occurrences(self, source: Words, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Where it begins and ends in a text, beginning between two places."""
+        sought = self.words.text
+        opens, closes = sought.startswith(BORDER), sought.endswith(BORDER)
+        last = high - opens + len(sought) - 1
+        at = source.text.find(sought, max(low - opens, 0), last)
+        while at >= 0:
+            if source.holds(self.words, at):
+                yield at + opens, at + len(sought) - closes
+            at = source.text.find(sought, at + 1, last)
+
+
+@dataclass(frozen=True)
+class _Quote:
+    """A quotation as the parts before, between and behind what was left out or put in."""
+
+    parts: tuple[_Part, ...]
+    altered: bool = False
+
+
+@dataclass(frozen=True)
+class _Indexed:
+    """A document's words, and where each page begins in them."""
+
+    words: Words
+    numbers: tuple[int, ...]
+    starts: tuple[int, ...]
+    pages: tuple[str, ...]
+
+    def nth(self, at: int) -> int:
+        """The page at a place."""
+        return bisect_right(self.starts, at) - 1
+
+    def nth_of(self, number: int) -> int:
+        """The page of a number; a line without one of its own belongs to the page before it."""
+        return max(bisect_right(self.numbers, number), 1) - 1
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Where the words of a page begin and end."""
+        nth = self.nth_of(number)
+        return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
+
+    def reads(self, start: int, end: int) -> str:
+        """What the document says between two places, in whole words."""
+        first, last = self.nth(start), self.nth(end - 1)
+        pieces = list(self.pages[first : last + 1])
+        pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
+        pieces[0] = pieces[0][self._token(first, start).start() :]
+        return _shortened(" ".join(" ".join(pieces).split()))
+
+    def _token(self, nth: int, at: int) -> re.Match[str]:
+        """The token of a page that stands at a place."""
+        before = self.words.text.count(BORDER, self.starts[nth], at)
+        return next(islice(tokens(self.pages[nth]), before, None))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_READING:
+        return text
+    cut = text[:_LONGEST_READING]
+    return (cut.rpartition(" ")[0] or cut) + "…"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a quotation was found."""
+
+    document: str
+    index: _Indexed
+    start: int
+    end: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.document}:{self.index.numbers[self.index.nth(self.start)]}"
+
+    @property
+    def reads(self) -> str:
+        return self.index.reads(self.start, self.end)
+
+    def is_in(self, reference: Reference) -> bool:
+        """Whether the reference names a page or line of the passages that hold the quotation."""
+        first = self.index.nth_of(reference.first)
+        last = self.index.nth_of(reference.last)
+        held = reference.document == self.document
+        return held and first <= self.index.nth(self.end - 1) and self.index.nth(self.start) <= last
+
+
+def check_quotes(
+    text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
+) -> tuple[QuoteCheck, ...]:
+    """Whether the documents, or else the debate, hold what a turn quotes; and what it cites.
+
+    `disproved` are quotes of earlier turns that were not found: to have been said in the debate
+    does not make them quotes of it.
+    """
+    judge = _Judge(corpus, debate, disproved)
+    return tuple(check for span in find_spans(text, corpus.pages) for check in judge.check(span))
+
+
+def was_said(quote: str, speeches: Sequence[str]) -> bool:
+    """Whether the words stand so in one of the speeches, however few they are."""
+    return any(_find(each, _said(text)) for each in _readings(quote) or () for text in speeches)
+
+
+class _Judge:
+    """Holds the spans of one turn against all there is."""
+
+    def __init__(self, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str]) -> None:
+        self._corpus = corpus
+        self._index = _indexed(corpus)
+        self._debate = debate
+        self._disproved = disproved
+
+    def check(self, span: Span) -> Iterator[QuoteCheck]:
+        """The check of a span, or of those inside it, and of every label that names nothing."""
+        inner = [each for each in span.inner if _is_checked(each)]
+        quote = self._quote_check(span) if _is_checked(span) else None
+        if inner and _outweighs(inner, span) and (quote is None or quote.status != "found"):
+            for each in inner:
+                yield from self.check(each)
+        else:
+            yield from [quote] if quote else []
+            for each in span.inner:
+                yield from self._label_checks(each)
+        yield from self._label_checks(span)
+
+    def _label_checks(self, span: Span) -> Iterator[QuoteCheck]:
+        for reference in span.references:
+            if not self._exists(reference):
+                yield QuoteCheck(
+                    text=reference.text,
+                    status="not_found",
+                    cited=reference.label,
+                    written=reference.text,
+                )
+
+    def _exists(self, reference: Reference) -> bool:
+        pages = self._corpus.pages.get(reference.document, ())
+        last = self._corpus.lengths.get(reference.document, pages[-1].number if pages else 0)
+        return 1 <= reference.first <= last and 1 <= reference.last <= last
+
+    def _quote_check(self, span: Span) -> QuoteCheck | None:
+        quotes = _readings(span.text)
+        if quotes is None:
+            return None
+        cited = span.references[0] if span.references else None
+        named = [each for each in span.references if self._exists(each)]
+        for quote in quotes:
+            place = self._place(quote, named)
+            if place:
+                return _found(span, quote, place, cited)
+        said = not cited and any(self._is_said(quote) for quote in quotes)
+        launders = said and any(_repeats(span.text, quotes, each) for each in self._disproved)
+        return QuoteCheck(
+            text=span.text,
+            status="from_debate" if said and not launders else "not_found",
+            cited=cited.label if cited else None,
+            written=cited.text if cited else None,
+        )
+
+    def _place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
+        """The place that holds the quotation, a cited one if it does."""
+        for reference in named:
+            for index in self._index.get(reference.document, ()):
+                low, high = index.span(reference.first)[0], index.span(reference.last)[1]
+                found = _find(quote, index.words, low, high)
+                if found:
+                    return _Place(reference.document, index, *found)
+        first = [each.document for each in named if each.document in self._index]
+        for name in dict.fromkeys([*first, *self._index]):
+            for index in self._index[name]:
+                found = _find(quote, index.words)
+                if found:
+                    return _Place(name, index, *found)
+        return None
+
+    def _is_said(self, quote: _Quote) -> bool:
+        return any(_find(quote, _said(turn)) for turn in self._debate)
+
+
+def _found(span: Span, quote: _Quote, place: _Place, cited: Reference | None) -> QuoteCheck:
+    """The check of a quotation that stands in the documents, under the label that holds it."""
+    holding = next((each for each in span.references if place.is_in(each)), None)
+    written = holding or cited
+    return QuoteCheck(
+        text=span.text,
+        status="altered" if quote.altered else "found",
+        cited=place.label if holding else cited.label if cited else None,
+        written=written.text if written else None,
+        where=place.label,
+        reads=place.reads if quote.altered else None,
+    )
+
+
+def _is_checked(span: Span) -> bool:
+    """Whether a span is a quotation: long enough to be no mere term, or with its source named."""
+    fewest = _FEWEST_NEAR_A_LABEL if span.near_label else _FEWEST_WORDS
+    return bool(span.text) and (bool(span.references) or _has_words(span.text, fewest))
+
+
+def _has_words(text: str, fewest: int) -> bool:
+    return _count(text) >= fewest or len(UNSPACED.findall(text)) >= fewest * _SIGNS_OF_A_WORD
+
+
+def _count(text: str) -> int:
+    return sum(any(map(in_word, word)) for word in re.split(r"[\s–—]+", text))
+
+
+def _outweighs(inner: Sequence[Span], span: Span) -> bool:
+    """Whether a block is about the quotations inside it; else it would hide behind one of them."""
+    held = sum(len(each.text) for each in inner)
+    return held >= _LEAST_INNER * len(span.text)
+
+
+def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
+    """Whether the words of a quotation are those of one that was not found, or contain them."""
+    if any(_find(quote, _said(disproved)) for quote in quotes):
+        return True
+    if not _has_words(disproved, _FEWEST_DISPROVED):
+        return False
+    return any(_find(quote, _said(text)) for quote in _readings(disproved) or ())
+
+
+@lru_cache(maxsize=4)
+def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
+    """Each document; a table twice, as it is read and as it stands in the file."""
+    found: dict[str, tuple[_Indexed, ...]] = {}
+    for name, pages in corpus.pages.items():
+        numbers = tuple(page.number for page in pages)
+        texts = [[page.text for page in pages], [page.raw for page in pages]]
+        found[name] = tuple(_index(numbers, each) for each in texts if any(each))
+    return {name: indexes for name, indexes in found.items() if indexes}
+
+
+def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _Indexed:
+    pages = _with_whole_words([plain(text) for text in texts])
+    spelled = [alike(page) for page in pages]
+    lengths = (len(Words.of(each).text) for each in spelled[:-1])
+    starts = tuple(accumulate(lengths, initial=len(BORDER)))
+    return _Indexed(Words.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
+
+
+def _with_whole_words(pages: list[str]) -> list[str]:
+    """The pages, with a word that goes over to the next one wholly on that where it begins."""
+    for nth in range(1, len(pages)):
+        broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
+        rest = _REST_OF_WORD.match(pages[nth]) if broken else None
+        if rest:
+            pages[nth - 1] += f"\n{rest.group()}"
+            pages[nth] = pages[nth][rest.end() :]
+    return pages
+
+
+@lru_cache(maxsize=512)
+def _said(turn: str) -> Words:
+    return Words.of(BORDER + alike(plain(turn)))
+
+
+def _readings(span: str) -> list[_Quote] | None:
+    """The ways to take a quotation, best first; none if it holds no words at all.
+
+    Brackets and dots may be the document's own.
+    """
+    # The mark that opened it, so that `> 5` at its beginning is not taken for a block quote.
+    text = plain(f'"{span}')
+    text = _REMARK.sub("", text) or text
+    whole = _part(text)
+    if not whole:
+        return None
+    edited = _edited(_CAPITAL.sub(r"\1", text)) if _EDITED.search(text) else None
+    return [_Quote((whole,)), *([edited] if edited else [])]
+
+
+def _part(text: str, *, opens: bool = True, closes: bool = True) -> _Part | None:
+    """The words of a text, if there are any: whole ones where it begins, and where it ends."""
+    words = trimmed(alike(text).split(BORDER)[:-1])
+    if not words:
+        return None
+    return _Part(Words.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
+
+
+def _edited(text: str) -> _Quote | None:
+    """The parts of a quotation, unless more was put in than was quoted."""
+    inserted = [_count(edit[1] or "") for edit in _EDITED.finditer(text)]
+    marked = _EDITED.sub(lambda edit: _GAP if _count(edit[1] or "") else f" {_GAP} ", text)
+    pieces = marked.split(_GAP)
+    quoted = sum(_count(piece) for piece in pieces)
+    if len(pieces) > _MOST_PARTS or sum(inserted) > quoted:
+        return None
+    last = len(pieces) - 1
+    parts = [
+        _part(
+            piece,
+            opens=not (nth and joins(piece[:1])),
+            closes=not (nth < last and joins(piece[-1:])),
+        )
+        for nth, piece in enumerate(pieces)
+    ]
+    worded = tuple(part for part in parts if part)
+    return _Quote(worded, altered=any(inserted) or len(worded) > 1) if worded else None
+
+
+def _find(
+    quote: _Quote, source: Words, low: int = 0, high: int | None = None
+) -> tuple[int, int] | None:
+    """Where a quotation begins and ends, beginning between two places."""
+    first, *rest = quote.parts
+    if not all(part.words.text in source.text for part in quote.parts):
+        return None
+    begins = first.occurrences(source, low, len(source.text) if high is None else high)
+    chains = {end: begin for begin, end in (begins if rest else islice(begins, 1))}
+    for part in rest:
+        chains = _prolonged(chains, part, source)
+    return next(((begin, end) for end, begin in chains.items()), None)
+
+
+def _prolonged(chains: dict[int, int], part: _Part, source: Words) -> dict[int, int]:
+    """What ends here and began there, with the next part behind it."""
+    ends = list(chains)
+    if not ends:
+        return {}
+    found: dict[int, int] = {}
+    for at, to in part.occurrences(source, ends[0], ends[-1] + part.reach + 1):
+        nearest = ends[bisect_right(ends, at) - 1]
+        if at - nearest <= part.reach:
+            found[to] = chains[nearest]
+    return found

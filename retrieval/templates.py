@@ -1,0 +1,338 @@
+"""The reasoning templates: those that ship, the user's own, and candidates awaiting a yes."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from contend.graph.errors import BadInput
+from contend.models.folders import make_private
+from contend.models.text import clean, clean_piece
+from contend.retrieval.files import read_regular, write_private
+
+Origin = Literal["shipped", "user", "candidate"]
+
+HEADINGS = ("Steps", "Checks", "Typical errors")
+MAX_TEMPLATE_BYTES = 64_000
+# Nearer than this, two templates would be found for the same questions.
+MAX_SIMILARITY = 0.75
+_FRONT = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
+_SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+_LONGEST_ID, _ROOM_FOR_NUMBER = 60, 54
+LONGEST_TITLE, LONGEST_KIND, MOST_USES, MOST_TAGS = 80, 40, 20, 12
+# As safe as SafeLoader and ten times as fast: every debate reads the library.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _one_line(value: Any) -> Any:
+    """Text on one line: front matter may write line breaks and control characters as escapes."""
+    return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
+
+
+Line = Annotated[str, BeforeValidator(_one_line), Field(min_length=3, max_length=400)]
+Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=400)]
+
+
+class Template(BaseModel):
+    """A way to reason about one kind of question."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+    id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
+    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+        min_length=3, max_length=LONGEST_TITLE
+    )
+    kind: str = Field(pattern=_SLUG, max_length=LONGEST_KIND)
+    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
+        min_length=1, max_length=MOST_USES
+    )
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_as_list)] = Field(max_length=MOST_TAGS)
+    body: str = Field(min_length=20)
+    origin: Origin = "shipped"
+
+    def lines(self) -> list[str]:
+        """What is embedded: each of the ways to ask for it, so that the nearest ones count."""
+        first, *others = self.use_when
+        return [f"{self.title}. {first}", *others]
+
+    def as_file(self) -> str:
+        """The template as the text of its file."""
+        head = {
+            "id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "use_when": list(self.use_when),
+            "tags": list(self.tags),
+        }
+        front = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
+        return f"---\n{front}---\n{self.body}\n"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The templates in use, and the user's files that cannot be used, each with its reason."""
+
+    templates: tuple[Template, ...]
+    problems: tuple[str, ...] = ()
+
+    def find(self, template_id: str) -> Template | None:
+        """The template of this id."""
+        return next((each for each in self.templates if each.id == template_id), None)
+
+
+def read_template(path: Path, origin: Origin) -> Template:
+    """Read a template's file, or say what is wrong with it."""
+    try:
+        text = read_regular(path, MAX_TEMPLATE_BYTES).decode("utf-8-sig")
+    except UnicodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text.") from error
+    return parse_template(text, str(path), origin)
+
+
+def parse_template(text: str, name: str, origin: Origin) -> Template:
+    """Read a template from text; `name` is what a person knows it by."""
+    parts = _FRONT.match(clean(text.replace("\r\n", "\n")))
+    if parts is None:
+        raise BadInput(
+            f"{name} has no front matter: it must begin with a line ---, then id, title, kind, "
+            "use_when and tags, then another line ---."
+        )
+    try:
+        front = yaml.load(parts[1], _LOADER)  # noqa: S506 - a safe one
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # also dates such as 2021-99-99
+        raise BadInput(f"The front matter of {name} is not valid YAML.") from error
+    if not isinstance(front, dict):
+        raise BadInput(f"The front matter of {name} must be NAME: VALUE lines.")
+    try:
+        return Template.model_validate({**front, "body": parts[2], "origin": origin})
+    except ValidationError as error:
+        raise BadInput(f"{name}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "string_pattern_mismatch":
+        return f"{where} must be lower-case words joined by hyphens."
+    return f"{where}: {first['msg'].lower()}."
+
+
+@cache
+def shipped_templates() -> tuple[Template, ...]:
+    """The templates that come with the program."""
+    folder = files("contend.retrieval").joinpath("shipped_templates")
+    found = [each for each in folder.iterdir() if each.name.endswith(".md")]
+    texts = {each.name: each.read_text("utf-8") for each in found}
+    return tuple(parse_template(texts[name], name, "shipped") for name in sorted(texts))
+
+
+@cache
+def plain_requests() -> tuple[str, ...]:
+    """Requests that need no template. A question nearest to these gets none."""
+    text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line.strip())
+
+
+def user_folder(home: Path) -> Path:
+    """Where the user's templates lie."""
+    return home / "templates"
+
+
+def candidate_folder(home: Path) -> Path:
+    """Where templates learnt from debates wait for the user's yes."""
+    return home / "templates" / "candidates"
+
+
+def load_library(home: Path) -> Library:
+    """Everything in use. A user's file that is broken is left out and named."""
+    templates, problems = list(shipped_templates()), []
+    taken = {template.id: "a shipped template" for template in templates}
+    for path in _files(user_folder(home)):
+        try:
+            template = read_template(path, "user")
+        except BadInput as error:
+            problems.append(str(error))
+            continue
+        if template.id in taken:
+            problems.append(f"{path} has the id '{template.id}', which {taken[template.id]} has.")
+            continue
+        taken[template.id] = str(path)
+        templates.append(template)
+    return Library(tuple(templates), tuple(problems))
+
+
+def candidates(home: Path) -> list[Template]:
+    """The templates that wait for the user's yes."""
+    return list(load_candidates(home).templates)
+
+
+def load_candidates(home: Path) -> Library:
+    """What waits for the user's yes; files that are broken are named."""
+    found, problems = [], []
+    for path in _files(candidate_folder(home)):
+        try:
+            found.append(read_template(path, "candidate"))
+        except BadInput as error:
+            problems.append(str(error))
+    return Library(tuple(found), tuple(problems))
+
+
+def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
+    """Changes when a user's template does; cheap, because every debate asks."""
+    folder = user_folder(home)
+    if not folder.is_dir():
+        return ()
+    stats = []
+    with os.scandir(folder) as found:
+        for file in found:
+            with contextlib.suppress(OSError):  # a link to nowhere is told when it is read
+                if file.name.endswith(".md"):
+                    stats.append((file.name, file.stat()))
+    return tuple(sorted((name, each.st_mtime_ns, each.st_size) for name, each in stats))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.md")) if folder.is_dir() else []
+
+
+def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
+    """Put templates into use, all or none."""
+    added: list[Path] = []
+    try:
+        for template in templates:
+            path = add_template(template, home)
+            added.append(path)
+    except BaseException:
+        for path in added:
+            path.unlink(missing_ok=True)
+        raise
+    return added
+
+
+def add_template(template: Template, home: Path) -> Path:
+    """Put a template into use; refused when its id is taken."""
+    other = load_library(home).find(template.id)
+    if other:
+        raise BadInput(
+            f"The id '{template.id}' belongs to a {other.origin} template already: choose another"
+            f"{', or remove that one first' if other.origin == 'user' else ''}."
+        )
+    path = user_folder(home) / f"{template.id}.md"
+    if os.path.lexists(path):
+        raise BadInput(
+            f"{path} is there already, broken or under another id: see `contend templates lint`, "
+            f"or remove it first with: contend templates remove {template.id}"
+        )
+    return _write(path, template.as_file())
+
+
+def keep_candidate(template: Template, home: Path) -> Path:
+    """Let a template wait for the user's yes, under an id that nobody has."""
+    taken = {each.id for each in (*load_library(home).templates, *candidates(home))}
+    taken |= {path.stem for path in _own_files(home)}
+    free = next(name for name in _numbered(template.id[:_ROOM_FOR_NUMBER]) if name not in taken)
+    named = template.model_copy(update={"id": free, "origin": "candidate"})
+    return _write(candidate_folder(home) / f"{free}.md", named.as_file())
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}-{number}"
+        number += 1
+
+
+def accept_candidate(template_id: str, home: Path) -> Path:
+    """The user's yes: the candidate comes into use."""
+    waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
+    path = next(waiting, None)
+    if path is None:
+        raise BadInput(
+            f"No candidate is called '{template_id}'. `contend templates list` shows them."
+        )
+    added = add_template(read_template(path, "candidate"), home)
+    path.unlink()
+    return added
+
+
+def remove_template(template_id: str, home: Path) -> Path:
+    """Delete a user's template or a candidate; those that ship stay."""
+    own = _own_files(home)
+    called = [path for path in own if _id_of(path) == template_id]
+    for path in called or [path for path in own if path.stem == template_id]:
+        try:
+            path.unlink()
+        except OSError as error:
+            why = error.strerror or error
+            raise BadInput(f"{path} cannot be removed: {why}.") from error
+        return path
+    if any(template.id == template_id for template in shipped_templates()):
+        raise BadInput(f"'{template_id}' ships with Contend and cannot be removed.")
+    raise BadInput(f"No template is called '{template_id}'. `contend templates list` shows them.")
+
+
+def _own_files(home: Path) -> list[Path]:
+    """The user's templates, then what waits for a yes."""
+    return [*_files(user_folder(home)), *_files(candidate_folder(home))]
+
+
+def _id_of(path: Path) -> str:
+    try:
+        return read_template(path, "user").id
+    except BadInput:
+        return path.stem
+
+
+def _write(path: Path, text: str) -> Path:
+    try:
+        make_private(path.parent)
+        write_private(path, text.encode())
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror or error}.") from error
+    return path
+
+
+def advice(template: Template) -> list[str]:
+    """What keeps a readable template from being a good one."""
+    found = []
+    parts = _sections(template.body)
+    if tuple(parts) != HEADINGS:
+        wanted = ", ".join(f"'## {heading}'" for heading in HEADINGS)
+        found.append(f"the body must have exactly the headings {wanted}, in this order")
+    for heading, least in zip(HEADINGS, (3, 2, 2), strict=True):
+        if (count := len(_ITEM.findall(parts.get(heading, "")))) < least:
+            found.append(f"'{heading}' has {count} of the {least} items a useful template has")
+    words = len(template.body.split())
+    if not 80 <= words <= 400:
+        found.append(f"the body has {words} words; 80 to 400 can be followed")
+    if len(template.use_when) < 3:
+        found.append("use_when has fewer than 3 lines, so that it will hardly be found")
+    return found
+
+
+def _sections(body: str) -> dict[str, str]:
+    pieces = re.split(r"^## +(.+?) *$", body, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def template_texts(templates: Iterable[Template]) -> dict[str, str]:
+    """Every line that is embedded, under a key that begins with the template's id."""
+    return {
+        f"{template.id}#{number}": line
+        for template in templates
+        for number, line in enumerate(template.lines())
+    }

@@ -1,0 +1,81 @@
+"""What the API answers when it has no result: one form for every refusal."""
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from contend.graph.errors import DatabaseAway
+from contend.service.logs import log_error, log_trouble
+
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+_LATER = {"Retry-After": "10"}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: _LATER, 503: _LATER}
+
+
+class ErrorBody(BaseModel):
+    """Why there is no result."""
+
+    error: str = Field(description="A word for programs.", examples=["not_found"])
+    detail: str = Field(
+        description="A sentence for people.", examples=["No forecast has the id ..."]
+    )
+    problems: list[str] = Field(default_factory=list, description="What is wrong with a request.")
+    debate_id: str | None = Field(None, description="The debate in question, if there is one.")
+    status: str | None = Field(None, description="What that debate is doing.")
+
+
+class Refused(Exception):
+    """A request that gets no result."""
+
+    def __init__(self, code: int, error: str, detail: str, **more: Any) -> None:
+        self.code, self.body = code, ErrorBody(error=error, detail=detail, **more)
+        super().__init__(detail)
+
+
+def refuse(refused: Refused) -> JSONResponse:
+    """The answer to a refused request."""
+    return JSONResponse(refused.body.model_dump(), refused.code, headers=_HEADERS.get(refused.code))
+
+
+def database_away(debate_id: str | None = None) -> Refused:
+    """What is told while the database cannot be asked; the operator is told why."""
+    detail = "The database of this service does not answer; try again later."
+    return Refused(503, "database_away", detail, debate_id=debate_id)
+
+
+async def on_refused(_: Request, refused: Refused) -> JSONResponse:
+    """A refusal of ours."""
+    return refuse(refused)
+
+
+async def on_away(_: Request, away: DatabaseAway) -> JSONResponse:
+    """A database that went away, or is not back yet."""
+    log_trouble(str(away))
+    return refuse(database_away())
+
+
+async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    """A path or header that does not fit; nothing of the input is echoed."""
+    problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5]]
+    detail = "The request does not fit; see problems."
+    return refuse(Refused(422, "invalid", detail, problems=problems))
+
+
+async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
+    """What the framework refuses by itself, in our form."""
+    code = _CODES.get(error.status_code, "refused")
+    return JSONResponse(
+        ErrorBody(error=code, detail=str(error.detail)).model_dump(),
+        error.status_code,
+        headers=dict(error.headers) if error.headers else None,
+    )
+
+
+async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
+    """A bug of ours: the operator gets the traceback, the caller learns nothing of it."""
+    log_error(f"{request.method} {request.url.path} ended in an error", error)
+    return refuse(Refused(500, "error", "The service made an error; its log says more."))

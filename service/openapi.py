@@ -1,0 +1,76 @@
+"""What the OpenAPI document says of answers: when they come, what they look like, their headers."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from contend.graph.contract import MAX_REQUEST_BYTES
+from contend.service.errors import ErrorBody
+from contend.service.examples import example
+
+Responses = dict[int | str, dict[str, Any]]
+
+ID = str(example("result")["debate_id"])
+
+_HEADERS: dict[str, tuple[str, str]] = {
+    "WWW-Authenticate": ("string", "`Bearer`."),
+    "Retry-After": ("integer", "Seconds after which it is worth trying again."),
+    "Location": ("string", "Where the result will be."),
+    "Preference-Applied": ("string", "`respond-async`, where that was asked for."),
+}
+_WHICH = {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
+_WHEN = {
+    401: "No valid service token.",
+    404: "There is no such forecast, or no such part of it.",
+    409: "The forecast has no result: it is running, paused or failed.",
+    413: f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.",
+    415: "The request is not JSON.",
+    422: "The request does not fit; `problems` says where.",
+    429: "Too many debates are running.",
+    503: "The service cannot do it now: `error` says what is in the way.",
+}
+_RUNNING = {"debate_id": ID, "status": "running"}
+_EXAMPLES = {
+    401: ErrorBody(error="unauthorized", detail="A valid service token is needed: Bearer TOKEN."),
+    404: ErrorBody(error="not_found", detail=f"No forecast has the id {ID}."),
+    409: ErrorBody(error="no_result", detail="The debate is still running; ...", **_RUNNING),
+    413: ErrorBody(error="too_large", detail=_WHEN[413]),
+    415: ErrorBody(error="not_json", detail="Send the request as application/json."),
+    422: ErrorBody(
+        error="invalid",
+        detail="The request does not fit the contract; see problems.",
+        problems=["prediction_context.outcomes: Field required"],
+    ),
+    429: ErrorBody(error="busy", detail="32 debates are running; try again when one has ended."),
+    503: ErrorBody(error="database_away", detail="The database of this service does not answer."),
+}
+
+
+def errors(*statuses: int) -> Responses:
+    """Refusals with these statuses."""
+    return {
+        status: _response(
+            ErrorBody, _WHEN[status], _EXAMPLES[status].model_dump(), _WHICH.get(status, [])
+        )
+        for status in statuses
+    }
+
+
+def ok(model: type[BaseModel], name: str, words: str) -> Responses:
+    """A result, or a part of one."""
+    return {200: _response(model, words, example(name), [])}
+
+
+def accepted(shown: BaseModel) -> Responses:
+    """A debate whose result comes later."""
+    words, headers = "The debate runs; its result comes later.", ["Location", "Preference-Applied"]
+    return {202: _response(type(shown), words, shown.model_dump(), headers)}
+
+
+def _response(model: type[BaseModel], words: str, shown: Any, headers: list[str]) -> dict[str, Any]:
+    described = {
+        name: {"description": _HEADERS[name][1], "schema": {"type": _HEADERS[name][0]}}
+        for name in headers
+    }
+    content = {"application/json": {"example": shown}}
+    return {"model": model, "description": words, "content": content, "headers": described}

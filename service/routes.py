@@ -1,0 +1,232 @@
+"""The contract's five endpoints under /api/v1/reasoning/debate."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Path, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, ValidationError
+
+from contend.debates.forecasts import problems
+from contend.debates.repository import Debate
+from contend.graph.contract import (
+    MAX_REQUEST_BYTES,
+    MOST_ROUNDS,
+    Argument,
+    DebateRequest,
+    DebateResult,
+    Disagreement,
+    OutcomeForecast,
+    Role,
+    Round,
+    Share,
+)
+from contend.service.auth import require_token
+from contend.service.bodies import read_body
+from contend.service.errors import Refused
+from contend.service.examples import example
+from contend.service.openapi import ID, accepted, errors, ok
+from contend.service.runs import Runs
+
+PREFIX = "/api/v1/reasoning/debate"
+
+
+class Accepted(BaseModel):
+    """A debate that has begun; its result can be fetched under its id."""
+
+    debate_id: str
+    task_id: str
+    status: str
+    location: str = Field(description="Where the result will be.")
+
+
+class RoundAnswer(BaseModel):
+    """One round."""
+
+    round: Round
+
+
+class RoleAnswer(BaseModel):
+    """All arguments of one role."""
+
+    arguments: list[Argument]
+
+
+class ConsensusAnswer(BaseModel):
+    """Where the debate came out, without how."""
+
+    consensus_score: Share | None
+    probability_distribution: list[OutcomeForecast]
+    disagreement_map: list[Disagreement]
+
+
+_FIND = errors(401, 404, 409, 422, 503)
+_Id = Annotated[UUID, Path(description="The debate's id.", examples=[ID])]
+
+router = APIRouter(prefix=PREFIX, tags=["forecast"], dependencies=[Depends(require_token)])
+
+
+def _runs(request: Request) -> Runs:
+    runs: Runs = request.app.state.runs
+    return runs
+
+
+_Runs = Annotated[Runs, Depends(_runs)]
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": f"A DebateRequest of at most {MAX_REQUEST_BYTES:,} bytes.",
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/DebateRequest"},
+                "example": example("request"),
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "",
+    summary="Debate a question and forecast its outcomes",
+    response_model=None,
+    openapi_extra=_BODY,
+    responses={
+        **ok(DebateResult, "result", "The result; also a partial one, whose gaps are named."),
+        **accepted(
+            Accepted(debate_id=ID, task_id="task-7", status="running", location=f"{PREFIX}/{ID}")
+        ),
+        **errors(401, 409, 413, 415, 422, 429, 503),
+    },
+)
+async def create_debate(
+    request: Request,
+    runs: _Runs,
+    _: Annotated[  # for the OpenAPI document: of several such headers it would be the first
+        str | None,
+        Header(
+            alias="prefer",
+            description="`respond-async` answers at once with the id.",
+            examples=["respond-async"],
+        ),
+    ] = None,
+) -> JSONResponse:
+    """Run a debate and answer with its result, or at once with its id."""
+    wanted = _parsed(await read_body(request))
+    preferred = _wants_async(",".join(request.headers.getlist("prefer")))
+    run = await runs.start(wanted)
+    debate = run.debate if preferred else await runs.wait(run)
+    if debate.status == "running":
+        return _accepted(debate, wanted.task_id, preferred=preferred)
+    return JSONResponse(_result(debate))
+
+
+def _accepted(debate: Debate, task_id: str, *, preferred: bool) -> JSONResponse:
+    location = f"{PREFIX}/{debate.id}"
+    body = Accepted(debate_id=debate.id, task_id=task_id, status=debate.status, location=location)
+    headers = {"Location": location}
+    headers |= {"Preference-Applied": "respond-async"} if preferred else {}
+    return JSONResponse(body.model_dump(), 202, headers=headers)
+
+
+@router.get(
+    "/{debate_id}",
+    summary="The result of a debate",
+    response_model=None,
+    responses={**ok(DebateResult, "result", "The result."), **_FIND},
+)
+async def get_debate(debate_id: _Id, runs: _Runs) -> JSONResponse:
+    """The whole result."""
+    return JSONResponse(_result(await runs.find(str(debate_id))))
+
+
+@router.get(
+    "/{debate_id}/round/{round_number}",
+    summary="One round of a debate",
+    response_model=None,
+    responses={**ok(RoundAnswer, "round", "The round."), **_FIND},
+)
+async def get_round(
+    debate_id: _Id,
+    round_number: Annotated[
+        int, Path(ge=1, le=MOST_ROUNDS, description="From 1 on.", examples=[1])
+    ],
+    runs: _Runs,
+) -> JSONResponse:
+    """The arguments and the summary of one round."""
+    rounds = _result(await runs.find(str(debate_id)))["debate_log"]["rounds"]
+    for each in rounds:
+        if each["round_number"] == round_number:
+            return JSONResponse({"round": each})
+    raise Refused(404, "no_such_round", f"The debate has {len(rounds)} rounds.")
+
+
+@router.get(
+    "/{debate_id}/role/{role_name}",
+    summary="All arguments of one role",
+    response_model=None,
+    responses={**ok(RoleAnswer, "role", "Its arguments, in order."), **_FIND},
+)
+async def get_role(
+    debate_id: _Id,
+    role_name: Annotated[Role, Path(description="Who argued.", examples=["historian"])],
+    runs: _Runs,
+) -> JSONResponse:
+    """What one role argued, round by round."""
+    debate = await runs.find(str(debate_id))
+    result = _result(debate)
+    if role_name not in debate.settings.get("roles", []):
+        raise Refused(404, "no_such_role", f"The {role_name} took no part in this debate.")
+    arguments = [
+        each
+        for held in result["debate_log"]["rounds"]
+        for each in held["arguments"]
+        if each["role"] == role_name
+    ]
+    return JSONResponse({"arguments": arguments})
+
+
+@router.get(
+    "/{debate_id}/consensus",
+    summary="The distribution, and how far the roles agree",
+    response_model=None,
+    responses={**ok(ConsensusAnswer, "consensus", "Where it came out."), **_FIND},
+)
+async def get_consensus(debate_id: _Id, runs: _Runs) -> JSONResponse:
+    """The numbers and the disagreements."""
+    result = _result(await runs.find(str(debate_id)))
+    parts = ("consensus_score", "probability_distribution", "disagreement_map")
+    return JSONResponse({part: result[part] for part in parts})
+
+
+def _parsed(body: bytes) -> DebateRequest:
+    try:
+        return DebateRequest.model_validate_json(body)
+    except ValidationError as error:
+        detail = "The request does not fit the contract; see problems."
+        raise Refused(422, "invalid", detail, problems=problems(error)) from error
+
+
+def _wants_async(prefer: str) -> bool:
+    asked = prefer.replace(";", ",").split(",")
+    return "respond-async" in {each.strip().lower() for each in asked}
+
+
+_GOES_ON = "; what the service began it goes on with by itself, anything else with"
+
+
+def _result(debate: Debate) -> dict[str, Any]:
+    """The result of a finished debate; of any other, why there is none."""
+    result: dict[str, Any] | None = debate.state.get("forecast")
+    if debate.status == "done" and result:
+        return result
+    words = {
+        "running": "The debate is still running; ask again later.",
+        "failed": f"The debate failed: {debate.error}",
+        "paused": f"The debate is paused{_GOES_ON} `contend resume {debate.id[:8]}`.",
+        "interrupted": f"The debate was cut off{_GOES_ON} `contend resume {debate.id[:8]}`.",
+    }
+    detail = words.get(debate.status, "The debate has no result.")
+    more = {"debate_id": debate.id, "status": debate.status}
+    raise Refused(409, "no_result", detail, **more)

@@ -1,0 +1,248 @@
+"""Debates that run for callers: detached from the request, so that nobody's going kills one."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from langgraph.runtime import RunControl
+
+from contend.debates.forecasts import PROTOCOL
+from contend.debates.leases import LEASE, LeaseLost
+from contend.debates.repository import Debate, Owed, Records, TaskAccepted
+from contend.debates.run import comes_within, open_records, run_debate, write_debate
+from contend.debates.settings_sources import load_settings
+from contend.graph.contract import DebateRequest
+from contend.graph.errors import BadInput, DatabaseAway, QuestionTooLong
+from contend.graph.settings.forecast import ForecastSettings, settings_of
+from contend.models.failures import scrub
+from contend.models.seats import choose_seats, preflight
+from contend.nodes.retrieve import checked_question
+from contend.service.errors import Refused, database_away
+from contend.service.logs import log_error, log_note, log_trouble
+
+MOST_AT_ONCE = 32
+# Behind the debate's own limit, which ends it with a partial result.
+_GRACE = 5.0
+_SECONDS_TO_STOP = 20.0
+_SECONDS_BETWEEN_LOOKS = 30.0
+# For the machine that ran a debate last, which looks several times meanwhile.
+_HEAD_START = 4 * _SECONDS_BETWEEN_LOOKS
+_STOPS = "the service stops"
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """How the service's debates are held: models and settings, as the command line has them."""
+
+    model: str | None = None
+    assignments: Mapping[str, str] = field(default_factory=dict)
+    config: Path | None = None
+
+    def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
+        """The settings of a debate, where a request wants these."""
+        flags: dict[str, Any] = {**self.assignments, **wanted}
+        loaded = load_settings(PROTOCOL, flags, self.model, self.config, dict(os.environ))
+        if loaded.pause != "never":
+            raise BadInput("pause must be 'never' in a service: nobody is there to be asked.")
+        return cast("ForecastSettings", loaded)
+
+
+@dataclass
+class Run:
+    """A debate under way."""
+
+    debate: Debate
+    control: RunControl
+    timeout: float
+    task: asyncio.Task[Debate | None]
+
+
+class Runs:
+    """The debates of this service, and the database they are kept in."""
+
+    def __init__(self, options: ServiceOptions) -> None:
+        self._options = options
+        self._records: Records | None = None
+        self._running: dict[str, Run] = {}
+        self._starting = 0
+        self._stopping = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._seen: dict[str, float] = {}
+        """Since when a debate is seen with nobody to run it."""
+
+    async def open(self) -> None:
+        """Open the database, and go on with what was left behind."""
+        self._records = await asyncio.to_thread(open_records)
+        self._looking = asyncio.create_task(self._look_after_owed())
+
+    async def stop(self) -> None:
+        """Begin nothing more, and pause what runs, so that it can be resumed."""
+        self._stopping.set()
+        if self._running:
+            log_note(f"Finishing what is being said in {_debates(len(self._running))}.")
+        for each in self._running.values():
+            each.control.request_drain(_STOPS)
+        tasks = {each.task for each in self._running.values()}
+        if self._looking:  # not cancelled: a look under way would be left with its connection
+            await self._looking
+        tasks |= {each.task for each in self._running.values()}
+        if tasks:
+            _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
+            for task in slow:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        left = sum(_is_left(task) for task in tasks)
+        if left:
+            them = "it" if left == 1 else "them"
+            log_note(f"{_debates(left)} paused; the next service goes on with {them}.")
+
+    async def close(self) -> None:
+        """Stop, and close the database."""
+        await self.stop()
+        if self._records:
+            await asyncio.to_thread(self._records.close)
+
+    async def _look_after_owed(self) -> None:
+        """Resume, now and then, what was accepted and nobody runs: its callers cannot do it.
+
+        Debates stay behind when a service stops or is killed, and when the database goes away.
+        """
+        while True:
+            try:
+                due = self._due(await asyncio.to_thread(self.records.owed, LEASE))
+                if due:
+                    log_note(f"Going on with {_debates(len(due))} left unfinished.")
+                for debate in due:
+                    self._begin(debate)
+            except DatabaseAway:  # whoever calls meanwhile is told
+                pass
+            except Exception as error:  # noqa: BLE001 - the next look may be a better one
+                log_error("unfinished debates could not be looked for", error)
+            if await comes_within(_SECONDS_BETWEEN_LOOKS, self._stopping):
+                return
+
+    def _due(self, owed: list[Owed]) -> list[Debate]:
+        """What to go on with now: no more than may run at once, and nobody else's too soon."""
+        now = asyncio.get_running_loop().time()
+        self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in owed}
+        free = MOST_AT_ONCE - len(self._running) - self._starting
+        due = [
+            each.debate
+            for each in owed
+            if each.debate.id not in self._running
+            and not (each.elsewhere and now - self._seen[each.debate.id] < _HEAD_START)
+        ]
+        return due[: max(free, 0)]
+
+    @property
+    def records(self) -> Records:
+        """The repository; there from start to end."""
+        if self._records is None:
+            raise RuntimeError("the service is not started")
+        return self._records
+
+    async def find(self, debate_id: str) -> Debate:
+        """A forecast by its whole id; 404 for anything else."""
+        missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
+        try:
+            found = await asyncio.to_thread(self.records.find, debate_id, with_turns=False)
+        except BadInput as error:
+            raise missing from error
+        if found.protocol != PROTOCOL:
+            raise missing
+        # Between its record and its lease a debate of ours looks as if nobody ran it.
+        ours = found.status == "interrupted" and debate_id in self._running
+        return found.model_copy(update={"status": "running"}) if ours else found
+
+    async def start(self, request: DebateRequest) -> Run:
+        """Begin a debate and let it run; refused while the same task is being debated."""
+        if self._stopping.is_set():
+            raise Refused(503, "stopping", "The service stops; try again when it is back.")
+        if len(self._running) + self._starting >= MOST_AT_ONCE:
+            detail = f"{MOST_AT_ONCE} debates are running; try again when one has ended."
+            raise Refused(429, "busy", detail)
+        self._starting += 1
+        try:
+            debate = await self._prepared(request)
+        except TaskAccepted as taken:
+            detail = f"Task {request.task_id!r} is being debated already."
+            running = await asyncio.to_thread(self.records.debate_of, request.task_id)
+            raise Refused(409, "already_running", detail, debate_id=running) from taken
+        finally:
+            self._starting -= 1
+        return self._begin(debate)
+
+    def _begin(self, debate: Debate) -> Run:
+        debate = debate.model_copy(update={"status": "running"})
+        control, timeout = RunControl(), debate.settings["overall_timeout"]
+        if self._stopping.is_set():  # since it was accepted
+            control.request_drain(_STOPS)
+        task = asyncio.create_task(self._run(debate, control))
+        run = Run(debate, control, timeout, task)
+        self._running[debate.id] = run
+        task.add_done_callback(lambda _: self._running.pop(debate.id, None))
+        return run
+
+    async def _prepared(self, request: DebateRequest) -> Debate:
+        with _refusing(503, "misconfigured", "The settings of this service cannot be used now"):
+            settings = await asyncio.to_thread(self._options.settings, settings_of(request))
+        question = checked_question(request.prediction_context.task.question)
+        with _refusing(503, "models_unavailable", "The models of this service cannot be used now"):
+            seating = await choose_seats(settings)
+            await preflight(seating.seats, settings, question)
+        return await asyncio.to_thread(
+            write_debate,
+            self.records,
+            question,
+            settings,
+            seating,
+            request=request,
+            task_id=request.task_id,
+        )
+
+    async def _run(self, debate: Debate, control: RunControl) -> Debate | None:
+        """The debate as it ended, also where it could not be stored; None after an error."""
+        try:
+            return await run_debate(self.records, debate, lambda _: None, control)
+        except (BadInput, LeaseLost, DatabaseAway) as unable:  # run by others, or not to be read
+            log_trouble(f"debate {debate.id} cannot go on now: {unable}")
+        except Exception as error:  # noqa: BLE001 - nobody is there to catch it
+            log_error(f"debate {debate.id} ended in an error", error)
+            with suppress(DatabaseAway):  # else it would be tried again and again
+                await asyncio.to_thread(self.records.give_up, debate.id)
+        return None
+
+    async def wait(self, run: Run) -> Debate:
+        """The debate when it has ended, or has had all the time it may take."""
+        await asyncio.wait({run.task}, timeout=run.timeout + _GRACE)
+        ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
+        try:
+            return ended or await self.find(run.debate.id)
+        except DatabaseAway as away:
+            raise database_away(run.debate.id) from away
+
+
+def _is_left(task: asyncio.Task[Debate | None]) -> bool:
+    """Whether a debate was stopped before its end."""
+    ended = None if task.cancelled() or task.exception() else task.result()
+    return task.cancelled() or (ended is not None and ended.status == "paused")
+
+
+def _debates(count: int) -> str:
+    return f"{count} debate{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def _refusing(code: int, error: str, what: str) -> Iterator[None]:
+    """Tell whose fault it is: a caller's question, or what the service was given."""
+    try:
+        yield
+    except QuestionTooLong as long:
+        raise Refused(422, "too_long", f"{long.what} Shorten it.") from long
+    except BadInput as unusable:
+        raise Refused(code, error, scrub(f"{what}: {unusable}")) from unusable

@@ -1,0 +1,74 @@
+"""Debates that release 0.1 stopped in the middle of a step are resumed by the code of today."""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import Command, debaters, spoken
+from tests.faults import test_kill_forecast, test_kill_forum, test_kill_tools
+from tests.support.floor_server import floor_script, with_block
+from tests.support.model_server import ModelServer, Reply, Request
+
+FOLDER = Path(__file__).parent / "release_0_1"
+READ_BY_SCHEMA = json.dumps({"ready": False, "score": None, "points": []})
+UNREADABLE = "This is critique 2, and it says neither what is open nor what is settled."
+CLAIMS = ["Reviews take a day.", "Ten people review."]
+
+
+def _adversarial(role: str, number: int, reply: Reply) -> Reply:
+    if role == "extraction":
+        return replace(reply, text=READ_BY_SCHEMA)
+    return replace(reply, text=UNREADABLE) if (role, number) == ("skeptic", 2) else reply
+
+
+def _moderated(what: str, request: Request, reply: Reply) -> Reply:
+    return with_block(reply, request, claims=CLAIMS) if what == "claims" else reply
+
+
+SCRIPTS: dict[str, Callable[[Request], Reply]] = {
+    "adversarial": debaters(_adversarial),
+    "waiting": debaters(),
+    "forum": test_kill_forum._script,
+    "refine": debaters(),
+    "tools": test_kill_tools._using_tools,
+    "moderated": floor_script(_moderated),
+    "forecast": test_kill_forecast._script,
+}
+MODELS = ["m", "ann", "ben", "cyd", "judge"]
+
+
+def _stored(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+
+
+def _open(name: str, home: Path, models: ModelServer) -> Command:
+    home.mkdir()
+    (home / "contend.db").write_bytes(gzip.decompress((FOLDER / f"{name}.db.gz").read_bytes()))
+    return Command(home, models)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_stopped_debate_is_resumed_without_paying_twice(name: str, tmp_path: Path) -> None:
+    stored = _stored(name)
+    with ModelServer(SCRIPTS[name], models=MODELS) as models:
+        contend = _open(name, tmp_path / "home", models)
+        ended = contend.here("resume", stored["id"], "--quiet", "--json")
+        while ended.code == 3:  # it waits for a person after each round
+            ended = contend.here("resume", stored["id"], "--quiet", "--json")
+        assert sorted(spoken(ended.json)) == sorted(spoken(stored["record"]))
+        assert len(models.calls) == stored["calls"] - stored["paid"]
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "waiting"])
+def test_a_finished_debate_is_shown_as_it_was(name: str, tmp_path: Path) -> None:
+    stored = _stored(name)["record"]
+    with ModelServer(SCRIPTS[name], models=MODELS) as models:
+        contend = _open(f"{name}.done", tmp_path / "home", models)
+        shown = contend.here("show", stored["id"], "--json").json
+        assert {key: shown[key] for key in stored} == stored
+        assert not models.calls
