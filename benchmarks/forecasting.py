@@ -188,7 +188,7 @@ async def _forecast() -> None:
     """One whole forecast through the runner, with the contract's defaults."""
     from langgraph.runtime import RunControl
 
-    from contend.debates.run import open_records, run_debate, write_debate
+    from contend.debates.run import open_repository, run_debate, write_debate
     from contend.graph.contract import DebateRequest
     from contend.graph.settings import ForecastSettings
     from contend.models.seats import choose_seats
@@ -198,7 +198,7 @@ async def _forecast() -> None:
     )
     request = DebateRequest.model_validate_json(json.dumps(_REQUEST))
     question = request.prediction_context.task.question
-    records = await asyncio.to_thread(open_records)
+    records = await asyncio.to_thread(open_repository)
     try:
         seating = await choose_seats(settings)
         opened = write_debate(records, question, settings, seating, request=request)

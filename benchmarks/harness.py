@@ -140,12 +140,12 @@ async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" =
     """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
     from langgraph.runtime import RunControl
 
-    from contend.debates.run import open_records, run_debate, write_debate
+    from contend.debates.run import open_repository, run_debate, write_debate
     from contend.graph.settings import AdversarialSettings
     from contend.models.seats import choose_seats
 
     chosen = chosen or AdversarialSettings.model_validate(settings())
-    records = open_records()
+    records = open_repository()
     try:
         opened = write_debate(records, QUESTION, chosen, await choose_seats(chosen))
         done = await run_debate(records, opened, watch or (lambda _: None), RunControl())

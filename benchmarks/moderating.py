@@ -69,17 +69,17 @@ def _critical_path() -> Result:
 
 def _folder() -> Result:
     """Every update after a turn, in a debate of many turns."""
-    from contend.debates.exports.folder import Folder, Standing
+    from contend.debates.exports.folder import Folder, FolderState
 
     with data_home() as home:
         stored, state = _long_debate()
         plan = _settings().folder_plan
         turns, spent = state["turns"], []
-        nothing_yet = Standing("running", None, state | {"turns": []})
+        nothing_yet = FolderState("running", None, state | {"turns": []})
         folder = Folder(stored, plan).begin(nothing_yet)  # imports and caches
         for count in range(1, len(turns) + 1):
             began = time.perf_counter()
-            folder.update(Standing("running", None, state | {"turns": turns[:count]}))
+            folder.update(FolderState("running", None, state | {"turns": turns[:count]}))
             spent.append(1000 * (time.perf_counter() - began))
         bare = median(_bare_write(home) for _ in range(_TURNS))
     note = f"median of {_TURNS} turns of {_WORDS} words; a bare write and rename {bare:.1f} ms"
@@ -96,7 +96,7 @@ def _bare_write(home: Path) -> float:
 
 
 def _long_debate() -> tuple[Any, Any]:
-    from contend.debates.repository import Debate
+    from contend.debates.repository import StoredDebate
     from contend.graph.state import Turn
 
     settings, now = _settings(), datetime.now(UTC)
@@ -120,4 +120,4 @@ def _long_debate() -> tuple[Any, Any]:
     about = {"protocol": "moderated", "question": QUESTION, "status": "running", "error": None}
     times = {"created_at": now.isoformat(), "updated_at": now.isoformat(), "last_seq": 0}
     kept = {"settings": settings.model_dump(mode="json"), "state": {}, "demonstration": False}
-    return Debate(id=str(uuid4()), user_rating=None, **about, **times, **kept), state
+    return StoredDebate(id=str(uuid4()), user_rating=None, **about, **times, **kept), state

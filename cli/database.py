@@ -5,16 +5,16 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from contend.debates.repository import Debate, Records
-from contend.debates.run import open_records
+from contend.debates.repository import Repository, StoredDebate
+from contend.debates.run import open_repository
 from contend.graph.checkpoints.saver import database, is_on_server
-from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.models.failures import first_line
 
 
 @contextmanager
-def records() -> Iterator[Records]:
+def records() -> Iterator[Repository]:
     """The repository of debates, made if it is not there yet."""
     try:
         opened = _open()
@@ -22,13 +22,13 @@ def records() -> Iterator[Records]:
             yield opened
         finally:
             opened.close()
-    except DatabaseAway as away:
+    except DatabaseUnavailable as away:
         raise BadInput(f"{away}. See to the server or to DATABASE_URL, then try again.") from away
 
 
-def _open() -> Records:
+def _open() -> Repository:
     try:
-        return open_records()
+        return open_repository()
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(
@@ -48,7 +48,7 @@ def is_empty() -> bool:
 
 
 @contextmanager
-def existing(reference: str) -> Iterator[tuple[Records, Debate]]:
+def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
     """The repository and the one debate in it that a command is about."""
     if is_empty():
         raise BadInput(

@@ -152,11 +152,11 @@ def _usage_error(said: str, command: str, *, paths: bool) -> str:
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:
-    from contend.cli.view.console import tell
+    from contend.cli.view.console import print_message
 
     if debug:
         traceback.print_exc()
-    tell(f"Error: {message}", style="red")
+    print_message(f"Error: {message}", style="red")
     return code
 
 

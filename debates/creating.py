@@ -13,7 +13,7 @@ from langgraph.runtime import RunControl
 
 from contend.debates.attachments import Attachments, keep_attachments, read_attachments
 from contend.debates.outputs import check_writable
-from contend.debates.run import open_records, run_debate, write_debate
+from contend.debates.run import open_repository, run_debate, write_debate
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
@@ -24,7 +24,7 @@ from contend.nodes.retrieve import checked_question
 
 if TYPE_CHECKING:
     from contend.debates.events import Event, Watch
-    from contend.debates.repository import Debate
+    from contend.debates.repository import StoredDebate
     from contend.graph.settings import DebateSettings
 
 Role = Literal["position_advocate", "moderator", "fact_checker", "judge"]
@@ -102,7 +102,7 @@ class PreparedDebate:
             with suppress(BadInput):  # templates are a help; the record tells that there are none
                 await _pull_missing([embedding])
         await keep_attachments(self._brought, self.settings, embedding, lambda _done, _all: None)
-        records = open_records()
+        records = open_repository()
         try:
             debate = write_debate(records, self.topic, self.settings, seating, self._brought)
             done = await run_debate(records, debate, watch or _nobody, RunControl())
@@ -179,7 +179,7 @@ def _official(each: Participant) -> dict[str, Any]:
     }
 
 
-def _result(done: Debate) -> DebateResult:
+def _result(done: StoredDebate) -> DebateResult:
     record = done.as_json()
     folder = record["output_dir"]
     return DebateResult(

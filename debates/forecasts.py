@@ -14,7 +14,7 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from contend.debates.repository import Debate, Records
+from contend.debates.repository import Repository, StoredDebate
 from contend.graph.contract import (
     MAX_REQUEST_BYTES,
     OUTCOME_ID,
@@ -196,7 +196,7 @@ def _day(text: str | None) -> date | None:
 class Forecast:
     """A finished forecast and, once it is known, what came true."""
 
-    debate: Debate
+    debate: StoredDebate
     request: DebateRequest
     result: DebateResult
     came: str | None
@@ -212,13 +212,13 @@ class Forecast:
         return self.request.prediction_context.outcome_ids
 
 
-def forecasts(records: Records) -> list[Forecast]:
+def forecasts(records: Repository) -> list[Forecast]:
     """All finished forecasts, the oldest first."""
     came = records.resolutions()
     return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
 
 
-def _forecast(debate: Debate, came: str | None) -> Forecast:
+def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
     request = DebateRequest.model_validate_json(json.dumps(debate.state["request"]))
     result = DebateResult.model_validate_json(json.dumps(debate.state["forecast"]))
     return Forecast(debate, request, result, came)
@@ -232,7 +232,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
     return sorted(waiting, key=lambda each: each.due or date.max)
 
 
-def resolve(records: Records, debate: Debate, outcome: str, *, replace: bool) -> Forecast:
+def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
     """Keep which outcome came true; to change it, one must say so."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is no forecast: there is nothing to resolve.")
@@ -288,7 +288,7 @@ class Scoreboard:
 Scored = Iterator[tuple[str, Distribution, str]]
 
 
-def scoreboard(records: Records) -> Scoreboard:
+def scoreboard(records: Repository) -> Scoreboard:
     """Brier score and log loss by pool, role, model and round, over all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
     # The turns are what tells models and rounds apart, and only resolved forecasts need theirs.
@@ -306,7 +306,7 @@ def scoreboard(records: Records) -> Scoreboard:
     )
 
 
-def _with_turns(records: Records, found: Forecast) -> Forecast:
+def _with_turns(records: Repository, found: Forecast) -> Forecast:
     return _forecast(records.find(found.debate.id), found.came)
 
 

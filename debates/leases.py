@@ -14,7 +14,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from contend.debates.tables import debates
-from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.state import Turn
 
 # A runner renews its lease long before it ends; a crashed one on this machine is seen at once.
@@ -78,7 +78,7 @@ class Lease:
         try:
             with self._engine.begin() as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
-        except (sa.exc.SQLAlchemyError, DatabaseAway):
+        except (sa.exc.SQLAlchemyError, DatabaseUnavailable):
             return True
 
     def release(self) -> None:

@@ -39,7 +39,7 @@ class TaskAccepted(Exception):
     """The task is being debated already."""
 
 
-class Debate(BaseModel):
+class StoredDebate(BaseModel):
     """A stored debate."""
 
     id: str
@@ -64,7 +64,7 @@ class Debate(BaseModel):
             "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}
         )
 
-    def with_state(self, status: Status, state: DebateState, error: str | None) -> "Debate":
+    def with_state(self, status: Status, state: DebateState, error: str | None) -> "StoredDebate":
         """The debate gone on to a state that could not be stored."""
         turns = list(state.get("turns", []))
         changed = {"status": status, "state": _dump(state), "turns": turns, "error": error}
@@ -118,15 +118,15 @@ class Debate(BaseModel):
 
 
 @dataclass(frozen=True)
-class Owed:
+class UnfinishedTask:
     """A debate that was accepted for a caller and has no end."""
 
-    debate: Debate
+    debate: StoredDebate
     elsewhere: bool
     """Whether another machine ran it last; its disk may hold what the database could not take."""
 
 
-class Records:
+class Repository:
     """The repository of debates on one database, a file or a server."""
 
     def __init__(self, where: "Path | Postgres") -> None:
@@ -199,7 +199,7 @@ class Records:
                 connection.execute(_acceptance_of(lease.debate_id))
         lease.saved = tuple(turns)
 
-    def find(self, reference: str, *, with_turns: bool = True) -> Debate:
+    def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
         """The debate with this id, or with the one id that begins so."""
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
@@ -217,13 +217,13 @@ class Records:
             turns = connection.execute(spoken.order_by(tables.turns.c.position)).scalars()
             return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
 
-    def newest(self, limit: int) -> list[Debate]:
+    def newest(self, limit: int) -> list[StoredDebate]:
         """The debates begun last, newest first, without their turns."""
         query = sa.select(tables.debates).order_by(tables.debates.c.created_at.desc()).limit(limit)
         with self._engine.connect() as connection:
             return [_debate(connection, row, []) for row in connection.execute(query).all()]
 
-    def owed(self, untouched: timedelta) -> list[Owed]:
+    def owed(self, untouched: timedelta) -> list[UnfinishedTask]:
         """Debates accepted for callers that nobody runs any more, without their turns.
 
         One that was not paused is cut off only when nobody has touched it for so long: whoever
@@ -233,7 +233,9 @@ class Records:
         before = written(datetime.now(UTC) - untouched)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
-            found = [Owed(_debate(connection, row, []), is_elsewhere(row)) for row in rows]
+            found = [
+                UnfinishedTask(_debate(connection, row, []), is_elsewhere(row)) for row in rows
+            ]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
         return paused + [each for each in cut_off if each.debate.updated_at < before]
@@ -255,7 +257,7 @@ class Records:
             row = tables.debates.update().where(tables.debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
-    def done(self, protocol: str) -> list[Debate]:
+    def done(self, protocol: str) -> list[StoredDebate]:
         """All finished debates of a protocol, the oldest first, without their turns."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
@@ -335,10 +337,12 @@ def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
-def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> Debate:
+def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDebate:
     values = dict(row._mapping)
     abandoned = row.status == "running" and not is_held(connection, row)
-    return Debate(**values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {}))
+    return StoredDebate(
+        **values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {})
+    )
 
 
 def _now() -> str:

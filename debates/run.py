@@ -15,20 +15,20 @@ from langgraph.types import Command, StateSnapshot
 
 from contend.debates.attachments import NO_ATTACHMENTS, Attachments
 from contend.debates.events import Announcer, Watch
-from contend.debates.exports.folder import Scribe, Standing
+from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.outputs import check_writable
-from contend.debates.repository import Debate, Records, Status
-from contend.graph.checkpoints.outages import insist
+from contend.debates.repository import Repository, Status, StoredDebate
+from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
 from contend.graph.contract import DebateRequest
-from contend.graph.errors import BadInput, DatabaseAway, ModelFailed, Paused
+from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Degradation, Remark
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
-from contend.models.seats import Seating, is_demonstration
+from contend.models.seats import SeatPlan, is_demonstration
 from contend.nodes.judge_continue import human_turn
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -38,21 +38,21 @@ _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 _RESERVED_EVENTS = 1_000_000
 
 
-def open_records() -> Records:
+def open_repository() -> Repository:
     """The repository on the user's database."""
-    return Records(database())
+    return Repository(database())
 
 
 def write_debate(
-    records: Records,
+    records: Repository,
     question: str,
     settings: DebateSettings,
-    seating: Seating,
+    seating: SeatPlan,
     attachments: Attachments = NO_ATTACHMENTS,
     request: DebateRequest | None = None,
     *,
     task_id: str | None = None,
-) -> Debate:
+) -> StoredDebate:
     """Write the record of a new debate whose models and question were checked before.
 
     With the id of a caller's task it is written only if no debate of that task is unfinished.
@@ -82,12 +82,12 @@ def write_debate(
 
 
 async def run_debate(
-    records: Records,
-    debate: Debate,
+    records: Repository,
+    debate: StoredDebate,
     watch: Watch,
     control: RunControl,
     remark: Remark | None = None,
-) -> Debate:
+) -> StoredDebate:
     """Run a debate, new or stopped, until it is done, pauses or fails; the record says which."""
     run: _Run | None = None
     try:
@@ -102,7 +102,7 @@ async def run_debate(
             run = _Run(records, lease, current, graph, watch, control)
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
-    except DatabaseAway as away:
+    except DatabaseUnavailable as away:
         if run is None:
             raise
         return run.left_by(away)
@@ -113,9 +113,9 @@ class _Run:
 
     def __init__(
         self,
-        records: Records,
+        records: Repository,
         lease: Lease,
-        debate: Debate,
+        debate: StoredDebate,
         graph: Graph,
         watch: Watch,
         control: RunControl,
@@ -128,7 +128,7 @@ class _Run:
             "configurable": {"thread_id": debate.id},
             "recursion_limit": self.settings.max_steps,
         }
-        self._scribe, self._told_trouble = Scribe(debate, self.settings), False
+        self._scribe, self._told_trouble = FolderWriter(debate, self.settings), False
         self._saving: asyncio.Task[None] | None = None
         self._status: Status = "running"
         self._error: str | None = None
@@ -141,7 +141,7 @@ class _Run:
         await self._save("running")
         try:
             interrupted = await self._stream(given)
-        except (LeaseLost, DatabaseAway):
+        except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
             await self._close("paused", "paused", "stopped by the user")
@@ -216,7 +216,7 @@ class _Run:
                 await self._save("running")
         return interrupted
 
-    def left_by(self, away: DatabaseAway) -> Debate:
+    def left_by(self, away: DatabaseUnavailable) -> StoredDebate:
         """The debate as it stands in memory, when the database cannot be asked for it any more."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
@@ -230,7 +230,7 @@ class _Run:
         await asyncio.to_thread(self._scribe.write, self._standing(status, error, self.state))
         self._tell_trouble()
         self._reserved = self.announcer.seq + 1
-        self._start_saving(insist, status, error)
+        self._start_saving(retry_until_available, status, error)
         await self._saved()
         self._status, self._error = status, error
         self.announcer.say(event, self.state.get("round"), content, **metadata)
@@ -248,8 +248,8 @@ class _Run:
         self.records.save(self.lease, status, state, last_seq, error)
         self._scribe.write(self._standing(status, error, state))
 
-    def _standing(self, status: Status, error: str | None, state: DebateState) -> Standing:
-        return Standing(status, error, state, self.debate.user_rating)
+    def _standing(self, status: Status, error: str | None, state: DebateState) -> FolderState:
+        return FolderState(status, error, state, self.debate.user_rating)
 
     def _tell_trouble(self) -> None:
         """Say once that the folder cannot be written; the debate goes on without."""
@@ -269,7 +269,7 @@ class _Run:
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
     """Write, or leave it to the next write: that brings the record up to date all the same."""
-    with suppress(DatabaseAway):
+    with suppress(DatabaseUnavailable):
         await write()
 
 
@@ -285,13 +285,13 @@ def _refuse_unheard(remark: Remark, snapshot: StateSnapshot) -> None:
 
 
 @asynccontextmanager
-async def _leased(records: Records, debate_id: str) -> AsyncIterator[Lease]:
+async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
     """Hold the lease, renewed in the background; losing it ends the run: another has taken over."""
     lease = await asyncio.to_thread(records.acquire, debate_id)
     runner, ended = asyncio.current_task(), asyncio.Event()
 
     async def renew() -> None:
-        while not await comes_within(LEASE.total_seconds() / 4, ended):
+        while not await wait_for_event(LEASE.total_seconds() / 4, ended):
             if not await asyncio.to_thread(lease.renew) and not ended.is_set() and runner:
                 runner.cancel("another process took this debate over")
                 return
@@ -305,11 +305,11 @@ async def _leased(records: Records, debate_id: str) -> AsyncIterator[Lease]:
         try:
             await renewing
         finally:
-            with suppress(DatabaseAway):  # it will run out
+            with suppress(DatabaseUnavailable):  # it will run out
                 await asyncio.to_thread(lease.release)
 
 
-async def comes_within(seconds: float, event: asyncio.Event) -> bool:
+async def wait_for_event(seconds: float, event: asyncio.Event) -> bool:
     """Wait for an event, but not for long."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)

@@ -8,7 +8,7 @@ from functools import partial
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, Field, ValidationError
 
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Seat, turns_of
@@ -41,7 +41,9 @@ class Learnt(BaseModel):
     typical_errors: list[str] = Field(description="3 to 5 errors.")
 
 
-async def learn_template(debate: Debate, settings: DebateSettings, model: str | None) -> Template:
+async def learn_template(
+    debate: StoredDebate, settings: DebateSettings, model: str | None
+) -> Template:
     """Ask whoever wrote the answer, or another model, for the template in a debate."""
     state = debate.as_state()
     writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
@@ -55,12 +57,12 @@ async def learn_template(debate: Debate, settings: DebateSettings, model: str | 
     )
     async with open_models():
         await check_models([seat.model])
-        messages = learning_brief(state, debate.id)
+        messages = learning_prompt(state, debate.id)
         answered = await extract(seat, messages, Learnt, settings, Listener())
     return _template(seat, answered.result.block, answered.model)
 
 
-def check_teaches(debate: Debate) -> None:
+def check_teaches(debate: StoredDebate) -> None:
     """Refuse a debate that has no answer, or not a good one."""
     short = debate.id[:8]
     if debate.status != "done":
@@ -79,7 +81,7 @@ def check_teaches(debate: Debate) -> None:
         )
 
 
-def learning_brief(state: DebateState, debate_id: str) -> list[BaseMessage]:
+def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
     """The prompt that asks for a template."""
     mark = fence_mark(debate_id)
     data = partial(fence, mark=mark)

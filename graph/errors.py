@@ -47,5 +47,5 @@ class Paused(Exception):
     """A pause was asked for while a call waited to be tried again; nothing was being paid."""
 
 
-class DatabaseAway(RuntimeError):
+class DatabaseUnavailable(RuntimeError):
     """The database does not answer; a debate that runs pauses, with all it has paid for kept."""

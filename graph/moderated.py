@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from contend.graph.routing import after_statement, next_on_the_floor
+from contend.graph.routing import after_statement, next_scheduled
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import DebateInput, DebateState
 from contend.nodes.fact_check import fact_check
@@ -25,9 +25,9 @@ builder.add_node(synthesize)
 builder.add_node(store)
 builder.add_edge(START, "retrieve")
 builder.add_edge("retrieve", "moderate")
-builder.add_conditional_edges("moderate", next_on_the_floor)
+builder.add_conditional_edges("moderate", next_scheduled)
 builder.add_conditional_edges("propose", after_statement)
-builder.add_conditional_edges("fact_check", next_on_the_floor)
+builder.add_conditional_edges("fact_check", next_scheduled)
 builder.add_edge("judge_continue", "moderate")
 builder.add_edge("score", "synthesize")
 builder.add_edge("synthesize", "store")

@@ -39,7 +39,7 @@ def after_writing(state: DebateState) -> Literal["score", "store"]:
     return "score" if any(seat.role == "judge" for seat in state["seats"]) else "store"
 
 
-def next_on_the_floor(state: DebateState) -> OnTheFloor:
+def next_scheduled(state: DebateState) -> OnTheFloor:
     """Whoever is due by the programme; when it is empty, the stage is over."""
     due = state.get("programme")
     if due:
@@ -56,4 +56,4 @@ def after_statement(
     spoken = state["turns"][-1].phase
     if spoken in STATEMENTS and ids_with_role(state, "fact_checker"):
         return "fact_check"
-    return next_on_the_floor(state)
+    return next_scheduled(state)

@@ -137,7 +137,7 @@ class PastEvent(Value):
     similarity: float | None = None
 
 
-class Stated(Value):
+class StatedProbabilities(Value):
     """Probabilities a speaker gave: as written, and as read; what is missing was not stated."""
 
     raw: dict[str, float] = {}
@@ -149,7 +149,7 @@ class ArgumentReading(Value):
     """What an argument over outcomes states for the record."""
 
     kind: Literal["argument"] = "argument"
-    stated: Stated = Stated()
+    stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
     """The outcome it supports."""
     point: str = ""
@@ -194,7 +194,7 @@ class VerdictReading(Value):
     """What the judge of a forecast decides at its end."""
 
     kind: Literal["verdict"] = "verdict"
-    stated: Stated = Stated()
+    stated: StatedProbabilities = StatedProbabilities()
     insights: tuple[Insight, ...] = ()
     read_from: ReadFrom | None = None
     asked_again: int = 0
@@ -242,20 +242,20 @@ class FactCheck(Value):
         return tuple(each for each in self.claims if each.verdict == "contradicted")
 
 
-class Marks(Value):
+class StatementScores(Value):
     """A scoring judge's marks for one statement, by criterion."""
 
     turn: str
     values: dict[str, float]
 
 
-class Marking(Value):
+class StageScores(Value):
     """What one scoring call gave."""
 
     kind: Literal["marking"] = "marking"
     order: int
     """0 as the statements were made, 1 with the sides in the other order."""
-    marks: tuple[Marks, ...]
+    marks: tuple[StatementScores, ...]
     stage: str = ""
     """What was scored: openings, round-1, closings."""
     read_from: ReadFrom = "block"
@@ -268,7 +268,7 @@ Reading = Annotated[
     | Conviction
     | Ruling
     | FactCheck
-    | Marking
+    | StageScores
     | ArgumentReading
     | ScoreReading
     | VerdictReading,
@@ -303,7 +303,7 @@ class ToolUse(Value):
     """Whether the result is the reason why there is none."""
 
 
-class Length(Value):
+class TurnLength(Value):
     """How long a turn is, against how long it may be, in tokens."""
 
     tokens: int
@@ -336,7 +336,7 @@ class Turn(Value):
     """The passages of the documents the speaker was shown, as `doc:page`."""
     quotes: tuple[QuoteCheck, ...] = ()
     tool_calls: tuple[ToolUse, ...] = ()
-    length: Length | None = None
+    length: TurnLength | None = None
     """Only where there is a limit. An overlong turn is kept whole."""
 
     @property
@@ -404,7 +404,7 @@ class Step(Value):
     """What a request asks for."""
 
 
-class Cue(Value):
+class CallSubject(Value):
     """What one of several calls of a node is about."""
 
     label: str = ""
@@ -440,7 +440,7 @@ class TurnScore(Value):
     """True if the readings are too far apart: such a score counts for nothing."""
 
 
-class Standing(Value):
+class SideScore(Value):
     """How one side did."""
 
     seat: str
@@ -451,10 +451,10 @@ class Standing(Value):
     turns: tuple[TurnScore, ...]
 
 
-class Verdict(Value):
+class DebateScores(Value):
     """All scores of a debate, and who won where that is declared."""
 
-    standings: tuple[Standing, ...]
+    standings: tuple[SideScore, ...]
     winner: str | None = None
     """The seat's id."""
     no_winner: str = ""
@@ -508,7 +508,7 @@ class TemplateUse(Value):
     score: float
 
 
-class Span(Value):
+class WorkSpan(Value):
     """A stretch of work, whatever came of it."""
 
     started_at: datetime
@@ -577,12 +577,12 @@ class DebateState(TypedDict, total=False):
     """Seats that have not conceded. Written by retrieve, shortened by conviction_check."""
     eliminations: Annotated[list[Elimination], operator.add]
     """Who conceded to whom. Appended to by conviction_check."""
-    spans: Annotated[list[Span], operator.add]
+    spans: Annotated[list[WorkSpan], operator.add]
     """Calls that brought no turn, and when a debate against the clock was at work. Appended to by
     any node."""
     programme: list[Step]
     """The turns still due in this stage. Written by moderate, shortened by whoever takes one."""
-    cue: Cue
+    cue: CallSubject
     """What a call is about. Given to the call by its node, never kept."""
     turns: Transcript
     """The transcript. Appended to by every node that speaks, and by a person's remarks."""
@@ -594,7 +594,7 @@ class DebateState(TypedDict, total=False):
     """A forecast's result in its published form. Written by synthesize."""
     auto_score: AutoScore
     """Absent when the judge gave none. Written by score."""
-    verdict: Verdict
+    verdict: DebateScores
     """The scores of a debate whose statements are scored. Written by score."""
     degraded: Annotated[list[Degradation], operator.add]
     """What did not go as planned. Appended to by any node."""

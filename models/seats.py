@@ -29,7 +29,7 @@ _DEBATE_ROOM = 12_288
 
 
 @dataclass(frozen=True)
-class Seating:
+class SeatPlan:
     """The seats with their models, and one line that says how the models were chosen."""
 
     seats: list[Seat]
@@ -49,14 +49,14 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
     return wanted if by_ollama and _has(wanted, await _pulled()) else EMBEDDED_EMBEDDING
 
 
-async def choose_seats(settings: DebateSettings) -> Seating:
+async def choose_seats(settings: DebateSettings) -> SeatPlan:
     """Keep the models the user named; fill the other seats by what is there.
 
     With none named: the protocol's own models if a running Ollama has them, else a hosted model
     if there is a key, else the embedded one. With some named: those, for want of a seat's own.
     """
     seats, notice = await _chosen(settings)
-    return Seating(seats, notice, await choose_embedding(settings, seats))
+    return SeatPlan(seats, notice, await choose_embedding(settings, seats))
 
 
 async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:

@@ -15,8 +15,8 @@ from contend.graph.state import (
     Degradation,
     Elimination,
     Seat,
-    Span,
     Turn,
+    WorkSpan,
     seat_with_id,
 )
 from contend.models.replies.conviction import (
@@ -28,10 +28,10 @@ from contend.models.replies.conviction import (
     claim_from_words,
     named_seat,
 )
-from contend.nodes.calls.decide import Decided, Reader, say_and_read_all
-from contend.nodes.calls.turn import announce, degrade, lost_call
-from contend.nodes.forum.concessions import credits_of, staying
-from contend.nodes.forum.prompt_values import others_heard
+from contend.nodes.calls.decide import Decided, Reader, decide_all
+from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
+from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
 from contend.nodes.prompting.prompt import speeches
 from contend.nodes.rounds import still_active
@@ -53,7 +53,7 @@ class _Answer:
     turn: Turn | None = None
     conviction: Conviction | None = None
     degraded: tuple[Degradation, ...] = ()
-    lost: tuple[Span, ...] = ()
+    lost: tuple[WorkSpan, ...] = ()
 
     @property
     def concedes_to(self) -> str | None:
@@ -107,7 +107,7 @@ async def _ask(
     state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
 ) -> dict[str, _Answer]:
     seats = [seat_with_id(state, seat) for seat in ids]
-    decided = await say_and_read_all(state, runtime, seats, "conviction_check", part, _READER)
+    decided = await decide_all(state, runtime, seats, "conviction_check", part, _READER)
     return {
         seat.id: _unheard(state, runtime, seat, each)
         if isinstance(each, ModelFailed)
@@ -122,22 +122,22 @@ def _answer(
     claim = decided.read
     conviction = _conviction(state, runtime.context, seat, claim) if claim else None
     turn = decided.turn.model_copy(update={"assessment": conviction})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     degraded = list(decided.degraded)
     if claim is None:
         why = "whether it concedes could not be read, so it stays"
-        degraded.append(degrade(runtime, seat, state["round"], "unreadable", why))
+        degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     elif conviction and conviction.convinced and conviction.convinced_by is None:
         named = " ".join(claim.named.split()) or "nobody by name"
         why = f"it concedes to {named}: not another seat in the debate that has spoken, so it stays"
-        degraded.append(degrade(runtime, seat, state["round"], "void_concession", why))
+        degraded.append(report_problem(runtime, seat, state["round"], "void_concession", why))
     return _Answer(turn, conviction, tuple(degraded))
 
 
 def _unheard(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
 ) -> _Answer:
-    told = degrade(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
+    told = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
     return _Answer(degraded=(*failure.before, told), lost=(lost_call(failure),))
 
 
@@ -147,7 +147,9 @@ def _withdrawal(
     whom = seat_with_id(state, str(first.concedes_to)).name
     asked = "asked for its reasons, it" if again.turn else "it could not be asked for reasons and"
     why = f"{asked} did not repeat that it concedes to {whom}, so it stays"
-    return degrade(runtime, seat_with_id(state, seat), state["round"], "concession_withdrawn", why)
+    return report_problem(
+        runtime, seat_with_id(state, seat), state["round"], "concession_withdrawn", why
+    )
 
 
 def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
@@ -158,7 +160,7 @@ def _troubles(answers: Mapping[str, _Answer]) -> list[Degradation]:
     return [entry for answer in answers.values() for entry in answer.degraded]
 
 
-def _lost(answers: Mapping[str, _Answer]) -> list[Span]:
+def _lost(answers: Mapping[str, _Answer]) -> list[WorkSpan]:
     return [span for answer in answers.values() for span in answer.lost]
 
 
@@ -183,7 +185,7 @@ def _conceded_to(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> str | None:
     """The seat a claim concedes to: another that is in the debate and holds a position in it."""
-    others = others_heard(state, settings, seat.id)
+    others = others_who_answered(state, settings, seat.id)
     named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
     return named if named in others else None
 
@@ -212,11 +214,11 @@ def _kept(
 ) -> dict[str, Degradation]:
     """Those whose concession does not stand because somebody must stay; each is told."""
     told = {}
-    for seat, rule in staying(conceded, active, credits_of(state)).items():
+    for seat, rule in staying(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name
         why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
         kept = seat_with_id(state, seat)
-        told[seat] = degrade(runtime, kept, state["round"], "void_concession", why)
+        told[seat] = report_problem(runtime, kept, state["round"], "void_concession", why)
     return told
 
 

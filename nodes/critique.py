@@ -15,8 +15,8 @@ from contend.models.replies.critique import (
     assessment_from_report,
     assessment_from_words,
 )
-from contend.nodes.calls.decide import Reader, say_and_read
-from contend.nodes.calls.turn import announce, degrade, say, stand_in
+from contend.nodes.calls.decide import Reader, decide
+from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn, take_turn
 from contend.nodes.prompting.prompt import points_of
 from contend.prompts import load
 
@@ -34,14 +34,14 @@ async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dic
     """The speech, with its assessment."""
     known = points_of(state)
     part = "again" if turns_of(state, "critique") else "first"
-    decided = await say_and_read(state, runtime, seat, "critique", part, _reader(known), known)
+    decided = await decide(state, runtime, seat, "critique", part, _reader(known), known)
     turn, assessment, degraded = decided.turn, decided.read, decided.degraded
     if assessment is None:
         why = "the critique has no readable verdict, so it cannot end the debate"
-        degraded.append(degrade(runtime, seat, turn.round, "unreadable", why))
+        degraded.append(report_problem(runtime, seat, turn.round, "unreadable", why))
     answered = turns_of(state, "propose")[-1].id
     turn = turn.model_copy(update={"assessment": assessment, "replies_to": answered})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     return {"turns": [turn], "degraded": degraded}
 
 
@@ -58,11 +58,11 @@ def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
 async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
     """Advice for the next answers; since nothing hangs on it, general advice can take its place."""
     try:
-        spoken = await say(state, runtime, seat, "critique", "feedback")
+        spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]
     except ModelFailed as failure:
-        told = degrade(runtime, seat, state["round"], "generic_feedback", str(failure))
+        told = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
         degraded = [*failure.before, told]
-        turn = stand_in(state, "critique", failure, seat, "failed", load("shared/feedback"))
-    announce(runtime, turn)
+        turn = substitute_turn(state, "critique", failure, seat, "failed", load("shared/feedback"))
+    publish_turn(runtime, turn)
     return {"turns": [turn], "degraded": degraded}

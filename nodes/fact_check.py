@@ -10,15 +10,15 @@ from contend.graph.events import node_event
 from contend.graph.state import (
     NO_SOURCE,
     NO_USAGE,
+    CallSubject,
     ClaimCheck,
-    Cue,
     DebateState,
     Degradation,
     FactCheck,
     Seat,
-    Span,
     Step,
     Turn,
+    WorkSpan,
     seat_with_role,
 )
 from contend.models.replies.moderated import (
@@ -28,8 +28,8 @@ from contend.models.replies.moderated import (
     ShortCheckBlock,
     ShortClaimsBlock,
 )
-from contend.nodes.calls.decide import Decided, Reader, say_and_read, say_and_read_calls
-from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.calls.decide import Decided, Reader, decide, decide_calls
+from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
 from contend.nodes.moderated.prompt_values import claim_line
 from contend.nodes.moderated.schedule import statements
 
@@ -58,14 +58,14 @@ class _Checked:
     claim: ClaimCheck
     by: Turn | None
     degraded: list[Degradation]
-    lost: tuple[Span, ...] = ()
+    lost: tuple[WorkSpan, ...] = ()
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Check the latest statement; a contradicted claim goes back to its speaker at once."""
     seat, statement = seat_with_role(state, "fact_checker"), statements(state["turns"])[-1]
     try:
-        listed = await say_and_read(state, runtime, seat, "fact_check", "claims", _CLAIMS)
+        listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
         told = _unchecked(state, runtime, seat, str(failure))
         return {"degraded": [*failure.before, told], "spans": [lost_call(failure)]}
@@ -73,7 +73,7 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     checked = await _checked(state, runtime, seat, statement, claims)
     found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
     turn = _turn(listed.turn, checked, found)
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     runtime.stream_writer(_event(turn, found))
     degraded = [*listed.degraded, *(entry for each in checked for entry in each.degraded)]
     if listed.read is None:
@@ -87,7 +87,7 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 
 
 def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) -> Degradation:
-    return degrade(runtime, seat, state["round"], "not_checked", why)
+    return report_problem(runtime, seat, state["round"], "not_checked", why)
 
 
 async def _checked(
@@ -96,9 +96,12 @@ async def _checked(
     """All claims at once, each against the passages nearest to it."""
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
-    cues = [Cue(label=label, about=(claim,)) for label, claim in zip(labels, claims, strict=True)]
+    cues = [
+        CallSubject(label=label, about=(claim,))
+        for label, claim in zip(labels, claims, strict=True)
+    ]
     calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, seat) for cue in cues]
-    decided = await say_and_read_calls(calls, runtime, "fact_check", "check", _CHECK)
+    decided = await decide_calls(calls, runtime, "fact_check", "check", _CHECK)
     return [
         _check(state, runtime, seat, claim, each)
         for claim, each in zip(claims, decided, strict=True)

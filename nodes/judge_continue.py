@@ -28,12 +28,12 @@ from contend.models.replies.decision import (
     decision_from_words,
 )
 from contend.models.text import clean
-from contend.nodes.calls.decide import Reader, say_and_read_all
-from contend.nodes.calls.turn import announce, degrade, stand_in
+from contend.nodes.calls.decide import Reader, decide_all
+from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn
 from contend.nodes.prompting.prompt import points_of
 from contend.nodes.rounds import open_round
-from contend.nodes.stop_rules import ruling
-from contend.nodes.summaries import closing_facts
+from contend.nodes.stop_rules import stop_decision
+from contend.nodes.summaries import round_facts_for
 
 _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,
@@ -49,7 +49,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     settings: DebateSettings = runtime.context
     number = state["round"]
     judged, degraded = await _judged(state, runtime) if settings.asks_judge(number) else ([], [])
-    stop = ruling(settings, {**state, "turns": [*state["turns"], *judged]})
+    stop = stop_decision(settings, {**state, "turns": [*state["turns"], *judged]})
     # What comes before the pause is free or a task: the node runs again when it is answered.
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
@@ -67,20 +67,18 @@ async def _judged(
     """The judge's word on another round. One that fails ends the debate; one unread does not."""
     seat = seat_with_role(state, "judge")
     # Asked as one of several may be: behind a pause it is not asked again, even if it had failed.
-    (decided,) = await say_and_read_all(
-        state, runtime, [seat], "judge_continue", "continue", _READER
-    )
+    (decided,) = await decide_all(state, runtime, [seat], "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):
-        told = degrade(runtime, seat, state["round"], "judge_silent", str(decided))
+        told = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
-        turn = stand_in(state, "judge_continue", decided, seat, "failed", why)
+        turn = substitute_turn(state, "judge_continue", decided, seat, "failed", why)
         return [turn], [*decided.before, told]
     degraded = decided.degraded
     if decided.read is None:
         why = "whether the judge would go on could not be read, so the debate goes on"
-        degraded = [*degraded, degrade(runtime, seat, state["round"], "unreadable", why)]
+        degraded = [*degraded, report_problem(runtime, seat, state["round"], "unreadable", why)]
     turn = decided.turn.model_copy(update={"assessment": decided.read})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     return [turn], degraded
 
 
@@ -128,7 +126,7 @@ def _tell(
     why = read.reasoning if isinstance(read, Decision) else ""
     points = [point.model_dump() for point in points_of(state)]
     emit = runtime.stream_writer
-    facts = closing_facts(runtime.context, state)
+    facts = round_facts_for(runtime.context, state)
     emit(node_event("round_complete", number, points=points, **facts))
     if stop is None:
         emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))

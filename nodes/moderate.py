@@ -15,10 +15,16 @@ from contend.graph.state import (
 )
 from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.decide import Reader, block_of, in_words, say_and_read
-from contend.nodes.calls.turn import Spoken, announce, degrade, next_turn_id, say
+from contend.nodes.calls.decide import Reader, block_of, decide, in_words
+from contend.nodes.calls.turn import (
+    TurnResult,
+    next_turn_id,
+    publish_turn,
+    report_problem,
+    take_turn,
+)
 from contend.nodes.moderated.prompt_values import breaches_of
-from contend.nodes.moderated.schedule import programme_of, unreviewed
+from contend.nodes.moderated.schedule import schedule_for, unreviewed
 
 _POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
     form=PositionsBlock,
@@ -33,20 +39,22 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the moderator's next turn; the first of a stage also makes its programme."""
     settings: ModeratedSettings = runtime.context
     sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
-    due = state.get("programme") or programme_of(state, sides)
+    due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")
     if due[0].phase == "positions":
         return await _positions(state, runtime, seat, sides)
-    spoken = await say(state, runtime, seat, due[0].phase, due[0].phase)
+    spoken = await take_turn(state, runtime, seat, due[0].phase, due[0].phase)
     ruled = _ruling(state, runtime, seat, spoken)
     turns = [*ruled, in_words(runtime, spoken["turn"])]
     for turn in turns:
-        announce(runtime, turn)
+        publish_turn(runtime, turn)
     return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
 
 
-def _ruling(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: Spoken) -> list[Turn]:
+def _ruling(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
+) -> list[Turn]:
     """The ruling on the statement before this turn, if it broke a rule, as a turn of its own.
 
     Where no block can be read there is no ruling: the speech was not to hold one.
@@ -57,7 +65,7 @@ def _ruling(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: Spoke
     block = block_of(runtime, spoken, RulingBlock)
     if block is None:
         why = "the review of the last statement has no readable block, so no rule was enforced"
-        spoken["degraded"].append(degrade(runtime, seat, state["round"], "unreadable", why))
+        spoken["degraded"].append(report_problem(runtime, seat, state["round"], "unreadable", why))
         return []
     breach = block.found(breaches_of(runtime.context, reviewed))
     if breach is None:
@@ -84,20 +92,20 @@ async def _positions(
     state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
 ) -> dict[str, Any]:
     """Propose a position for each side, where nobody gave any."""
-    decided = await say_and_read(state, runtime, seat, "positions", "positions", _POSITIONS)
+    decided = await decide(state, runtime, seat, "positions", "positions", _POSITIONS)
     degraded = list(decided.degraded)
     given = decided.read.for_sides(len(sides)) if decided.read else None
     if given is None:
         given = _stand_ins(sides)
         why = f"the positions {seat.name} proposed could not be read; general ones take their place"
-        degraded.append(degrade(runtime, seat, state["round"], "general_positions", why))
+        degraded.append(report_problem(runtime, seat, state["round"], "general_positions", why))
     held = {side.id: position for side, position in zip(sides, given, strict=True)}
     seats = [
         each.model_copy(update={"position": held[each.id]}) if each.id in held else each
         for each in state["seats"]
     ]
     turn = _with_positions(in_words(runtime, decided.turn), sides, given)
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     rest = state["programme"][1:]
     return {"turns": [turn], "seats": seats, "programme": rest, "degraded": degraded}
 

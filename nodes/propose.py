@@ -7,21 +7,21 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Degradation, Seat, Span, Turn, turns_of
+from contend.graph.state import DebateState, Degradation, Seat, Turn, WorkSpan, turns_of
 from contend.nodes.calls.turn import (
-    Spoken,
-    all_heard,
-    announce,
-    degrade,
+    TurnResult,
+    gather_results,
     lost_call,
-    say,
-    say_once,
-    stand_in,
+    publish_turn,
+    report_problem,
+    substitute_turn,
+    take_turn,
+    take_turn_once,
 )
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.rounds import still_active
 
-Heard = Spoken | ModelFailed
+Heard = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -42,11 +42,11 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Heard]:
     # One call is the step itself; of several, each is a task that a crash leaves as it was.
-    speak: Callable[..., Awaitable[Spoken]] = say if len(seats) == 1 else say_once
+    speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
     calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
     critiques = turns_of(state, "critique")
     reply_to = critiques[-1].id if critiques else None
-    return await all_heard([_spoken(runtime, call, reply_to) for call in calls])
+    return await gather_results([_spoken(runtime, call, reply_to) for call in calls])
 
 
 def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
@@ -55,11 +55,13 @@ def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
     return settings.answering_part(state["round"], has_spoken=has_spoken)
 
 
-async def _spoken(runtime: Runtime[Any], call: Awaitable[Spoken], reply_to: str | None) -> Spoken:
+async def _spoken(
+    runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
+) -> TurnResult:
     """Wait for one speech and tell it at once, whoever else is still speaking."""
     spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     return {**spoken, "turn": turn}
 
 
@@ -83,7 +85,7 @@ def _settled(
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
     turns: list[Turn] = []
     degraded: list[Degradation] = []
-    lost: list[Span] = []
+    lost: list[WorkSpan] = []
     for seat, each in zip(seats, heard, strict=True):
         if isinstance(each, ModelFailed):
             kept, told = _kept(state, runtime, seat, each, initial=none_spoke)
@@ -93,7 +95,7 @@ def _settled(
             turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
     if none_spoke:
         why = "every model failed, so the initial answers stand"
-        degraded.append(degrade(runtime, None, state["round"], "initial_answers_stand", why))
+        degraded.append(report_problem(runtime, None, state["round"], "initial_answers_stand", why))
     return {"turns": turns, "degraded": degraded, "spans": lost}
 
 
@@ -111,9 +113,9 @@ def _kept(
     answers = answers_of(state, seat.id)
     if not answers or runtime.context.when_a_seat_fails == "sit_out":
         why = str(failure)
-        return [], degrade(runtime, seat, state["round"], "sat_out", why, phase="propose")
+        return [], report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]
-    turn = stand_in(state, "propose", failure, source, "kept_previous")
-    told = degrade(runtime, seat, state["round"], "kept_previous", str(failure))
-    announce(runtime, turn)
+    turn = substitute_turn(state, "propose", failure, source, "kept_previous")
+    told = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
+    publish_turn(runtime, turn)
     return [turn], told

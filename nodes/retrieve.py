@@ -13,7 +13,7 @@ from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
 from contend.graph.state import DebateState, Document, Image, Retrieval, Seat
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
-from contend.nodes.calls.turn import degrade
+from contend.nodes.calls.turn import report_problem
 from contend.nodes.rounds import open_round
 from contend.retrieval.template_search import find_templates
 
@@ -39,7 +39,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         started_at=started,
         ended_at=datetime.now(UTC),
     )
-    degraded = [degrade(runtime, None, None, "no_templates", why) for why in found.trouble]
+    degraded = [report_problem(runtime, None, None, "no_templates", why) for why in found.trouble]
     _tell(runtime, retrieval, found.notice)
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
     opened |= runtime.context.opening_state()

@@ -8,8 +8,8 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.state import AutoScore, DebateState, Turn, seat_with_role
 from contend.models.replies.rating import RatingBlock, RatingReport, ratings_from_words
-from contend.nodes.calls.decide import Reader, say_and_read
-from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.calls.decide import Reader, decide
+from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,
@@ -24,16 +24,16 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Rate the answer; a judge that fails or cannot be read leaves it honestly unrated."""
     seat = seat_with_role(state, "judge")
     try:
-        decided = await say_and_read(state, runtime, seat, "score", "score", _READER)
+        decided = await decide(state, runtime, seat, "score", "score", _READER)
     except ModelFailed as failure:
-        unrated = degrade(runtime, seat, state["round"], "not_rated", str(failure))
+        unrated = report_problem(runtime, seat, state["round"], "not_rated", str(failure))
         return {"degraded": [*failure.before, unrated], "spans": [lost_call(failure)]}
     turn, ratings, degraded = decided.turn, decided.read, decided.degraded
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
     if ratings is None:
         why = "the judge's ratings could not be read"
-        degraded.append(degrade(runtime, seat, state["round"], "not_rated", why))
+        degraded.append(report_problem(runtime, seat, state["round"], "not_rated", why))
         return update
     rated = _auto_score(ratings, turn)
     runtime.stream_writer(

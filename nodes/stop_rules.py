@@ -20,19 +20,19 @@ from contend.graph.state import (
     seat_with_id,
     turns_of,
 )
-from contend.nodes.forum.concessions import credits_of, staying
+from contend.nodes.forum.concessions import count_concessions, staying
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.prompting.prompt import points_of
 from contend.nodes.timing import worked_ms
 
 
 @singledispatch
-def ruling(settings: DebateSettings, state: DebateState) -> StopDecision | None:
+def stop_decision(settings: DebateSettings, state: DebateState) -> StopDecision | None:
     """What the protocol's own rule says of a finished round; each protocol registers one."""
     raise NotImplementedError(f"{settings.protocol} has no rule for round {state['round']}")
 
 
-@ruling.register
+@stop_decision.register
 def _adversarial_ruling(settings: AdversarialSettings, state: DebateState) -> StopDecision | None:
     read = turns_of(state, "critique")[-1].assessment
     assessment = read if isinstance(read, Assessment) else None
@@ -42,7 +42,7 @@ def _adversarial_ruling(settings: AdversarialSettings, state: DebateState) -> St
     return stop
 
 
-@ruling.register
+@stop_decision.register
 def _refine_ruling(settings: RefineSettings, state: DebateState) -> StopDecision | None:
     """All rounds are used, unless nobody could refine: the next would fare no better."""
     number, (_, most) = state["round"], settings.rounds
@@ -57,7 +57,7 @@ def _refine_ruling(settings: RefineSettings, state: DebateState) -> StopDecision
     return _stop("max_rounds", number, f"{used} used" if most else "no refinement was asked for")
 
 
-@ruling.register
+@stop_decision.register
 def _forum_ruling(settings: ForumSettings, state: DebateState) -> StopDecision | None:
     """One left, the judge's word, or the last round."""
     number, active = state["round"], state["active"]
@@ -98,14 +98,14 @@ def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:
     now = {each.seat: each.convinced_by for each in state["eliminations"] if each.round == number}
     now[seat] = conceded_to
     at_the_table = [each.id for each in state["seats"] if each.id in now]
-    return staying(now, at_the_table, credits_of(state, before=number))[seat]
+    return staying(now, at_the_table, count_concessions(state, before=number))[seat]
 
 
 def _used(rounds: int) -> str:
     return f"all {rounds} rounds were used" if rounds > 1 else "the one round was used"
 
 
-@ruling.register
+@stop_decision.register
 def _forecast_ruling(settings: ForecastSettings, state: DebateState) -> StopDecision | None:
     """All rounds are held, unless the time is up or nobody could speak any more."""
     number = state["round"]
@@ -120,7 +120,7 @@ def _forecast_ruling(settings: ForecastSettings, state: DebateState) -> StopDeci
     return None
 
 
-@ruling.register
+@stop_decision.register
 def _moderated_ruling(settings: ModeratedSettings, state: DebateState) -> StopDecision | None:
     """All rounds are argued; what follows is closing statements."""
     number, most = state["round"], settings.round_count

@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 from contend.graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
-from contend.nodes.forum.concessions import credits_of
-from contend.nodes.moderated.record import floor_record, on_the_floor
+from contend.nodes.forum.concessions import count_concessions
+from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
 from contend.nodes.prompting.prompt import points_of
 from contend.nodes.timing import busy_ms, intervals, worked_ms
@@ -52,7 +52,7 @@ def trace_of(state: DebateState, debate: str, user_rating: int | None = None) ->
         "usage": _usage(state),
         "degraded": [entry.model_dump() for entry in state.get("degraded", [])],
         "demonstration": _is_demonstration(state),
-        **floor_record(state),
+        **moderated_record(state),
         **_forecast(state),
     }
 
@@ -68,7 +68,8 @@ def _standing(state: DebateState) -> dict[str, Any]:
         "eliminations": [each.model_dump() for each in gone],
         "winner": state["active"][0] if won else None,
         "moved": {
-            by: [each.seat for each in gone if each.convinced_by == by] for by in credits_of(state)
+            by: [each.seat for each in gone if each.convinced_by == by]
+            for by in count_concessions(state)
         },
         "judge_decisions": _judge_decisions(state),
         "verdict": next((turn.text for turn in turns_of(state, "verdict")), None),
@@ -155,7 +156,7 @@ def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
 # How a round is told where such a role speaks in it.
 _ROUNDS_OF: dict[str, Callable[[Iterable[Turn]], dict[str, Any]]] = {
     "debater": _by_equals,
-    "position_advocate": on_the_floor,
+    "position_advocate": moderated_round,
 }
 
 

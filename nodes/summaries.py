@@ -9,12 +9,12 @@ from contend.nodes.forecast.result import round_facts
 
 
 @singledispatch
-def closing_facts(settings: DebateSettings, state: DebateState) -> dict[str, Any]:  # noqa: ARG001
+def round_facts_for(settings: DebateSettings, state: DebateState) -> dict[str, Any]:  # noqa: ARG001
     """Nothing, unless the protocol registers something."""
     return {}
 
 
-@closing_facts.register
+@round_facts_for.register
 def _of_a_forecast(settings: ForecastSettings, state: DebateState) -> dict[str, Any]:
     """The round's summary and scores."""
     return round_facts(state, settings, state["round"])

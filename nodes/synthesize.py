@@ -13,21 +13,21 @@ from contend.graph.state import (
     DebateState,
     Degradation,
     Seat,
-    Span,
     Turn,
+    WorkSpan,
     ids_with_role,
     seat_with_id,
 )
 from contend.nodes.calls.turn import (
-    announce,
-    degrade,
     lost_call,
     next_turn_id,
     pause_if_asked,
-    say_once,
-    stand_in,
+    publish_turn,
+    report_problem,
+    substitute_turn,
+    take_turn_once,
 )
-from contend.nodes.forum.concessions import foremost
+from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.forum.positions import index_of_positions
 from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
 from contend.nodes.rounds import still_active
@@ -38,7 +38,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     role = runtime.context.writer_role
     update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
-    announce(runtime, answer)
+    publish_turn(runtime, answer)
     about = {"model": answer.model, "status": answer.status}
     runtime.stream_writer(node_event("final_complete", state["round"], answer.text, **about))
     return update | {"final_answer": answer.text}
@@ -66,19 +66,19 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     in_debate = [seat for seat in seats if seat in still_active(state, settings)]
     # Who never could speak has no position to keep, and would hardly be able to write.
     heard = [seat for seat in in_debate if answers_of(state, seat)]
-    return seat_with_id(state, foremost(state, heard or in_debate or seats))
+    return seat_with_id(state, most_conceded_to(state, heard or in_debate or seats))
 
 
 async def _verdict(
     state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[list[Turn], list[Degradation], list[Span]]:
+) -> tuple[list[Turn], list[Degradation], list[WorkSpan]]:
     """The review of all positions; the answer can be written without it."""
     try:
-        spoken = await say_once(state, runtime, seat, "verdict", "verdict")
+        spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
-        told = degrade(runtime, seat, state["round"], "no_verdict", str(failure))
+        told = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
         return [], [*failure.before, told], [lost_call(failure)]
-    announce(runtime, spoken["turn"])
+    publish_turn(runtime, spoken["turn"])
     return [spoken["turn"]], spoken["degraded"], []
 
 
@@ -86,7 +86,7 @@ async def _answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat
 ) -> tuple[Turn, list[Degradation]]:
     try:
-        spoken = await say_once(state, runtime, seat, "synthesize", "final")
+        spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
         if runtime.context.when_a_seat_fails != "keep_answer":
             raise
@@ -104,8 +104,8 @@ def _best_initial(
         f"{failure}; this is {name}'s initial answer, the one that shares most words with the "
         "others"
     )
-    told = degrade(runtime, writer, state["round"], "not_merged", why)
-    turn = stand_in(state, "synthesize", failure, best, "kept_previous")
+    told = report_problem(runtime, writer, state["round"], "not_merged", why)
+    turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
     return turn, [*failure.before, told]
 
 

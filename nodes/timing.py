@@ -3,24 +3,24 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from contend.graph.state import DebateState, Span, Turn, Usage
+from contend.graph.state import DebateState, Turn, Usage, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
 
-def intervals(turns: Iterable[Turn | Span]) -> list[Interval]:
+def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
     """When each of them began and ended."""
     return [(turn.started_at, turn.ended_at) for turn in turns]
 
 
-def since(started: datetime) -> Span:
+def since(started: datetime) -> WorkSpan:
     """The stretch from then to now."""
-    return Span(started_at=started, ended_at=datetime.now(UTC))
+    return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 
-def call_since(started: datetime, usage: Usage) -> Span:
+def call_since(started: datetime, usage: Usage) -> WorkSpan:
     """The stretch of a call that brought no turn."""
-    return Span(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
+    return WorkSpan(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
 
 
 def busy_ms(spans: list[Interval]) -> int:

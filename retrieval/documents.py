@@ -35,7 +35,7 @@ _FILE = "corpus.jsonl"
 
 
 @dataclass(frozen=True)
-class Page:
+class DocumentPage:
     """A place a reader can look up, and its text up to the next.
 
     A page of a PDF; in any other file the line on which a passage begins.
@@ -71,7 +71,7 @@ class Loaded:
     """A document that was read."""
 
     document: Document
-    pages: tuple[Page, ...]
+    pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
     given: frozenset[Path] = frozenset()
     """The paths it was given by: its own, or those of folders that hold it."""
@@ -81,7 +81,7 @@ class Loaded:
 class Corpus:
     """The documents of a debate. Equal only to itself, so that work on it can be cached."""
 
-    pages: dict[str, tuple[Page, ...]]
+    pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
     lengths: Mapping[str, int] = field(default_factory=dict)
     """How many pages or lines each document has, those without text included."""
@@ -254,10 +254,10 @@ def _short_name(stem: str, taken: set[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _cut(name: str, source: Source) -> tuple[tuple[Page, ...], tuple[Passage, ...]]:
+def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
     """Pages and passages; a passage never runs over a page of a PDF."""
     if source.paged:
-        pages = [Page(number, text) for number, text in source.parts]
+        pages = [DocumentPage(number, text) for number, text in source.parts]
         chunks = [(page.number, text) for page in pages for _, text in _chunks(page.text)]
     else:
         whole = "\n".join(text for _, text in source.parts)
@@ -270,12 +270,12 @@ def _cut(name: str, source: Source) -> tuple[tuple[Page, ...], tuple[Passage, ..
         places = {line: at for line, at, _ in reversed(pieces)}
         borders = sorted(places.items(), key=lambda place: place[1])
         spans = pairwise([*borders, (0, len(whole))])
-        pages = [Page(line, whole[at:end].rstrip()) for (line, at), (_, end) in spans]
+        pages = [DocumentPage(line, whole[at:end].rstrip()) for (line, at), (_, end) in spans]
         pages = _with_rows(pages, source.raw)
     return tuple(pages), tuple(Passage(name, number, text) for number, text in chunks)
 
 
-def _with_rows(pages: list[Page], rows: Sequence[tuple[int, str]]) -> list[Page]:
+def _with_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
     """The pages of a table with its rows as they stand; the header goes with the first."""
     if not rows:
         return pages
@@ -284,7 +284,8 @@ def _with_rows(pages: list[Page], rows: Sequence[tuple[int, str]]) -> list[Page]
     for line, row in rows:
         raw[max(bisect_right(numbers, line) - 1, 0)].append(row)
     return [
-        Page(page.number, page.text, "\n".join(own)) for page, own in zip(pages, raw, strict=True)
+        DocumentPage(page.number, page.text, "\n".join(own))
+        for page, own in zip(pages, raw, strict=True)
     ]
 
 
@@ -388,7 +389,7 @@ def _load_corpus(name: str, home: Path) -> Corpus:
         )
     records = [json.loads(line) for line in body.decode().split("\n") if line]
     return Corpus(
-        pages={one["id"]: tuple(Page(*page) for page in one["pages"]) for one in records},
+        pages={one["id"]: tuple(DocumentPage(*page) for page in one["pages"]) for one in records},
         passages=tuple(Passage(one["id"], *cut) for one in records for cut in one["passages"]),
         lengths={one["id"]: one["length"] for one in records},
     )

@@ -40,7 +40,7 @@ async def open_passages(
 
 
 @dataclass(frozen=True)
-class Shelf:
+class DocumentAccess:
     """The documents of a debate, and those among them that may be shown to whoever asks."""
 
     documents: tuple[Document, ...]
@@ -55,7 +55,7 @@ class Shelf:
 
 
 async def find_passages(
-    shelf: Shelf, about: Sequence[str], embedder: Embedder, limit: int
+    shelf: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
     """The passages nearest to the texts: the best one for each of them first, then the second."""
     if not shelf.shown:

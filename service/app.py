@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
 from contend.graph.contract import DebateRequest
-from contend.graph.errors import DatabaseAway
+from contend.graph.errors import DatabaseUnavailable
 from contend.service.errors import (
     Refused,
     on_away,
@@ -49,7 +49,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     made.state.runs = runs
     made.include_router(router)
     made.exception_handler(Refused)(on_refused)
-    made.exception_handler(DatabaseAway)(on_away)
+    made.exception_handler(DatabaseUnavailable)(on_away)
     made.exception_handler(RequestValidationError)(on_invalid)
     made.exception_handler(HTTPException)(on_http_error)
     # As a handler of the app it would be followed by the server's own traceback, secrets and all.

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from contend.graph.errors import DatabaseAway
+from contend.graph.errors import DatabaseUnavailable
 from contend.service.logs import log_error, log_trouble
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -52,7 +52,7 @@ async def on_refused(_: Request, refused: Refused) -> JSONResponse:
     return refuse(refused)
 
 
-async def on_away(_: Request, away: DatabaseAway) -> JSONResponse:
+async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
     """A database that went away, or is not back yet."""
     log_trouble(str(away))
     return refuse(database_away())

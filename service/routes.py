@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from contend.debates.forecasts import problems
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.contract import (
     MAX_REQUEST_BYTES,
     MOST_ROUNDS,
@@ -122,7 +122,7 @@ async def create_debate(
     return JSONResponse(_result(debate))
 
 
-def _accepted(debate: Debate, task_id: str, *, preferred: bool) -> JSONResponse:
+def _accepted(debate: StoredDebate, task_id: str, *, preferred: bool) -> JSONResponse:
     location = f"{PREFIX}/{debate.id}"
     body = Accepted(debate_id=debate.id, task_id=task_id, status=debate.status, location=location)
     headers = {"Location": location}
@@ -216,7 +216,7 @@ def _wants_async(prefer: str) -> bool:
 _GOES_ON = "; what the service began it goes on with by itself, anything else with"
 
 
-def _result(debate: Debate) -> dict[str, Any]:
+def _result(debate: StoredDebate) -> dict[str, Any]:
     """The result of a finished debate; of any other, why there is none."""
     result: dict[str, Any] | None = debate.state.get("forecast")
     if debate.status == "done" and result:

@@ -13,11 +13,11 @@ from langgraph.runtime import RunControl
 
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
-from contend.debates.repository import Debate, Owed, Records, TaskAccepted
-from contend.debates.run import comes_within, open_records, run_debate, write_debate
+from contend.debates.repository import Repository, StoredDebate, TaskAccepted, UnfinishedTask
+from contend.debates.run import open_repository, run_debate, wait_for_event, write_debate
 from contend.debates.settings_sources import load_settings
 from contend.graph.contract import DebateRequest
-from contend.graph.errors import BadInput, DatabaseAway, QuestionTooLong
+from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.settings.forecast import ForecastSettings, settings_of
 from contend.models.failures import scrub
 from contend.models.seats import choose_seats, preflight
@@ -56,10 +56,10 @@ class ServiceOptions:
 class Run:
     """A debate under way."""
 
-    debate: Debate
+    debate: StoredDebate
     control: RunControl
     timeout: float
-    task: asyncio.Task[Debate | None]
+    task: asyncio.Task[StoredDebate | None]
 
 
 class Runs:
@@ -67,7 +67,7 @@ class Runs:
 
     def __init__(self, options: ServiceOptions) -> None:
         self._options = options
-        self._records: Records | None = None
+        self._records: Repository | None = None
         self._running: dict[str, Run] = {}
         self._starting = 0
         self._stopping = asyncio.Event()
@@ -77,7 +77,7 @@ class Runs:
 
     async def open(self) -> None:
         """Open the database, and go on with what was left behind."""
-        self._records = await asyncio.to_thread(open_records)
+        self._records = await asyncio.to_thread(open_repository)
         self._looking = asyncio.create_task(self._look_after_owed())
 
     async def stop(self) -> None:
@@ -119,14 +119,14 @@ class Runs:
                     log_note(f"Going on with {_debates(len(due))} left unfinished.")
                 for debate in due:
                     self._begin(debate)
-            except DatabaseAway:  # whoever calls meanwhile is told
+            except DatabaseUnavailable:  # whoever calls meanwhile is told
                 pass
             except Exception as error:  # noqa: BLE001 - the next look may be a better one
                 log_error("unfinished debates could not be looked for", error)
-            if await comes_within(_SECONDS_BETWEEN_LOOKS, self._stopping):
+            if await wait_for_event(_SECONDS_BETWEEN_LOOKS, self._stopping):
                 return
 
-    def _due(self, owed: list[Owed]) -> list[Debate]:
+    def _due(self, owed: list[UnfinishedTask]) -> list[StoredDebate]:
         """What to go on with now: no more than may run at once, and nobody else's too soon."""
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in owed}
@@ -140,13 +140,13 @@ class Runs:
         return due[: max(free, 0)]
 
     @property
-    def records(self) -> Records:
+    def records(self) -> Repository:
         """The repository; there from start to end."""
         if self._records is None:
             raise RuntimeError("the service is not started")
         return self._records
 
-    async def find(self, debate_id: str) -> Debate:
+    async def find(self, debate_id: str) -> StoredDebate:
         """A forecast by its whole id; 404 for anything else."""
         missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
         try:
@@ -177,7 +177,7 @@ class Runs:
             self._starting -= 1
         return self._begin(debate)
 
-    def _begin(self, debate: Debate) -> Run:
+    def _begin(self, debate: StoredDebate) -> Run:
         debate = debate.model_copy(update={"status": "running"})
         control, timeout = RunControl(), debate.settings["overall_timeout"]
         if self._stopping.is_set():  # since it was accepted
@@ -188,7 +188,7 @@ class Runs:
         task.add_done_callback(lambda _: self._running.pop(debate.id, None))
         return run
 
-    async def _prepared(self, request: DebateRequest) -> Debate:
+    async def _prepared(self, request: DebateRequest) -> StoredDebate:
         with _refusing(503, "misconfigured", "The settings of this service cannot be used now"):
             settings = await asyncio.to_thread(self._options.settings, settings_of(request))
         question = checked_question(request.prediction_context.task.question)
@@ -205,29 +205,33 @@ class Runs:
             task_id=request.task_id,
         )
 
-    async def _run(self, debate: Debate, control: RunControl) -> Debate | None:
+    async def _run(self, debate: StoredDebate, control: RunControl) -> StoredDebate | None:
         """The debate as it ended, also where it could not be stored; None after an error."""
         try:
             return await run_debate(self.records, debate, lambda _: None, control)
-        except (BadInput, LeaseLost, DatabaseAway) as unable:  # run by others, or not to be read
+        except (
+            BadInput,
+            LeaseLost,
+            DatabaseUnavailable,
+        ) as unable:  # run by others, or not to be read
             log_trouble(f"debate {debate.id} cannot go on now: {unable}")
         except Exception as error:  # noqa: BLE001 - nobody is there to catch it
             log_error(f"debate {debate.id} ended in an error", error)
-            with suppress(DatabaseAway):  # else it would be tried again and again
+            with suppress(DatabaseUnavailable):  # else it would be tried again and again
                 await asyncio.to_thread(self.records.give_up, debate.id)
         return None
 
-    async def wait(self, run: Run) -> Debate:
+    async def wait(self, run: Run) -> StoredDebate:
         """The debate when it has ended, or has had all the time it may take."""
         await asyncio.wait({run.task}, timeout=run.timeout + _GRACE)
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
         try:
             return ended or await self.find(run.debate.id)
-        except DatabaseAway as away:
+        except DatabaseUnavailable as away:
             raise database_away(run.debate.id) from away
 
 
-def _is_left(task: asyncio.Task[Debate | None]) -> bool:
+def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:
     """Whether a debate was stopped before its end."""
     ended = None if task.cancelled() or task.exception() else task.result()
     return task.cancelled() or (ended is not None and ended.status == "paused")

@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from contend.debates.repository import Records
+from contend.debates.repository import Repository
 from contend.graph.checkpoints.postgres import read_address
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.settings import AdversarialSettings
@@ -123,7 +123,7 @@ def postgres() -> Iterator[PostgresServer]:
 def postgres_template(postgres: PostgresServer) -> str:
     """The name of a database with all tables and no rows, to copy for each test."""
     url = postgres.create()
-    Records(read_address(url)).close()
+    Repository(read_address(url)).close()
 
     async def set_up() -> None:
         async with checkpointer():

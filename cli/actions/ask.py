@@ -24,7 +24,7 @@ from contend.cli.actions.forecast_request import (
 )
 from contend.cli.actions.models import progress, pull_embedding, pull_missing
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
-from contend.cli.view.console import Output, silence, stderr, stdout, tell, write_json
+from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, resume_command
 from contend.cli.view.renderer import Renderer
@@ -38,7 +38,7 @@ from contend.debates.events import Event, Watch
 from contend.debates.exports.labels import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.outputs import check_writable
-from contend.debates.repository import Debate, Records
+from contend.debates.repository import Repository, StoredDebate
 from contend.debates.run import run_debate, write_debate
 from contend.debates.settings_sources import (
     configure,
@@ -110,11 +110,11 @@ def ask_question(request: Request, output: Output) -> int:
     files = request.files
     brought = read_attachments(files.documents, files.images, settings.files_of_seats())
     for notice in [] if output.quiet else [*configured.notices, *brought.notices]:
-        tell(f"Note: {notice}", style="yellow")
+        print_message(f"Note: {notice}", style="yellow")
     seating = asyncio.run(choose_seats(settings))
     odd = (due_notice(request.forecast), time_notice(seating.seats, settings))
     for notice in [] if output.quiet else filter(None, odd):
-        tell(f"Note: {notice}", style="yellow")
+        print_message(f"Note: {notice}", style="yellow")
     if settings.templates or brought.documents:
         warm_up(seating.embedding_model)
     given: DebateState = {"documents": brought.documents, "images": brought.images}
@@ -152,7 +152,7 @@ def _read_question(given: str) -> str:
     if given != "-":
         return given
     if sys.stdin.isatty():
-        tell("Type the question; end it with Ctrl-D.")
+        print_message("Type the question; end it with Ctrl-D.")
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -185,7 +185,7 @@ def _make_ready_to_search(
         except BadInput as unavailable:
             if brought.documents:
                 raise
-            tell(f"Note: {unavailable}", style="yellow")
+            print_message(f"Note: {unavailable}", style="yellow")
     if settings.templates and embedding_model == EMBEDDED_EMBEDDING:
         # The first time takes some seconds, which nobody should spend before an empty screen.
         with (
@@ -196,7 +196,7 @@ def _make_ready_to_search(
     with progress("Indexing the documents", quiet=output.quiet) as on_progress:
         notice = asyncio.run(keep_attachments(brought, settings, embedding_model, on_progress))
     if notice:
-        tell(f"Note: {notice}", style="yellow")
+        print_message(f"Note: {notice}", style="yellow")
 
 
 def _askers(refusal: str, seats: list[Seat]) -> str:
@@ -212,7 +212,9 @@ def _askers(refusal: str, seats: list[Seat]) -> str:
 class _Session:
     """One run of one debate, watched from this terminal."""
 
-    def __init__(self, records: Records, debate: Debate, output: Output, notice: str) -> None:
+    def __init__(
+        self, records: Repository, debate: StoredDebate, output: Output, notice: str
+    ) -> None:
         self._records, self._debate, self._output = records, debate, output
         self._control = RunControl()
         self._renderer = _renderer(output)
@@ -227,14 +229,14 @@ class _Session:
         except BadInput:
             raise
         except Exception:
-            tell(f"Go on with: {resume_command(self._debate.id)}")
+            print_message(f"Go on with: {resume_command(self._debate.id)}")
             raise
         finally:
             if self._renderer:
                 self._renderer.stop_waiting()
         return self._close(ended)
 
-    async def _run(self, remark: Remark) -> Debate:
+    async def _run(self, remark: Remark) -> StoredDebate:
         running = asyncio.create_task(
             run_debate(self._records, self._debate, self._watch(), self._control, remark)
         )
@@ -290,11 +292,11 @@ class _Session:
         if self._renderer:
             self._guarded(self._renderer.break_line)()
         if not self._output.quiet:
-            tell(message, style="yellow")
+            print_message(message, style="yellow")
         if self._renderer:
             self._guarded(self._renderer.resume_waiting)()
 
-    def _close(self, ended: Debate) -> int:
+    def _close(self, ended: StoredDebate) -> int:
         if self._renderer:
             self._guarded(partial(print_forecast_of, to_stderr=self._output.json))(ended)
             self._guarded(self._renderer.footer)(ended)
@@ -304,19 +306,19 @@ class _Session:
             return OK
         if ended.status == "failed":
             why = sentence(ended.error or "the debate failed")
-            tell(f"Error: {why} Everything so far is kept; go on with: {again}", "red")
+            print_message(f"Error: {why} Everything so far is kept; go on with: {again}", "red")
             return MODEL_FAILED
         if ended.error:
-            tell(
+            print_message(
                 f"Paused: {sentence(ended.error)} Everything paid for is kept; when it can be "
                 f"used again, go on with: {again}",
                 "red",
             )
         else:
-            tell(f"Paused. Go on with: {again}", "yellow")
+            print_message(f"Paused. Go on with: {again}", "yellow")
         return PAUSED
 
-    def _print_result(self, ended: Debate) -> None:
+    def _print_result(self, ended: StoredDebate) -> None:
         if self._output.json:
             write_json(ended.as_json())
         elif self._output.quiet and not self._output.events and ended.status == "done":
@@ -330,7 +332,7 @@ class _Stopper:
     """The first signal pauses after the current turn, the second stops at once."""
 
     def __init__(
-        self, control: RunControl, running: asyncio.Task[Debate], say: Callable[[str], None]
+        self, control: RunControl, running: asyncio.Task[StoredDebate], say: Callable[[str], None]
     ) -> None:
         self._control, self._running, self._say = control, running, say
         self._asked = False

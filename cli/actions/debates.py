@@ -9,14 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from contend.cli import database
-from contend.cli.view.console import stdout, tell
+from contend.cli.view.console import print_message, stdout
 from contend.cli.view.forecast import print_forecast_of
 from contend.cli.view.format import one_line, resume_command
 from contend.cli.view.renderer import Renderer
 from contend.debates.exports.folder import write_folder
 from contend.debates.exports.labels import closings_begin, local_time, sentence
 from contend.debates.exports.markdown import to_markdown
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.errors import BadInput
 from contend.graph.settings import FolderPlan, OutputFormat, outputs_home
 
@@ -24,7 +24,7 @@ _NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
 _STATUS_STYLES = {"done": "green", "failed": "red", "running": "cyan"}
 
 
-def newest(limit: int) -> list[Debate]:
+def newest(limit: int) -> list[StoredDebate]:
     """The debates begun last; none, and no database either, when none was ever begun."""
     if database.is_empty():
         return []
@@ -32,7 +32,7 @@ def newest(limit: int) -> list[Debate]:
         return records.newest(limit)
 
 
-def summary(debate: Debate) -> dict[str, Any]:
+def summary(debate: StoredDebate) -> dict[str, Any]:
     """What the list says of a debate."""
     state = debate.as_state()
     rated = state.get("auto_score")
@@ -51,7 +51,7 @@ def summary(debate: Debate) -> dict[str, Any]:
     }
 
 
-def print_list(debates: list[Debate]) -> None:
+def print_list(debates: list[StoredDebate]) -> None:
     """A table where there is room for one; in a narrow terminal two lines for each debate."""
     screen = stdout(widest=_WIDEST_TABLE)
     if screen.width < _NARROWEST_TABLE:
@@ -67,7 +67,7 @@ def print_list(debates: list[Debate]) -> None:
     screen.print(table)
 
 
-def _cells(debate: Debate) -> list[Text]:
+def _cells(debate: StoredDebate) -> list[Text]:
     about = summary(debate)
     texts = [
         debate.id[:8],
@@ -84,7 +84,7 @@ def _cells(debate: Debate) -> list[Text]:
     return cells
 
 
-def _print_short(debate: Debate) -> None:
+def _print_short(debate: StoredDebate) -> None:
     screen = stdout()
     about = summary(debate)
     line = Text(debate.id[:8], style="bold")
@@ -104,7 +104,7 @@ def _score(about: dict[str, Any]) -> str:
     return f"{about['auto_score']:g}{' (demo)' if about['demonstration'] else ''}"
 
 
-def print_debate(debate: Debate, *, thinking: bool) -> None:
+def print_debate(debate: StoredDebate, *, thinking: bool) -> None:
     """Every turn, then how it ended or how to go on."""
     screen = Renderer(stdout(widest=None))
     about = f"{debate.status}, begun {local_time(debate.created_at)}."
@@ -131,7 +131,7 @@ def print_debate(debate: Debate, *, thinking: bool) -> None:
         screen.note(f"Go on with: {resume_command(debate.id)}")
 
 
-def document(debate: Debate, form: str) -> str:
+def document(debate: StoredDebate, form: str) -> str:
     """A debate as a document."""
     if form == "md":
         return to_markdown(debate)
@@ -148,7 +148,7 @@ def write_document(text: str, output: Path | None) -> None:
         output.write_text(text, "utf-8")
     except OSError as error:
         raise BadInput(f"{output} cannot be written: {error.strerror or error}.") from error
-    tell(f"Written to {output}.")
+    print_message(f"Written to {output}.")
 
 
 _FOLDER_FORMS: dict[str, OutputFormat] = {
@@ -158,7 +158,7 @@ _FOLDER_FORMS: dict[str, OutputFormat] = {
 }
 
 
-def export_folder(debate: Debate, form: str, base: Path | None, *, transcript: bool) -> None:
+def export_folder(debate: StoredDebate, form: str, base: Path | None, *, transcript: bool) -> None:
     """Write it as a folder of files, and print where that lies."""
     place = base.expanduser().absolute() if base else outputs_home()
     plan = FolderPlan(place, _FOLDER_FORMS[form], transcript)

@@ -22,7 +22,7 @@ from contend.cli.view.console import stdout
 from contend.cli.view.format import counted, plain
 from contend.debates.repository import count_debates
 from contend.graph.checkpoints.saver import database, is_on_server
-from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
 from contend.models.providers.ollama import has_model, pulled_models
@@ -158,7 +158,7 @@ def _server() -> Finding:
         count = count_debates(where)
     except BadInput as unreadable:
         return Finding("problem", "database", str(unreadable), fix)
-    except (DatabaseAway, SQLAlchemyError) as error:
+    except (DatabaseUnavailable, SQLAlchemyError) as error:
         return Finding("problem", "database", first_line(error), fix)
     kept = "tables made with the first debate" if count is None else counted(count, "debate")
     return Finding("ok", "database", f"{where}, {kept}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from contend.cli.view.console import Output, tell
+from contend.cli.view.console import Output, print_message
 from contend.cli.view.format import number, one_line
 from contend.debates.forecasts import (
     PROTOCOL,
@@ -103,7 +103,7 @@ def _agreed() -> bool:
         reply = str(typer.prompt(asked, default="y", show_default=False, err=True))
         if reply.strip().casefold() in ("y", "yes", "n", "no"):
             return reply.strip().casefold().startswith("y")
-        tell("Answer y to take them, or n.")
+        print_message("Answer y to take them, or n.")
 
 
 def due_notice(options: ForecastOptions) -> str:
@@ -154,9 +154,11 @@ def _day(text: str | None) -> date | None:
 
 
 def _show(request: DebateRequest, proposal: Proposal) -> None:
-    tell(f"Outcomes proposed by {proposal.model} ({number(proposal.usage.output_tokens)} tokens):")
+    print_message(
+        f"Outcomes proposed by {proposal.model} ({number(proposal.usage.output_tokens)} tokens):"
+    )
     context = request.prediction_context
     for outcome in context.outcomes:
-        tell(f"  {outcome.id}: {one_line(f'{outcome.label}. {outcome.description}', 200)}")
+        print_message(f"  {outcome.id}: {one_line(f'{outcome.label}. {outcome.description}', 200)}")
     if context.data_summary.timeframe.end:
-        tell(f"  due {context.data_summary.timeframe.end.isoformat()}")
+        print_message(f"  due {context.data_summary.timeframe.end.isoformat()}")

@@ -14,7 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from contend.cli.view.console import stderr, tell
+from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.graph.state import Seat
@@ -54,7 +54,7 @@ def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
     """Fetch one model file; what cannot be fetched is said in one line."""
     if not quiet and weights.size > 1_000_000:
         megabytes = round(weights.size / 1e6)
-        tell(f"Fetching {weights.name} ({megabytes} MB, {weights.licence}), once ...")
+        print_message(f"Fetching {weights.name} ({megabytes} MB, {weights.licence}), once ...")
     try:
         with progress(weights.name, DownloadColumn(), quiet=quiet) as on_progress:
             pull(weights, data_home(), on_progress)

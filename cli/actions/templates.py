@@ -13,7 +13,7 @@ from rich.text import Text
 from contend.cli import database
 from contend.cli.actions.models import progress, pull_embedding
 from contend.cli.exit_codes import BAD_INPUT, MODEL_FAILED, OK
-from contend.cli.view.console import stdout, tell, write_json
+from contend.cli.view.console import print_message, stdout, write_json
 from contend.cli.view.format import counted, plain
 from contend.debates.exports.labels import sentence
 from contend.debates.settings_sources import configure
@@ -105,7 +105,7 @@ def search(question: str, limit: int, embedding_model: str | None, *, as_json: b
     else:
         _print_rows(rows)
         for note in [_explained(used, ranking, rule, settings), *notes]:
-            tell(note)
+            print_message(note)
     _tell_problems(searcher.library.problems)
     return OK
 
@@ -147,9 +147,9 @@ def add(files: Sequence[Path]) -> int:
             raise BadInput(f"{files[number]}: the id '{template.id}' is taken; choose another.")
     added = add_templates(templates, data_home())
     for template, path in zip(templates, added, strict=True):
-        tell(f"Added {template.id}: {path}")
+        print_message(f"Added {template.id}: {path}")
         for each in [*advice(template), *_copied(template, library)]:
-            tell(f"Advice: {each}.", style="yellow")
+            print_message(f"Advice: {each}.", style="yellow")
     return OK
 
 
@@ -164,13 +164,13 @@ def _copied(template: Template, library: Library) -> list[str]:
 
 def accept(template_id: str) -> int:
     """The user's yes."""
-    tell(f"In use: {accept_candidate(template_id, data_home())}")
+    print_message(f"In use: {accept_candidate(template_id, data_home())}")
     return OK
 
 
 def remove(template_id: str) -> int:
     """Take one away."""
-    tell(f"Removed {remove_template(template_id, data_home())}")
+    print_message(f"Removed {remove_template(template_id, data_home())}")
     return OK
 
 
@@ -199,7 +199,9 @@ def lint(files: Sequence[Path], *, as_json: bool) -> int:
         for name, problem in problems:
             known = not name or problem.startswith(name)
             sys.stdout.write(f"{plain(problem if known else f'{name}: {problem}')}\n")
-        tell(f"{counted(len(checked), 'template')} checked, {counted(len(problems), 'problem')}.")
+        print_message(
+            f"{counted(len(checked), 'template')} checked, {counted(len(problems), 'problem')}."
+        )
     return BAD_INPUT if problems else OK
 
 
@@ -234,7 +236,7 @@ def rebuild(embedding_model: str | None) -> int:
     searcher = _embedding(build())
     _tell_problems(searcher.library.problems)
     count = counted(len(searcher.library.templates), "template")
-    tell(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
+    print_message(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
     return OK
 
 
@@ -242,21 +244,23 @@ def learn(reference: str, model: str | None, *, yes: bool) -> int:
     """Distil a debate, keep the candidate, and ask whether to use it."""
     with database.existing(reference) as (_, debate):
         check_teaches(debate)
-        tell("Distilling the debate: one model call ...")
+        print_message("Distilling the debate: one model call ...")
         try:
             learnt = asyncio.run(learn_template(debate, debate.as_settings(), model))
         except ModelFailed as failed:
-            tell(f"Error: {sentence(str(failed))} Try again, or name another --model.", "red")
+            print_message(
+                f"Error: {sentence(str(failed))} Try again, or name another --model.", "red"
+            )
             return MODEL_FAILED
     path = keep_candidate(learnt, data_home())
     kept = read_template(path, "candidate")
     sys.stdout.write(f"{plain(kept.as_file())}\n")
     sys.stdout.flush()
     for each in advice(kept):
-        tell(f"Advice: {each}.", style="yellow")
+        print_message(f"Advice: {each}.", style="yellow")
     if yes or _says_yes():
         return accept(kept.id)
-    tell(
+    print_message(
         f"It waits in {path}. Use it with: contend templates accept {kept.id}\n"
         f"Discard it with: contend templates remove {kept.id}"
     )
@@ -308,4 +312,4 @@ def _embedding(work: Any) -> Any:
 
 def _tell_problems(problems: Sequence[str]) -> None:
     for problem in problems:
-        tell(f"Not used: {problem}", style="yellow")
+        print_message(f"Not used: {problem}", style="yellow")

@@ -25,7 +25,11 @@ def config(
     json: Json = False,
 ) -> int:
     """Print every setting, its value and where the value comes from."""
-    from contend.cli.view.console import stdout, tell, write_json  # --help must not wait for it
+    from contend.cli.view.console import (  # --help must not wait for it
+        print_message,
+        stdout,
+        write_json,
+    )
     from contend.debates.settings_sources import (
         configure,
         parse_assignments,
@@ -40,7 +44,7 @@ def config(
     }
     configured = configure(protocol, flags, model, config, dict(os.environ))
     for notice in configured.notices:
-        tell(f"Note: {notice}", style="yellow")
+        print_message(f"Note: {notice}", style="yellow")
     described = configured.described()
     if json:
         write_json({"protocol": protocol, "settings": described})

@@ -17,7 +17,7 @@ def list_debates(
 ) -> int:
     """List the debates kept here, the newest first."""
     from contend.cli.actions.debates import newest, print_list, summary
-    from contend.cli.view.console import tell, write_json  # --help must not wait for it
+    from contend.cli.view.console import print_message, write_json  # --help must not wait for it
 
     debates = newest(limit)
     if json:
@@ -25,7 +25,7 @@ def list_debates(
     elif debates:
         print_list(debates)
     else:
-        tell('There are no debates yet. Begin with: contend ask "..."')
+        print_message('There are no debates yet. Begin with: contend ask "..."')
     return OK
 
 
@@ -55,7 +55,7 @@ def rate(
 ) -> int:
     """Rate the answer of a debate, from 1 to 10."""
     from contend.cli import database  # --help must not wait for it
-    from contend.cli.view.console import tell
+    from contend.cli.view.console import print_message
     from contend.graph.errors import BadInput
 
     if not 1 <= rating <= 10:
@@ -64,7 +64,7 @@ def rate(
         if found.status != "done":
             raise BadInput(f"Debate {found.id[:8]} is {found.status}; it has no answer to rate.")
         records.rate(found.id, rating)
-        tell(f"Rated debate {found.id[:8]} with {rating} of 10.")
+        print_message(f"Rated debate {found.id[:8]} with {rating} of 10.")
     return OK
 
 

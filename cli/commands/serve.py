@@ -25,7 +25,7 @@ def serve(
 
     from contend.cli.actions.models import pull_missing
     from contend.cli.database import records
-    from contend.cli.view.console import tell
+    from contend.cli.view.console import print_message
     from contend.debates.settings_sources import parse_assignments
     from contend.graph.errors import BadInput
     from contend.models.seats import choose_seats, preflight
@@ -62,7 +62,7 @@ def serve(
     app = create_app(options)
     show_notes()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    tell(f"{seating.notice} Serving http://{place}{PREFIX}, documented under /docs.")
+    print_message(f"{seating.notice} Serving http://{place}{PREFIX}, documented under /docs.")
     running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     PausingServer(running, app.state.runs).run(sockets=[listening])
     return OK

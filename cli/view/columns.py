@@ -10,8 +10,8 @@ from contend.cli.view.console import WIDEST_TEXT
 from contend.cli.view.format import duration, elapsed, number, plain
 from contend.cli.view.live import spinner
 from contend.cli.view.page import Paragraph
-from contend.cli.view.seats import Standing
-from contend.cli.view.turns import Speech, about
+from contend.cli.view.seats import SeatTable
+from contend.cli.view.turns import ShownTurn, about
 from contend.cli.view.wrap import Lines, cut, lines_of
 
 Clock = Callable[[], float]
@@ -75,14 +75,14 @@ class Draft:
         return self._lines.tail(count)
 
 
-class Lane:
+class Column:
     """One of several seats that speak at the same time."""
 
-    def __init__(self, seat: str, standing: Standing, clock: Clock) -> None:
+    def __init__(self, seat: str, standing: SeatTable, clock: Clock) -> None:
         self.seat, self.model = seat, standing.model(seat)
         self.state: State = "waiting"
         self.draft = Draft()
-        self.speech: Speech | None = None
+        self.speech: ShownTurn | None = None
         self._given_up = False
         self._standing, self._clock, self._began = standing, clock, clock()
 
@@ -105,7 +105,7 @@ class Lane:
             self.draft = Draft()
             self.state = _AFTER.get(what, "trying again")
 
-    def finish(self, speech: Speech) -> None:
+    def finish(self, speech: ShownTurn) -> None:
         """The seat has spoken, or an earlier answer of its stands in."""
         self.state = "kept" if speech.status == "kept_previous" else "done"
         self.speech, self.model = speech, speech.model
@@ -157,18 +157,18 @@ class Lane:
         return Text(f"{mark or spinner(now)} {' · '.join(facts)}", style=style)
 
 
-class Lanes:
+class Columns:
     """All who speak at the same time, in the order of the table."""
 
-    def __init__(self, standing: Standing, clock: Clock) -> None:
+    def __init__(self, standing: SeatTable, clock: Clock) -> None:
         self._standing, self._clock = standing, clock
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, Column] = {}
         self.phase = ""
 
     def __contains__(self, seat: str) -> bool:
         return seat in self._lanes
 
-    def __getitem__(self, seat: str) -> Lane:
+    def __getitem__(self, seat: str) -> Column:
         return self._lanes[seat]
 
     @property
@@ -180,9 +180,9 @@ class Lanes:
         """Make room for those who have no lane yet."""
         for seat in seats:
             if seat not in self._lanes:
-                self._lanes[seat] = Lane(seat, self._standing, self._clock)
+                self._lanes[seat] = Column(seat, self._standing, self._clock)
 
-    def in_order(self) -> list[Lane]:
+    def in_order(self) -> list[Column]:
         """The lanes as their seats sit at the table."""
         return [self._lanes[seat] for seat in self._standing.in_order(self._lanes)]
 
@@ -214,7 +214,7 @@ class Lanes:
         return lines
 
 
-def _rows(lanes: Sequence[Lane], columns: int) -> list[Sequence[Lane]]:
+def _rows(lanes: Sequence[Column], columns: int) -> list[Sequence[Column]]:
     return [lanes[at : at + columns] for at in range(0, len(lanes), columns)]
 
 

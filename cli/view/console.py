@@ -82,7 +82,7 @@ def stderr(widest: int | None = WIDEST_TEXT) -> Console:
     return console(sys.stderr, widest)
 
 
-def tell(message: str, style: str = "") -> None:
+def print_message(message: str, style: str = "") -> None:
     """One message on stderr: one line whatever its length, unless a person's terminal wraps it."""
     screen = stderr()
     screen.print(Text(plain(message), style=style), soft_wrap=not screen.is_terminal)

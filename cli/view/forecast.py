@@ -11,7 +11,7 @@ from rich.text import Text
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
 from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
 
 Labels = Mapping[str, str]
@@ -44,7 +44,7 @@ def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Label
         print_hanging(screen, f"! {gap_words(gap)}", hang=2, style="yellow")
 
 
-def print_forecast_of(debate: Debate, *, to_stderr: bool = False) -> None:
+def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
     """The forecast of a debate, if it has come to one."""
     forecast = debate.state.get("forecast")
     if debate.status == "done" and forecast:

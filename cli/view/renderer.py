@@ -10,11 +10,11 @@ from rich.text import Text
 from contend.cli.view.columns import Clock
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
 from contend.cli.view.page import Page
-from contend.cli.view.seats import Entry, Standing
-from contend.cli.view.sections import Stage, is_after_the_rounds
-from contend.cli.view.speakers import Floor
+from contend.cli.view.seats import Entry, SeatTable
+from contend.cli.view.sections import Sections, is_after_the_rounds
+from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
-from contend.cli.view.turns import Speech
+from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
 from contend.debates.exports.labels import (
     DEGRADED_WORDS,
@@ -26,7 +26,7 @@ from contend.debates.exports.labels import (
     sentence,
     stop_words,
 )
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.state import SEVERITY_MARKS, Turn
 
 _LONGEST_QUESTION = 600
@@ -38,16 +38,16 @@ class Renderer:
     """Writes one debate to one console; only the live area below the text is ever taken back."""
 
     def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
-        self._page, self._floor = Page(console), Floor()
-        self._stage = Stage(self._page, clock)
-        self._standing = Standing()
+        self._page, self._floor = Page(console), Speakers()
+        self._stage = Sections(self._page, clock)
+        self._standing = SeatTable()
         self._untold: list[Entry] = []
 
-    def header(self, debate: Debate, notice: str) -> None:
+    def header(self, debate: StoredDebate, notice: str) -> None:
         """What is asked, who sits where, and how the models were chosen."""
         state, page, rounds = debate.as_state(), self._page, debate.as_settings().rounds
         self._untold = [entry.model_dump() for entry in state.get("eliminations", [])]
-        self._standing = Standing(state.get("seats", []), self._untold)
+        self._standing = SeatTable(state.get("seats", []), self._untold)
         self._stage.lay_table(self._standing, rounds)
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "bold", indent=0)
         page.line()
@@ -74,7 +74,7 @@ class Renderer:
         """What follows belongs to no round."""
         self._stage.end_rounds()
 
-    def footer(self, debate: Debate) -> None:
+    def footer(self, debate: StoredDebate) -> None:
         """How it ended, what it took, and what can be done next."""
         self._stage.end()
         if debate.status != "done":
@@ -149,7 +149,7 @@ class Renderer:
             self._stage.wait_for([seat], phase)
 
     def _on_seat_complete(self, event: Event) -> None:
-        speech = Speech.of_event(event)
+        speech = ShownTurn.of_event(event)
         self._floor.leave(speech.seat, speech.phase)
         if speech.phase != "score":
             self._stage.finish(speech, event["round"] or 0)
@@ -228,7 +228,7 @@ class Renderer:
         """One finished turn."""
         self.eliminations(None if is_after_the_rounds(turn.phase) else turn.round)
         self._stage.open(turn.phase, turn.round)
-        self._stage.tell(Speech.of_turn(turn), thinking=thinking)
+        self._stage.tell(ShownTurn.of_turn(turn), thinking=thinking)
 
     def eliminations(self, before: int | None = None) -> None:
         """Who left in rounds before this one, or at all, and was not told of yet."""

@@ -27,7 +27,7 @@ _COLOURS = (
 )
 
 
-class Standing:
+class SeatTable:
     """The seats of a debate and what has become of them."""
 
     def __init__(self, seats: Sequence[Seat] = (), eliminations: Iterable[Entry] = ()) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from contend.cli.view.columns import Clock, Lane, Lanes
+from contend.cli.view.columns import Clock, Column, Columns
 from contend.cli.view.format import one_line, round_title
 from contend.cli.view.live import waiting_line
 from contend.cli.view.page import Page
-from contend.cli.view.seats import Standing
-from contend.cli.view.turns import Speech, Speeches
+from contend.cli.view.seats import SeatTable
+from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
 from contend.graph.contract import ROLES
 
@@ -37,22 +37,22 @@ def is_after_the_rounds(phase: str) -> bool:
     return phase in _AFTER_THE_ROUNDS
 
 
-class Stage:
+class Sections:
     """Opens sections and prints speeches in them; below, where it can, who is at it just now."""
 
     def __init__(self, page: Page, clock: Clock) -> None:
         self._page, self._clock = page, clock
-        self._lanes: Lanes | None = None
+        self._lanes: Columns | None = None
         self._awaited: list[str] = []
         self._failed: dict[str, str] = {}
         self._rounds_over = False
         self._section, self._round, self._listing = "", -1, -1
-        self.lay_table(Standing(), (0, 0))
+        self.lay_table(SeatTable(), (0, 0))
 
-    def lay_table(self, standing: Standing, rounds: tuple[int, int]) -> None:
+    def lay_table(self, standing: SeatTable, rounds: tuple[int, int]) -> None:
         """Take who sits there, and the least and the most rounds."""
         self._standing, self._rounds = standing, rounds
-        self._speeches = Speeches(self._page, standing)
+        self._speeches = TurnPrinter(self._page, standing)
 
     # --- one at a time ---
 
@@ -81,7 +81,7 @@ class Stage:
         self.open(phase, number)
         self._speeches.stream(seat, model, piece, phase)
 
-    def finish(self, speech: Speech, number: int) -> None:
+    def finish(self, speech: ShownTurn, number: int) -> None:
         """A speech has ended: print it; those in lanes are printed when all have ended."""
         lane = self._lane(speech.seat)
         if lane:
@@ -95,7 +95,7 @@ class Stage:
                 self.tell(speech)
         self._close_settled_lanes()
 
-    def tell(self, speech: Speech, *, thinking: bool = False) -> None:
+    def tell(self, speech: ShownTurn, *, thinking: bool = False) -> None:
         """Print a whole speech, or what it decided; all of it with the speaker's thoughts."""
         if speech.phase not in _TOLD_IN_A_LINE or thinking:
             self._speeches.finish(speech, thinking=thinking)
@@ -106,7 +106,7 @@ class Stage:
         else:
             self.note("What the judge decided could not be read.")
 
-    def _list(self, speech: Speech) -> None:
+    def _list(self, speech: ShownTurn) -> None:
         """One line of several that belong together."""
         if self._listing != self._round:
             self._page.line()
@@ -143,14 +143,14 @@ class Stage:
 
     # --- several at the same time ---
 
-    def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Lanes:
+    def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Columns:
         """Give each of these a lane, beside those who already have one for the same purpose."""
         if self._lanes and self._lanes.phase not in ("", phase):
             self._close_lanes()
         if not self._lanes:
             self.end()
             self.open(phase, number or 0)
-            self._lanes = Lanes(self._standing, self._clock)
+            self._lanes = Columns(self._standing, self._clock)
             self._page.live.set(self._lanes.frame)
         self._lanes.phase = phase
         self._lanes.add(seats)
@@ -196,7 +196,7 @@ class Stage:
     def _notice(self, seat: str, text: str) -> None:
         self._page.paragraph(f"! {self._standing.name(seat)}: {text}", "yellow", hang=2)
 
-    def _lane(self, seat: str) -> Lane | None:
+    def _lane(self, seat: str) -> Column | None:
         return self._lanes[seat] if self._lanes and seat in self._lanes else None
 
     def _close_settled_lanes(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-class Floor:
+class Speakers:
     """Who was asked to speak and has not finished, and whether they speak at the same time."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from contend.debates.exports.labels import (
     seat_names,
     why_it_stopped,
 )
-from contend.debates.exports.moderated import floor_facts
+from contend.debates.exports.moderated import moderated_facts
 
 
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the judge thinks of the answer and what the user does; that nobody has said anything."""
     by_user = record["user_rating"]
-    facts = floor_facts(record)
+    facts = moderated_facts(record)
     if not facts and (by_user is None or record["auto_score"]):
         facts = [("Score", _score_fact(record))]
     return facts + ([("Your rating", f"{by_user} of 10")] if by_user is not None else [])

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from contend.cli.view.format import duration, number, one_line, plain
 from contend.cli.view.page import INDENT, Page, Paragraph
-from contend.cli.view.seats import Standing
+from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
 from contend.debates.exports.labels import (
@@ -26,7 +26,7 @@ _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
 
 @dataclass(frozen=True)
-class Speech:
+class ShownTurn:
     """One finished speech, whether it was just heard or has been kept."""
 
     seat: str
@@ -44,7 +44,7 @@ class Speech:
     length: Mapping[str, Any] | None = None
 
     @classmethod
-    def of_event(cls, event: Event) -> "Speech":
+    def of_event(cls, event: Event) -> "ShownTurn":
         """A speech that was just heard."""
         meta = event["metadata"]
         return cls(
@@ -62,7 +62,7 @@ class Speech:
         )
 
     @classmethod
-    def of_turn(cls, turn: Turn) -> "Speech":
+    def of_turn(cls, turn: Turn) -> "ShownTurn":
         """A speech that has been kept."""
         return cls(
             seat=turn.seat,
@@ -85,10 +85,10 @@ class Speech:
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
-class Speeches:
+class TurnPrinter:
     """Prints who speaks and what they say; at any time one speech can be under way."""
 
-    def __init__(self, page: Page, standing: Standing) -> None:
+    def __init__(self, page: Page, standing: SeatTable) -> None:
         self._page, self._standing = page, standing
         self._speaker: tuple[str, str, str] | None = None
         self._wrapper: WordWrapper | None = None
@@ -104,7 +104,7 @@ class Speeches:
         wrapper.resize(self._page.width)
         wrapper.feed(piece)
 
-    def finish(self, speech: Speech, *, thinking: bool = False) -> None:
+    def finish(self, speech: ShownTurn, *, thinking: bool = False) -> None:
         """End a speech with what there is to know about it; print it if nobody has heard it."""
         wrapper = self._begin(speech.seat, speech.model, speech.phase)
         if thinking and speech.thinking:
@@ -144,7 +144,7 @@ class Speeches:
         return title.append(f" · {plain(model)}", style="dim") if model else title
 
 
-def about(speech: Speech) -> list[Paragraph]:
+def about(speech: ShownTurn) -> list[Paragraph]:
     """What there is to know about a speech besides its words."""
     facts = [Paragraph(_facts(speech), "dim")] if _facts(speech) else []
     reading = speech.reading if speech.reading and speech.reading["kind"] == "critique" else None
@@ -152,7 +152,7 @@ def about(speech: Speech) -> list[Paragraph]:
     return [*facts, *points, *_tools(speech.tools), *_quotes(speech.quotes)]
 
 
-def _facts(speech: Speech) -> str:
+def _facts(speech: ShownTurn) -> str:
     if what := stand_in_words(speech.phase, speech.status):
         return what
     if not speech.model:  # a person's words, or such as no model was asked for

@@ -31,11 +31,11 @@ from contend.debates.exports.moderated import (
     stage_words,
     statements_table,
 )
-from contend.debates.exports.page import Facts, Page, Part, Rows, Title, Words, on_one_line
+from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
 from contend.debates.outputs import make_folder
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
-from contend.graph.state import DebateState, Marking, Turn
+from contend.graph.state import DebateState, StageScores, Turn
 from contend.models.tokens import count_tokens
 from contend.nodes.store import trace_of
 
@@ -62,7 +62,7 @@ _LINE = 100
 
 
 @dataclass(frozen=True)
-class Standing:
+class FolderState:
     """How far a debate has come."""
 
     status: str
@@ -71,23 +71,23 @@ class Standing:
     rating: int | None = None
 
 
-def write_folder(debate: Debate, plan: FolderPlan) -> Path:
+def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
     """Write the folder of a stored debate of any protocol."""
-    stands = Standing(debate.status, debate.error, debate.as_state(), debate.user_rating)
+    stands = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
     # Files in the making are its own: who runs the debate may be writing the same folder.
     return Folder(debate, plan, f".{os.getpid()}.new").begin(stands).path
 
 
-class Scribe:
+class FolderWriter:
     """Keeps the folder of a running debate, if it has one, for as long as it can be written."""
 
-    def __init__(self, debate: Debate, settings: DebateSettings) -> None:
+    def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, settings.folder_plan
         self._folder: Folder | None = None
         self.trouble = ""
         """Why it could not be written; a debate is worth more than its folder."""
 
-    def write(self, standing: Standing) -> None:
+    def write(self, standing: FolderState) -> None:
         """Bring the folder up to date."""
         if self._plan is None or self.trouble:
             return
@@ -105,7 +105,7 @@ class Scribe:
 class Folder:
     """The folder of one debate, brought up to date as often as wanted."""
 
-    def __init__(self, debate: Debate, plan: FolderPlan, unfinished: str = ".new") -> None:
+    def __init__(self, debate: StoredDebate, plan: FolderPlan, unfinished: str = ".new") -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
         self._unfinished = unfinished
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
@@ -115,7 +115,7 @@ class Folder:
         self._known: dict[str, dict[str, Any]] = {}
         self._described: tuple[Any, ...] = ()
 
-    def begin(self, standing: Standing) -> "Folder":
+    def begin(self, standing: FolderState) -> "Folder":
         """Find the folder, or make it where the plan has it, and bring it up to date."""
 
         def fill(path: Path) -> None:
@@ -126,7 +126,7 @@ class Folder:
         self.path = make_folder(self.path, debate.created_at, debate.id, fill)
         return self
 
-    def update(self, standing: Standing) -> None:
+    def update(self, standing: FolderState) -> None:
         """Write the messages that are new, then what is told of all of them."""
         turns = standing.state.get("turns", [])
         names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
@@ -143,7 +143,7 @@ class Folder:
         # Last, so that it never names a file that is not there.
         self._write("index", self._index(record, abouts, names))
 
-    def _describe(self, record: Mapping[str, Any], standing: Standing) -> None:
+    def _describe(self, record: Mapping[str, Any], standing: FolderState) -> None:
         """Tell about the debate as a whole: not after every turn, but when something is new."""
         known = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (record.get("fact_checks"), record.get("rulings"))
@@ -153,7 +153,7 @@ class Folder:
             self._write("summary", _summary(record, self._statements))
             self._described = marks
 
-    def _record(self, standing: Standing) -> dict[str, Any]:
+    def _record(self, standing: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
             **trace_of(standing.state, about.id, standing.rating),
@@ -185,7 +185,7 @@ class Folder:
         """What the turns so far are, by id, such as Ann: argument, round 1."""
         return {turn: _told(about) for turn, about in self._known.items()}
 
-    def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> Page:
+    def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
         facts = [("Round", str(turn.round)), ("Model", turn.model or "none")]
         facts += [("Answers", turn.replies_to)] if turn.replies_to else []
         facts += [("Tokens", _tokens(turn, about["tokens"]))]
@@ -195,15 +195,15 @@ class Folder:
             mode="json", include={"id", "model", "replies_to", "assessment", "length", "status"}
         )
         del data["content"]
-        if isinstance(turn.assessment, Marking):
+        if isinstance(turn.assessment, StageScores):
             parts.append(Rows(*marks_table(turn.assessment.model_dump(), self._statements)))
-        return Page(parts, data)
+        return ExportPage(parts, data)
 
     def _name(self, number: int, turn: Turn) -> str:
         seal = hashlib.sha256(f"{self._debate.id}/{turn.id}".encode()).hexdigest()[:8]
         return f"{number:03d}_{_ROLE_SLUGS.get(turn.role, 'speaker')}_{seal}"
 
-    def _write(self, name: str, page: Page) -> None:
+    def _write(self, name: str, page: ExportPage) -> None:
         """Put the whole file in place at once; nobody ever sees a half of it."""
         made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
         target = self.path / f"{name}.{self._ending}"
@@ -218,7 +218,7 @@ class Folder:
         record: Mapping[str, Any],
         abouts: Sequence[dict[str, Any]],
         names: Sequence[str],
-    ) -> Page:
+    ) -> ExportPage:
         """What there is, with enough about each message to know whether to open it."""
         listed = [
             {"number": at, "file": f"messages/{name}.{self._ending}"} | about
@@ -236,7 +236,7 @@ class Folder:
         rows = [[str(each[key]) for key in keys] for each in listed]
         parts: list[Part] = [Title(record["question"]), Facts(facts), Rows(head, rows)]
         data = {**_identity(record), "files": others, "messages": listed}
-        return Page(parts, data)
+        return ExportPage(parts, data)
 
 
 def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
 def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     how = record["settings"].get("debate_format")
     return [
-        ("Debate", record["id"]),
+        ("StoredDebate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
         ("Begun", local_time(record["created_at"])),
@@ -280,7 +280,7 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _phase(turn: Turn) -> str:
-    if isinstance(turn.assessment, Marking):
+    if isinstance(turn.assessment, StageScores):
         return stage_words(turn.assessment.model_dump())
     return _PHASES.get(turn.phase, turn.phase.replace("_", " "))
 
@@ -298,7 +298,7 @@ def _tokens(turn: Turn, tokens: int) -> str:
     return f"{tokens} of {turn.length.limit}{over}"
 
 
-def _metadata(record: Mapping[str, Any]) -> Page:
+def _metadata(record: Mapping[str, Any]) -> ExportPage:
     """Settings, seats and numbers."""
     usage, timing = record["usage"], record["timing"]
     cost = "unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}"
@@ -324,7 +324,7 @@ def _metadata(record: Mapping[str, Any]) -> Page:
         Title("Settings", 2),
         Rows(("Setting", "Value"), chosen),
     ]
-    return Page(parts, data | {"settings": record["settings"]})
+    return ExportPage(parts, data | {"settings": record["settings"]})
 
 
 def _known(count: int | None) -> str:
@@ -335,7 +335,7 @@ def _shown(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Page:
+def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
     """The end of it: the answer or summary, scores, checks and rulings."""
     parts: list[Part] = [
         Title("Summary"),
@@ -366,7 +366,7 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Page:
     data = {key: record[key] for key in keys if key in record}
     if record.get("forecast"):  # without its log, which is what the messages are
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
-    return Page(parts, {**_identity(record), "summary": record["final_answer"], **data})
+    return ExportPage(parts, {**_identity(record), "summary": record["final_answer"], **data})
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -402,10 +402,10 @@ def _check_row(check: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]
 
 def _whole(
     turns: Sequence[Turn], abouts: Sequence[Mapping[str, Any]], record: Mapping[str, Any]
-) -> Page:
+) -> ExportPage:
     parts: list[Part] = [Title(record["question"]), Facts(_head(record))]
     said = []
     for turn, about in zip(turns, abouts, strict=True):
         parts += [Title(f"{about['speaker']}: {about['phase']}", 2), Words(turn.text)]
         said.append({**about, "id": turn.id, "text": turn.text})
-    return Page(parts, {**_identity(record), "messages": said})
+    return ExportPage(parts, {**_identity(record), "messages": said})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from contend.debates.exports.page import Facts, Page, Part, Rows, Title
+from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title
 
 _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 
@@ -11,7 +11,7 @@ _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 def forecast_section(record: Mapping[str, Any]) -> str:
     """The section of a debate that came to a forecast; empty for any other."""
     parts = forecast_parts(record)
-    return Page(parts, {}).as_markdown().rstrip() if parts else ""
+    return ExportPage(parts, {}).as_markdown().rstrip() if parts else ""
 
 
 def forecast_parts(record: Mapping[str, Any]) -> list[Part]:

@@ -25,14 +25,14 @@ from contend.debates.exports.labels import (
     stand_in_words,
     stop_words,
 )
-from contend.debates.exports.moderated import floor_facts
-from contend.debates.repository import Debate
-from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Span, Turn
+from contend.debates.exports.moderated import moderated_facts
+from contend.debates.repository import StoredDebate
+from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
 
-def to_markdown(debate: Debate) -> str:
+def to_markdown(debate: StoredDebate) -> str:
     """The whole document."""
     record = debate.as_json()
     sections = [
@@ -53,7 +53,7 @@ def to_markdown(debate: Debate) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _head(debate: Debate) -> str:
+def _head(debate: StoredDebate) -> str:
     begun = local_time(debate.created_at)
     about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, begun {begun}"
     for line in known_as(debate.as_settings(), debate.as_state().get("seats", [])):
@@ -81,7 +81,7 @@ def _fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _notices(debate: Debate, record: Mapping[str, Any]) -> str:
+def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     """What did not go as planned stands above the answer."""
     names = seat_names(record["seats"])
     lines = [degraded_words(entry, names) for entry in record["degraded"]]
@@ -171,11 +171,11 @@ def _score(record: Mapping[str, Any]) -> str:
 
 def _floor(record: Mapping[str, Any]) -> str:
     """Scores, checks and rulings, where a debate has any."""
-    lines = [f"- {name}: {value}" for name, value in floor_facts(record)]
+    lines = [f"- {name}: {value}" for name, value in moderated_facts(record)]
     return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
 
 
-def _evidence(debate: Debate, record: Mapping[str, Any]) -> str:
+def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     """What the debate was given to argue from, and which quotes hold."""
     lines = [f"- {line}" for line in brought_words(debate.as_state())]
     used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
@@ -190,7 +190,7 @@ def _evidence(debate: Debate, record: Mapping[str, Any]) -> str:
     return "\n".join(["## Evidence", "", *lines]) if lines else ""
 
 
-def _rounds(debate: Debate) -> Iterable[str]:
+def _rounds(debate: StoredDebate) -> Iterable[str]:
     seats = debate.as_state().get("seats", [])
     names = {seat.id: seat.name for seat in seats}
     opening = opening_title(seat.role for seat in seats)
@@ -229,7 +229,7 @@ def _model(turn: Turn) -> str:
     return f" ({turn.model})" if turn.model else ""
 
 
-def _table(debate: Debate, record: Mapping[str, Any]) -> str:
+def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     rows = [
         f"| {turn.round} | {turn.seat} | {turn.model} | {_known(turn.usage.input_tokens)} "
         f"| {_known(turn.usage.output_tokens)} | {_seconds(turn):.1f} |"
@@ -249,7 +249,7 @@ def _table(debate: Debate, record: Mapping[str, Any]) -> str:
     return "\n".join(["## Models, tokens and time", "", head, *rows, "", f"Cost: {dollars}."])
 
 
-def _lost_calls(debate: Debate) -> list[str]:
+def _lost_calls(debate: StoredDebate) -> list[str]:
     """A row for the calls that brought no turn, without which the others would not add up."""
     lost = [span for span in debate.as_state().get("spans", []) if span.calls]
     usage = sum((span.usage for span in lost), NO_USAGE)
@@ -262,5 +262,5 @@ def _known(count: int | None) -> str:
     return "unknown" if count is None else str(count)
 
 
-def _seconds(work: Turn | Span) -> float:
+def _seconds(work: Turn | WorkSpan) -> float:
     return (work.ended_at - work.started_at).total_seconds()

@@ -68,7 +68,7 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.2f}"
 
 
-def floor_facts(record: Record) -> list[tuple[str, str]]:
+def moderated_facts(record: Record) -> list[tuple[str, str]]:
     """What there is to know of a moderated debate in a few lines; nothing of any other."""
     if "end_reason" not in record:
         return []

@@ -46,7 +46,7 @@ Part = Title | Facts | Rows | Words
 
 
 @dataclass(frozen=True)
-class Page:
+class ExportPage:
     """Content for people, and the same as data."""
 
     parts: Sequence[Part]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
 
-from contend.graph.errors import DatabaseAway
+from contend.graph.errors import DatabaseUnavailable
 
 Result = TypeVar("Result")
 
@@ -14,13 +14,13 @@ PATIENCE = 10.0
 _PAUSE = 0.5
 
 
-async def insist(attempt: Callable[[], Awaitable[Result]]) -> Result:
+async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
     """Try until the database answers; give up when it has been away for too long."""
     give_up = monotonic() + PATIENCE
     while True:
         try:
             return await attempt()
-        except DatabaseAway:
+        except DatabaseUnavailable:
             if monotonic() >= give_up:
                 raise
         await asyncio.sleep(_PAUSE)

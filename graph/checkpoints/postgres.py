@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from contend.graph.errors import BadInput, DatabaseAway
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.models.failures import first_line
 
 Connection = psycopg.AsyncConnection[dict[str, Any]]
@@ -62,7 +62,7 @@ class Postgres:
                 raise away from error
             raise
 
-    def away(self, error: BaseException) -> DatabaseAway | None:
+    def away(self, error: BaseException) -> DatabaseUnavailable | None:
         """The outage behind an error of the driver, if there is one."""
         # A server that fails over takes no writes for a while.
         outages = (
@@ -74,7 +74,7 @@ class Postgres:
         if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
             return None
         why = "it does not answer" if isinstance(error, PoolTimeout) else _reason(error)
-        return DatabaseAway(f"The {self} cannot be used: {why}")
+        return DatabaseUnavailable(f"The {self} cannot be used: {why}")
 
 
 def read_address(url: str) -> Postgres:

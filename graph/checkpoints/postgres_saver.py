@@ -22,9 +22,9 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.errors import UndefinedTable
 
-from contend.graph.checkpoints.outages import insist
+from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
-from contend.graph.errors import DatabaseAway
+from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.models.text import clean
 
@@ -44,11 +44,11 @@ async def postgres_saver(
 ) -> AsyncIterator[AsyncPostgresSaver]:
     """A saver for one debate. It is one lock, so each debate has its own, over one pool."""
     async with shared_pool(where) as pool:
-        await insist(lambda: _set_up(where, pool))
-        yield OutlivingSaver(where, pool, serde)
+        await retry_until_available(lambda: _set_up(where, pool))
+        yield ReconnectingSaver(where, pool, serde)
 
 
-class OutlivingSaver(AsyncPostgresSaver):
+class ReconnectingSaver(AsyncPostgresSaver):
     """Lays what was paid for aside while the server is away, and brings it in before going on.
 
     All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be made
@@ -97,7 +97,7 @@ class OutlivingSaver(AsyncPostgresSaver):
         try:
             with self._where.answering():
                 await super().aput_writes(config, *what)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             self._left_aside.add(_thread(config))
             return False
         return True
@@ -123,7 +123,7 @@ class OutlivingSaver(AsyncPostgresSaver):
             with self._where.answering():
                 return await method(*arguments)
 
-        return await insist(attempt)
+        return await retry_until_available(attempt)
 
 
 def _fit(checkpoint: Checkpoint) -> Checkpoint:

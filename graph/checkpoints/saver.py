@@ -19,7 +19,17 @@ from langgraph.checkpoint.serde.jsonplus import (
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from contend.graph.settings import data_home
-from contend.graph.state import Value
+from contend.graph.state import (
+    CallSubject,
+    DebateScores,
+    SideScore,
+    StageScores,
+    StatedProbabilities,
+    StatementScores,
+    TurnLength,
+    Value,
+    WorkSpan,
+)
 
 if TYPE_CHECKING:  # only who uses a server loads its driver
     from contend.graph.checkpoints.postgres import Postgres
@@ -28,7 +38,17 @@ BUSY_TIMEOUT_MS = 30_000
 
 # What checkpoints of release 0.1 call our values.
 _OLD_MODULE = "graph.state"
-_OLD_NAMES = {value.__name__: value for value in Value.__subclasses__()}
+_OLD_NAMES: dict[str, type[Value]] = {
+    **{value.__name__: value for value in Value.__subclasses__()},
+    "Cue": CallSubject,
+    "Length": TurnLength,
+    "Marking": StageScores,
+    "Marks": StatementScores,
+    "Span": WorkSpan,
+    "Standing": SideScore,
+    "Stated": StatedProbabilities,
+    "Verdict": DebateScores,
+}
 
 
 def database() -> "Path | Postgres":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from contend.graph.state import Assessment, Point, Severity
-from contend.models.replies.critique_words import Found, read_marks
+from contend.models.replies.critique_words import Found, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
 _CRITICAL_MARK = "🔴"
@@ -94,7 +94,7 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
 
 def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     """Read the protocol's marks; None when they are absent or could be meant either way."""
-    marks = read_marks(speech, known)
+    marks = read_severity_marks(speech, known)
     if marks is None:
         return None
     points = _numbered(marks.found, known)

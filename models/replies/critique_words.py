@@ -51,7 +51,7 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 
 @dataclass(frozen=True)
-class Marks:
+class SeverityMarks:
     """What the words decide; `none_critical` when they say that nothing critical is left."""
 
     ready: bool
@@ -70,7 +70,7 @@ class _Line:
     nested: bool
 
 
-def read_marks(speech: str, known: list[Point]) -> Marks | None:
+def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None:
     """The words of the protocol; None when they are absent or could be meant either way."""
     lines = list(_lines(speech))
     ready = bool(lines) and _is_signal(lines[-1])
@@ -86,7 +86,7 @@ def read_marks(speech: str, known: list[Point]) -> Marks | None:
         sure = not (reading.doubt or vague) and (not body or _may_close(body[-1]))
     else:
         sure = reading.critical_left or reading.none_critical
-    return Marks(ready, score, reading.found, reading.none_critical) if sure else None
+    return SeverityMarks(ready, score, reading.found, reading.none_critical) if sure else None
 
 
 def _lines(speech: str) -> Iterator[_Line]:

@@ -17,7 +17,7 @@ from contend.graph.state import (
     Insight,
     PastEvent,
     ScoreReading,
-    Stated,
+    StatedProbabilities,
     VerdictReading,
 )
 
@@ -106,7 +106,7 @@ def argument_from_words(speech: str, outcomes: Sequence[str]) -> ArgumentReading
     if raw is None:
         return None
     return ArgumentReading(
-        stated=Stated(raw=raw, confidence=_confidence_line(speech)),
+        stated=StatedProbabilities(raw=raw, confidence=_confidence_line(speech)),
         outcome=_one_of(_labelled(speech, r"(?:supports?|outcome)"), outcomes),
         read_from="words",
     )
@@ -118,7 +118,7 @@ def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading |
     if raw is None:
         return None
     return VerdictReading(
-        stated=Stated(raw=raw, confidence=_confidence_line(speech)), read_from="words"
+        stated=StatedProbabilities(raw=raw, confidence=_confidence_line(speech)), read_from="words"
     )
 
 
@@ -161,7 +161,9 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
     )
 
 
-def stated_from_form(form: dict[str, Any], outcomes: Sequence[str]) -> tuple[Stated, str | None]:
+def stated_from_form(
+    form: dict[str, Any], outcomes: Sequence[str]
+) -> tuple[StatedProbabilities, str | None]:
     """What such a form was filled with, and the outcome it supports."""
     if "split" in form:
         shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
@@ -225,14 +227,14 @@ def _split_words(split: Iterable[int], outcomes: Sequence[str]) -> str:
 # --- single values ---
 
 
-def _stated(given: Any, confidence: Any, outcomes: Sequence[str]) -> Stated:
+def _stated(given: Any, confidence: Any, outcomes: Sequence[str]) -> StatedProbabilities:
     known = {outcome.casefold(): outcome for outcome in outcomes}
     raw: dict[str, float] = {}
     for key, value in given.items() if isinstance(given, dict) else ():
         number, outcome = _number(value), known.get(str(key).casefold())
         if number is not None and outcome is not None:
             raw[outcome] = number
-    return Stated(raw=raw, confidence=_percentage_or_share(confidence))
+    return StatedProbabilities(raw=raw, confidence=_percentage_or_share(confidence))
 
 
 def _number(value: Any) -> float | None:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from contend.graph.settings import held_twice
-from contend.graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Marks, Seat
+from contend.graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Seat, StatementScores
 
 MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
@@ -146,12 +146,12 @@ class StageBlock(BaseModel):
 
     scores: Annotated[list[StatementMarks], Field(max_length=40)]
 
-    def marks(self, shown: Sequence[str]) -> tuple[Marks, ...]:
+    def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
         """The marks by turn id; a statement marked twice, or never shown, has none."""
         numbers = dict(enumerate(shown, 1))
         named = [_number(each.statement) for each in self.scores]
         return tuple(
-            Marks(turn=numbers[number], values=each.model_dump(exclude={"statement"}))
+            StatementScores(turn=numbers[number], values=each.model_dump(exclude={"statement"}))
             for number, each in zip(named, self.scores, strict=True)
             if number in numbers and named.count(number) == 1
         )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
@@ -13,16 +12,17 @@ from contend.graph.errors import ModelFailed
 from contend.graph.state import DebateState, Degradation, Point, Seat, Turn
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.seats import is_demonstration
+from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
-    Reported,
-    Spoken,
-    all_heard,
+    Extraction,
+    TurnResult,
+    add_extraction_cost,
     debate_id,
+    extract_once,
+    gather_results,
     pause_if_asked,
-    report_once,
-    say,
-    say_once,
-    with_report,
+    take_turn,
+    take_turn_once,
 )
 
 Block = TypeVar("Block", bound=BaseModel)
@@ -54,7 +54,7 @@ class Decided(Generic[Read]):
     degraded: list[Degradation]
 
 
-async def say_and_read(
+async def decide(
     state: DebateState,
     room: Runtime[Any],
     seat: Seat,
@@ -64,7 +64,7 @@ async def say_and_read(
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
     """The decision of one seat; raises ModelFailed when it cannot speak, to be asked anew."""
-    spoken = await say_once(state, room, seat, phase, part)
+    spoken = await take_turn_once(state, room, seat, phase, part)
     read = _read(spoken, room, reader)
     (decided,) = await _all_read([(state, seat)], room, [read], reader, known)
     if isinstance(decided, ModelFailed):
@@ -72,7 +72,7 @@ async def say_and_read(
     return decided
 
 
-async def say_and_read_all(
+async def decide_all(
     state: DebateState,
     room: Runtime[Any],
     seats: Sequence[Seat],
@@ -86,10 +86,10 @@ async def say_and_read_all(
     It is for debates that go on without whoever fails: a resumed step finds the failure again.
     """
     calls = [(state, seat) for seat in seats]
-    return await say_and_read_calls(calls, room, phase, part, reader, known)
+    return await decide_calls(calls, room, phase, part, reader, known)
 
 
-async def say_and_read_calls(
+async def decide_calls(
     calls: Sequence[Call],
     room: Runtime[Any],
     phase: str,
@@ -98,7 +98,9 @@ async def say_and_read_calls(
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
     """The same for calls that differ by what their seats are to see, also several of one seat."""
-    asked = await all_heard([_ask_once(state, room, seat, phase, part) for state, seat in calls])
+    asked = await gather_results(
+        [_ask_once(state, room, seat, phase, part) for state, seat in calls]
+    )
     heard = [each if isinstance(each, ModelFailed) else _heard(each) for each in asked]
     decided = [
         each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in heard
@@ -109,7 +111,7 @@ async def say_and_read_calls(
 class _Outcome(TypedDict):
     """A speech, or why there is none. Plain, so that checkpoints can keep it."""
 
-    spoken: Spoken | None
+    spoken: TurnResult | None
     failed: dict[str, Any]
 
 
@@ -121,15 +123,15 @@ async def _ask(
     """
     pause_if_asked(room)
     try:
-        return {"spoken": await say(state, room, seat, phase, part), "failed": {}}
+        return {"spoken": await take_turn(state, room, seat, phase, part), "failed": {}}
     except ModelFailed as failure:
         return {"spoken": None, "failed": dict(vars(failure))}
 
 
-_ask_once = task(_ask)
+_ask_once = stored_task("_ask", _ask)
 
 
-def _heard(outcome: _Outcome) -> Spoken | ModelFailed:
+def _heard(outcome: _Outcome) -> TurnResult | ModelFailed:
     if outcome["spoken"]:
         return outcome["spoken"]
     told = dict(outcome["failed"])
@@ -154,9 +156,9 @@ async def _all_read(
         if isinstance(each, Decided) and each.read is None
     }
     forms = {at: _form(calls[at][1], reader) for at in unread}
-    reports = await all_heard(
+    reports = await gather_results(
         [
-            report_once(calls[at][0], room, calls[at][1], each.turn.text, forms[at], list(known))
+            extract_once(calls[at][0], room, calls[at][1], each.turn.text, forms[at], list(known))
             for at, each in unread.items()
         ]
     )
@@ -167,7 +169,7 @@ async def _all_read(
     return read
 
 
-def block_of(room: Runtime[Any], spoken: Spoken, form: type[Block]) -> Block | None:
+def block_of(room: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
     """The control block of a speech, if it has one that can be read."""
     return read_block(spoken["raw"], nonce(debate_id(room), spoken["turn"].id), form)
 
@@ -184,7 +186,7 @@ def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
     return reader.short_form if is_demonstration([seat]) else reader.form
 
 
-def _read(spoken: Spoken, room: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
+def _read(spoken: TurnResult, room: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
     turn = spoken["turn"]
     block = block_of(room, spoken, reader.form)
     read = reader.from_words(turn.text) if block is None else reader.from_block(block, turn.text)
@@ -192,9 +194,12 @@ def _read(spoken: Spoken, room: Runtime[Any], reader: Reader[Block, Read]) -> De
 
 
 def _with(
-    decided: Decided[Read], reported: Reported, form: type[Block], reader: Reader[Block, Read]
+    decided: Decided[Read], reported: Extraction, form: type[Block], reader: Reader[Block, Read]
 ) -> Decided[Read]:
-    turn, degraded = with_report(decided.turn, reported), decided.degraded + reported["degraded"]
+    turn, degraded = (
+        add_extraction_cost(decided.turn, reported),
+        decided.degraded + reported["degraded"],
+    )
     try:
         block = form.model_validate(reported["block"])
     except ValidationError:  # nothing was read, or what is left of it once it is clean

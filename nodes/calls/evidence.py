@@ -12,7 +12,7 @@ from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.nodes.prompting.prompt import Material
 from contend.retrieval.documents import Passage, load_corpus
 from contend.retrieval.images import load_images
-from contend.retrieval.passages import Shelf, find_passages
+from contend.retrieval.passages import DocumentAccess, find_passages
 from contend.retrieval.quotes.check import check_quotes
 
 _MOST_QUERIES, _MOST_REMARKS = 12, 3
@@ -23,7 +23,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 _SHORTEST_CLAIM = 5
 
 
-async def gather(
+async def gather_evidence(
     state: DebateState, settings: DebateSettings, seat: Seat, part: str
 ) -> tuple[Material, list[str]]:
     """The material of a seat's turn, and what could not be had of it."""
@@ -34,16 +34,16 @@ async def gather(
     return Material(passages, pictures), trouble
 
 
-def shelf_of(state: DebateState, settings: DebateSettings, seat: Seat) -> Shelf:
+def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
     """The documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
-    return Shelf(documents, tuple(each for each in documents if settings.sees(seat, each)))
+    return DocumentAccess(documents, tuple(each for each in documents if settings.sees(seat, each)))
 
 
 async def _passages(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[tuple[Passage, ...], list[str]]:
-    shelf = shelf_of(state, settings, seat)
+    shelf = document_access(state, settings, seat)
     if not shelf.documents:
         return (), []
     # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.

@@ -16,7 +16,7 @@ _SECONDS_BETWEEN_CHUNKS = 0.033
 _PARAGRAPH = "\n\n"
 
 
-def degrade(
+def report_problem(
     runtime: Runtime[Any],
     seat: Seat | None,
     number: int | None,
@@ -35,7 +35,7 @@ def degrade(
 
 
 @dataclass
-class Voice:
+class TurnStream:
     """Turns a call's progress into events, a few a second, without thinking or control blocks."""
 
     runtime: Runtime[Any]
@@ -108,7 +108,7 @@ class Voice:
 
     def degrade(self, what: str, why: str, *, restart: bool = False) -> None:
         """Keep a degradation for the state, and announce it."""
-        told = degrade(
+        told = report_problem(
             self.runtime,
             self.seat,
             self.round_number,

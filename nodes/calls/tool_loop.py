@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langgraph.func import task
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
@@ -13,12 +12,13 @@ from contend.graph.state import NO_USAGE, Degradation, Usage
 from contend.models.calls import Aids, ask
 from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in
-from contend.nodes.calls.stream import Voice, degrade
+from contend.nodes.calls.stream import TurnStream, report_problem
+from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tools import Toolbox, Used, use_once
 from contend.prompts import load
 
 
-class Called(TypedDict):
+class CallResult(TypedDict):
     """A finished model call. Plain, so checkpoints can keep it."""
 
     text: str
@@ -32,9 +32,9 @@ class Called(TypedDict):
     degraded: list[Degradation]
 
 
-async def call(
-    voice: Voice, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
-) -> Called:
+async def call_model(
+    voice: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
+) -> CallResult:
     """Make one model call, telling it as it comes."""
     try:
         answered = await ask(voice.seat, messages, policy, voice.listener(), aids)
@@ -57,28 +57,28 @@ async def call(
 
 # A speech with tools is several calls: as tasks, also inside the task of the whole speech, those
 # that are done stay done when a later one is interrupted.
-call_once = task(call)
+call_once = stored_task("call", call_model)
 
 
 @dataclass
-class Speech:
+class ToolLoop:
     """A speech as it grows: what was said, asked of tools, and answered by them."""
 
-    voice: Voice
+    voice: TurnStream
     """The pattern of the voices that tell the calls, each its own."""
     messages: list[BaseMessage]
     policy: DebateSettings
     box: Toolbox
     limit: int | None = None
     """The most tokens it may have."""
-    called: list[Called] = field(default_factory=list)
+    called: list[CallResult] = field(default_factory=list)
     used: list[Used] = field(default_factory=list)
     _left_out: int = 0
     _notes: list[Degradation] = field(default_factory=list)
 
-    async def hold(self) -> Called:
+    async def hold(self) -> CallResult:
         """Let the seat speak and use its tools until it has answered; gives the last call."""
-        speak = call_once if self.box.tools else call
+        speak = call_once if self.box.tools else call_model
         voice = self.voice
         while True:
             voice = self._voice(voice.tokens)
@@ -93,7 +93,7 @@ class Speech:
             if voice.pause_requested:
                 raise Paused
 
-    def _voice(self, tokens: int) -> Voice:
+    def _voice(self, tokens: int) -> TurnStream:
         """The voice of the next call, which knows what viewers have been told before."""
         shown = without_block(self.text, self.voice.hidden_mark)
         return replace(self.voice, before=shown, tokens_before=tokens, degraded=[])
@@ -157,7 +157,7 @@ class Speech:
             return
         why = f"{self._left_out} more were asked for than the {self.box.most} a turn may have"
         voice = self.voice
-        told = degrade(voice.runtime, voice.seat, voice.round_number, "tools_spent", why)
+        told = report_problem(voice.runtime, voice.seat, voice.round_number, "tools_spent", why)
         self._notes.append(told)
 
     def _check_time(self) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool, ToolException
-from langgraph.func import task
 from typing_extensions import TypedDict
 
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Seat, ToolUse
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.models.tools import Call, calls_in, open_tools, use_tool
-from contend.nodes.calls.evidence import shelf_of
+from contend.nodes.calls.evidence import document_access
+from contend.nodes.calls.tasks import stored_task
 from contend.nodes.prompting.prompt import estimate_tokens, room_beside_reply
 from contend.prompts import fence
 from contend.retrieval.documents import Passage
@@ -49,7 +49,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
     """The tools of a seat; they search only the documents that it may see."""
 
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
-        shelf = shelf_of(state, settings, seat)
+        shelf = document_access(state, settings, seat)
         embedder = Embedder(state["retrieval"].embedding_model, settings)
         try:
             found = await find_passages(shelf, [query], embedder, settings.passages)
@@ -85,7 +85,7 @@ async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds
     }
 
 
-use_once = task(use)
+use_once = stored_task("use", use)
 
 
 def _told(done: ToolUse, found: Sequence[Passage], mark: str) -> str:

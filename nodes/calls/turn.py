@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
-from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -19,47 +18,48 @@ from contend.graph.state import (
     NO_USAGE,
     DebateState,
     Degradation,
-    Length,
     Point,
     Seat,
-    Span,
     Turn,
+    TurnLength,
     TurnStatus,
     Usage,
+    WorkSpan,
 )
 from contend.models.calls import extract
 from contend.models.replies.control import nonce, without_block
 from contend.models.text import clean_data
 from contend.models.tokens import count_tokens
-from contend.nodes.calls.evidence import gather, with_quotes_checked
-from contend.nodes.calls.stream import Voice, degrade
-from contend.nodes.calls.tool_loop import Speech
+from contend.nodes.calls.evidence import gather_evidence, with_quotes_checked
+from contend.nodes.calls.stream import TurnStream, report_problem
+from contend.nodes.calls.tasks import stored_task
+from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
-from contend.nodes.prompting.prompt import Brief, brief, extraction_brief, fence_mark
+from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt, fence_mark
 
 __all__ = [
-    "Reported",
-    "Spoken",
-    "all_heard",
-    "announce",
+    "Extraction",
+    "TurnResult",
+    "add_extraction_cost",
     "debate_id",
-    "degrade",
+    "extract_decision",
+    "extract_once",
     "fill_form",
+    "gather_results",
     "lost_call",
     "next_turn_id",
     "pause_if_asked",
-    "report",
-    "report_once",
-    "say",
-    "say_once",
-    "stand_in",
-    "with_report",
+    "publish_turn",
+    "report_problem",
+    "substitute_turn",
+    "take_turn",
+    "take_turn_once",
 ]
 
 Heard = TypeVar("Heard")
 
 
-class Spoken(TypedDict):
+class TurnResult(TypedDict):
     """A finished speech; `raw` still has its control block. Plain, so checkpoints can keep it."""
 
     turn: Turn
@@ -67,7 +67,7 @@ class Spoken(TypedDict):
     degraded: list[Degradation]
 
 
-class Reported(TypedDict):
+class Extraction(TypedDict):
     """What an extraction call gave: the block as plain data, or None."""
 
     block: dict[str, Any] | None
@@ -90,20 +90,22 @@ def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
     return f"{first}.{len(same) + 1}" if same else first
 
 
-async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str) -> Spoken:
+async def take_turn(
+    state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str
+) -> TurnResult:
     """Ask the seat for its speech, streaming it to whoever watches."""
     settings: DebateSettings = room.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
-    voice = Voice(room, seat, state["round"], tag, phase)
+    voice = TurnStream(room, seat, state["round"], tag, phase)
     voice.begin()
     policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
-    material, trouble = await gather(state, policy, seat, part)
-    told = brief(state, settings, seat, part, debate_id(room), tag, material)
+    material, trouble = await gather_evidence(state, policy, seat, part)
+    told = build_prompt(state, settings, seat, part, debate_id(room), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
-    degraded = [degrade(room, seat, state["round"], what, why) for what, why in notes]
+    degraded = [report_problem(room, seat, state["round"], what, why) for what, why in notes]
     tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
-    speech = Speech(voice, told.messages, policy, tools, limit)
+    speech = ToolLoop(voice, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
         last = await speech.hold()
@@ -128,13 +130,13 @@ async def say(state: DebateState, room: Runtime[Any], seat: Seat, phase: str, pa
         status="fallback_model" if last["fell_back"] else "ok",
         passages=tuple(dict.fromkeys([*(each.label for each in told.passages), *speech.found])),
         tool_calls=tuple(used["use"] for used in speech.used),
-        length=Length(tokens=count_tokens(text), limit=limit) if limit is not None else None,
+        length=TurnLength(tokens=count_tokens(text), limit=limit) if limit is not None else None,
     )
     turn = await with_quotes_checked(state, turn)
     return {"turn": turn, "raw": speech.text, "degraded": [*degraded, *speech.degraded]}
 
 
-def _notes(told: Brief, seat: Seat) -> list[tuple[str, str]]:
+def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
     """What of its material the speaker is not shown."""
     notes = []
     if told.templates_left_out:
@@ -155,7 +157,7 @@ def _notes(told: Brief, seat: Seat) -> list[tuple[str, str]]:
     return notes
 
 
-def stand_in(
+def substitute_turn(
     state: DebateState,
     phase: str,
     failure: ModelFailed,
@@ -185,10 +187,10 @@ def stand_in(
     )
 
 
-def lost_call(failure: ModelFailed) -> Span:
+def lost_call(failure: ModelFailed) -> WorkSpan:
     """The time and tokens of a failure that nothing stands in for; no turn would count them."""
     now = datetime.now(UTC)
-    return Span(
+    return WorkSpan(
         started_at=failure.started_at or now,
         ended_at=failure.ended_at or failure.started_at or now,
         calls=1,
@@ -202,17 +204,17 @@ def pause_if_asked(room: Runtime[Any]) -> None:
         raise Paused
 
 
-async def report(
+async def extract_decision(
     state: DebateState,
     room: Runtime[Any],
     seat: Seat,
     speech: str,
     schema: type[BaseModel],
     known: list[Point],
-) -> Reported:
+) -> Extraction:
     """Ask once, schema-bound, what a speech decided; a failure leaves it honestly unread."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
-    messages = extraction_brief(seat, speech, known, debate_id(room), small)
+    messages = extraction_prompt(seat, speech, known, debate_id(room), small)
     return await fill_form(state, room, seat, messages, schema)
 
 
@@ -222,10 +224,10 @@ async def fill_form(
     seat: Seat,
     messages: list[BaseMessage],
     schema: type[BaseModel],
-) -> Reported:
+) -> Extraction:
     """Have a form filled in one schema-bound call; a failure leaves it empty."""
     pause_if_asked(room)
-    voice = Voice(room, seat, state["round"], "")
+    voice = TurnStream(room, seat, state["round"], "")
     try:
         answered = await extract(seat, messages, schema, room.context, voice.listener())
     except ModelFailed:
@@ -233,7 +235,7 @@ async def fill_form(
     return _reported(answered.result.block, answered.result.usage, voice)
 
 
-def _reported(block: BaseModel | None, usage: Usage, voice: Voice) -> Reported:
+def _reported(block: BaseModel | None, usage: Usage, voice: TurnStream) -> Extraction:
     return {
         "block": clean_data(block.model_dump()) if block else None,
         "usage": usage + voice.spent,
@@ -242,7 +244,7 @@ def _reported(block: BaseModel | None, usage: Usage, voice: Voice) -> Reported:
     }
 
 
-def with_report(turn: Turn, reported: Reported) -> Turn:
+def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
     """The turn with the time and tokens that reading it took."""
     # Added, not read off the clock: there may lie a pause between the speech and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
@@ -251,11 +253,11 @@ def with_report(turn: Turn, reported: Reported) -> Turn:
 
 # As tasks, a node with two calls keeps the first one's result when the second is interrupted.
 # `room` is the node's runtime: langgraph would fill a task's argument called `runtime` itself.
-say_once = task(say)
-report_once = task(report)
+take_turn_once = stored_task("say", take_turn)
+extract_once = stored_task("report", extract_decision)
 
 
-async def all_heard(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
+async def gather_results(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
     """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
     heard = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Heard | ModelFailed] = []
@@ -266,7 +268,7 @@ async def all_heard(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFail
     return kept
 
 
-def announce(runtime: Runtime[Any], turn: Turn) -> None:
+def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
     """Tell viewers the whole speech; it replaces what they gathered from chunks."""
     assessment = turn.assessment.model_dump() if turn.assessment else None
     runtime.stream_writer(

@@ -5,7 +5,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import ArgumentReading, DebateState, Degradation, Seat, Stated, Turn
+from contend.graph.state import (
+    ArgumentReading,
+    DebateState,
+    Degradation,
+    Seat,
+    StatedProbabilities,
+    Turn,
+)
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ArgumentBlock,
@@ -18,7 +25,7 @@ from contend.models.replies.forecast import (
     stated_from_form,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import Spoken, debate_id, degrade, with_report
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
     Deadline,
@@ -63,7 +70,7 @@ def _overlong(room: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
-    return [degrade(room, seat, turn.round, "overlong", why)]
+    return [report_problem(room, seat, turn.round, "overlong", why)]
 
 
 def reading_of(turn: Turn) -> ArgumentReading:
@@ -72,7 +79,7 @@ def reading_of(turn: Turn) -> ArgumentReading:
     return read if isinstance(read, ArgumentReading) else ArgumentReading()
 
 
-def _with_reading(state: DebateState, room: Runtime[Any], spoken: Spoken) -> Turn:
+def _with_reading(state: DebateState, room: Runtime[Any], spoken: TurnResult) -> Turn:
     """The turn with its block, or its words, read."""
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
     block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ArgumentBlock)
@@ -94,7 +101,7 @@ def _with(turn: Turn, reading: ArgumentReading) -> Turn:
     return turn.model_copy(update={"assessment": reading})
 
 
-def _normal(stated: Stated, outcomes: tuple[str, ...]) -> Stated:
+def _normal(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
     return stated.model_copy(
         update={"probabilities": read_distribution(stated.raw, outcomes) or {}}
     )
@@ -116,7 +123,7 @@ async def _with_numbers(
     form = numbers_form(outcomes, small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, room, seat, "numbers", turn, form, deadline)
-    turn, degraded = with_report(turn, filled), list(filled["degraded"])
+    turn, degraded = add_extraction_cost(turn, filled), list(filled["degraded"])
     update: dict[str, Any] = {"asked_again": reading.asked_again + filled["called"]}
     if filled["block"] is not None:
         stated, outcome = stated_from_form(filled["block"], outcomes)
@@ -129,7 +136,7 @@ async def _with_numbers(
     missing = [outcome for outcome in outcomes if outcome not in given]
     if missing:
         why = f"no readable probability for {', '.join(missing)}, {how_often(filled)}"
-        degraded.append(degrade(room, seat, turn.round, "no_numbers", why))
+        degraded.append(report_problem(room, seat, turn.round, "no_numbers", why))
     return _with(turn, reading), degraded
 
 
@@ -143,7 +150,7 @@ async def _with_precedents(
         return turn, []
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, room, seat, "precedents", turn, PrecedentsForm, deadline)
-    turn, degraded = with_report(turn, filled), list(filled["degraded"])
+    turn, degraded = add_extraction_cost(turn, filled), list(filled["degraded"])
     found = precedents_from_form(filled["block"]) if filled["block"] is not None else ()
     known = {event.event.casefold(): event for event in (*found, *reading.precedents)}
     asked = reading.asked_again + filled["called"]
@@ -151,7 +158,7 @@ async def _with_precedents(
     if len(known) < FEWEST_PRECEDENTS:
         have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
         why = f"{have}, {how_often(filled)}"
-        degraded.append(degrade(room, seat, turn.round, "no_precedents", why))
+        degraded.append(report_problem(room, seat, turn.round, "no_precedents", why))
     return _with(turn, reading.model_copy(update=update)), degraded
 
 

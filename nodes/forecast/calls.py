@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
-from langgraph.func import task
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -14,20 +13,30 @@ from typing_extensions import TypedDict
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import RoundPart
-from contend.graph.state import NO_USAGE, Cue, DebateState, Degradation, Seat, Span, Turn, Usage
+from contend.graph.state import (
+    NO_USAGE,
+    CallSubject,
+    DebateState,
+    Degradation,
+    Seat,
+    Turn,
+    Usage,
+    WorkSpan,
+)
+from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
-    Reported,
-    Spoken,
-    all_heard,
-    announce,
+    Extraction,
+    TurnResult,
     debate_id,
-    degrade,
     fill_form,
+    gather_results,
     pause_if_asked,
-    say,
+    publish_turn,
+    report_problem,
+    take_turn,
 )
 from contend.nodes.forecast.arguments import all_arguments
-from contend.nodes.prompting.prompt import brief
+from contend.nodes.prompting.prompt import build_prompt
 from contend.nodes.timing import call_since, since, worked_ms
 
 Result = TypeVar("Result")
@@ -40,7 +49,7 @@ class Work(TypedDict):
 
     turns: list[Turn]
     degraded: list[Degradation]
-    spans: list[Span]
+    spans: list[WorkSpan]
 
 
 def joined(works: Iterable[Work]) -> Work:
@@ -66,11 +75,11 @@ class Heard(TypedDict):
     A failure is a result like any other: so a resumed step finds every call as it left it.
     """
 
-    spoken: Spoken | None
+    spoken: TurnResult | None
     why: str
     what: str
     degraded: list[Degradation]
-    spans: list[Span]
+    spans: list[WorkSpan]
 
 
 class Unheard(ModelFailed):
@@ -85,7 +94,7 @@ class Unheard(ModelFailed):
         self.whose, self.heard = seat, heard
 
 
-class Filled(Reported):
+class Filled(Extraction):
     """What a form was filled with, and whether there was time to ask for it."""
 
     called: bool
@@ -143,7 +152,7 @@ class Teller:
         for turn in turns:
             if turn.id not in self._told:
                 self._told.add(turn.id)
-                announce(self._runtime, turn)
+                publish_turn(self._runtime, turn)
 
 
 async def _speak(
@@ -163,7 +172,7 @@ async def _speak(
     began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
-            spoken = await say(_cued(state, phase, about), hurried, seat, phase, part)
+            spoken = await take_turn(_cued(state, phase, about), hurried, seat, phase, part)
     except TimeoutError:
         return _unheard(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
     except ModelFailed as failed:
@@ -177,7 +186,7 @@ def _unheard(
     seat: Seat,
     why: str,
     what: str,
-    lost: Span | None = None,
+    lost: WorkSpan | None = None,
     degraded: Iterable[Degradation] = (),
 ) -> Heard:
     """A call that brought nothing: a result, unless nobody has argued yet."""
@@ -231,7 +240,7 @@ async def _fill(
     seconds = deadline.left
     if seconds <= 0:
         return nothing
-    told = brief(_cued(state, part, about), room.context, seat, part, debate_id(room), "")
+    told = build_prompt(_cued(state, part, about), room.context, seat, part, debate_id(room), "")
     try:
         async with asyncio.timeout(seconds):
             hurried = _hurried(room, seat, seconds, "total_timeout")
@@ -255,16 +264,16 @@ def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
     if about is None:
         return state
     label = "" if about.phase == phase else about.id
-    return {**state, "cue": Cue(label=label, about=(about.text,), turns=(about.id,))}
+    return {**state, "cue": CallSubject(label=label, about=(about.text,), turns=(about.id,))}
 
 
-speak_once = task(_speak)
-fill_once = task(_fill)
+speak_once = stored_task("_speak", _speak)
+fill_once = stored_task("_fill", _fill)
 
 
 async def together(calls: Iterable[Awaitable[Result]]) -> list[Result]:
     """The results of all calls, none of which fails: a failure is a result here."""
-    return [each for each in await all_heard([*calls]) if not isinstance(each, ModelFailed)]
+    return [each for each in await gather_results([*calls]) if not isinstance(each, ModelFailed)]
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
@@ -275,4 +284,4 @@ def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
 def told(room: Runtime[Any], seat: Seat, number: int, heard: Heard, otherwise: str) -> Degradation:
     """The degradation of a call that gave nothing."""
     what = heard["what"] if heard["what"] == OUT_OF_TIME else otherwise
-    return degrade(room, seat, number, what, heard["why"])
+    return report_problem(room, seat, number, what, heard["why"])

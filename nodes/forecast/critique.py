@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from langgraph.func import task
 from langgraph.runtime import Runtime
 
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
-from contend.nodes.calls.turn import degrade
+from contend.nodes.calls.tasks import stored_task
+from contend.nodes.calls.turn import report_problem
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
@@ -98,7 +98,7 @@ async def _weigh(
     after = _said(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
-    rescored["degraded"].append(degrade(room, seat, argument.round, "argued_again", why))
+    rescored["degraded"].append(report_problem(room, seat, argument.round, "argued_again", why))
     return joined([scored, again, rescored])
 
 
@@ -116,13 +116,13 @@ async def _argue_anew(
     teller.tell([turn])
     why = "an argument it had answered was replaced, so it argued again"
     argued["turns"] = [turn]
-    argued["degraded"].append(degrade(room, seat, heard.round, "argued_anew", why))
+    argued["degraded"].append(report_problem(room, seat, heard.round, "argued_anew", why))
     return joined([argued, await _weigh(with_turns(state, [turn]), room, turn, clock, teller)])
 
 
 # Tasks, so that the calls for one argument are counted for themselves, as in propose.
-_weigh_once = task(_weigh)
-_argue_anew_once = task(_argue_anew)
+_weigh_once = stored_task("_weigh", _weigh)
+_argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 
 def _said(state: DebateState, argument: Turn) -> Said:

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from langgraph.func import task
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Seat
-from contend.nodes.calls.turn import all_heard
+from contend.nodes.calls.tasks import stored_task
+from contend.nodes.calls.turn import gather_results
 from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import (
     Clock,
@@ -32,7 +32,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     now = settings.speakers(state["round"], waiting)
     rest = [seat for seat in waiting if seat not in now]
     seats = [seat for seat in state["seats"] if seat.id in now]
-    heard = await all_heard(
+    heard = await gather_results(
         [
             _contribute_once(state, runtime, seat, clock, teller, awaited=bool(rest))
             for seat in seats
@@ -74,7 +74,7 @@ async def _contribute(
 
 # A task, so that each role's calls are counted for themselves: a resumed step finds each again,
 # in whatever order they had ended.
-_contribute_once = task(_contribute)
+_contribute_once = stored_task("_contribute", _contribute)
 
 
 def _missing(state: DebateState, runtime: Runtime[Any], failed: Unheard) -> Work:

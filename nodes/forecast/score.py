@@ -25,7 +25,7 @@ from contend.models.replies.forecast import (
     scores_form,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import Spoken, debate_id, degrade, with_report
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
 from contend.nodes.forecast.calls import Deadline, Work, fill_once, how_often, speak_once
 from contend.nodes.forecast.numbers import composite
 
@@ -38,7 +38,7 @@ async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline
     spoken, degraded = heard["spoken"], list(heard["degraded"])
     if spoken is None:
         # Under what happened to the argument, not to the judge: so nobody tries it again.
-        degraded.append(degrade(room, debater, argument.round, "not_scored", heard["why"]))
+        degraded.append(report_problem(room, debater, argument.round, "not_scored", heard["why"]))
         return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
     turn, reading = spoken["turn"], _read(room, spoken, argument, settings.scoring_criteria)
     if reading is None:
@@ -49,7 +49,7 @@ async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline
 
 
 def _read(
-    room: Runtime[Any], spoken: Spoken, argument: Turn, criteria: Sequence[Criterion]
+    room: Runtime[Any], spoken: TurnResult, argument: Turn, criteria: Sequence[Criterion]
 ) -> ScoreReading | None:
     turn = spoken["turn"]
     block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ScoreBlock)
@@ -75,12 +75,16 @@ async def _asked_again(
     criteria, small = room.context.scoring_criteria, is_demonstration([judge])
     form = scores_form(criteria, small=small)
     filled = await fill_once(state, room, judge, "scores", argument, form, deadline)
-    turn, block, degraded = with_report(turn, filled), filled["block"], list(filled["degraded"])
+    turn, block, degraded = (
+        add_extraction_cost(turn, filled),
+        filled["block"],
+        list(filled["degraded"]),
+    )
     found = score_from_form(block, argument.id, criteria, small=small) if block else None
     if found is None:
         why = f"the judge's scores could not be read, {how_often(filled)}"
         debater = seat_with_id(state, argument.seat)
-        degraded.append(degrade(room, debater, argument.round, "not_scored", why))
+        degraded.append(report_problem(room, debater, argument.round, "not_scored", why))
     reading = _complete(found, turn) if found else ScoreReading(argument=argument.id)
     reading = reading.model_copy(update={"asked_again": int(filled["called"])})
     return turn, reading, degraded

@@ -18,7 +18,13 @@ from contend.models.replies.forecast import (
     verdict_from_words,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import Spoken, announce, debate_id, degrade, with_report
+from contend.nodes.calls.turn import (
+    TurnResult,
+    add_extraction_cost,
+    debate_id,
+    publish_turn,
+    report_problem,
+)
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
     Clock,
@@ -54,7 +60,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     result = result_of(ended, settings, debate_id(runtime), datetime.now(UTC))
     answer = turns[0].text if turns else _without_verdict(result, work["degraded"])
     for turn in turns:
-        announce(runtime, turn)
+        publish_turn(runtime, turn)
     forecast = result.model_dump(mode="json")
     runtime.stream_writer(
         node_event("final_complete", number, answer, model=judge.model, forecast=forecast)
@@ -75,17 +81,17 @@ async def _verdict(
         form = numbers_form(outcomes, small=is_demonstration([judge]))
         seen = with_turns(state, [turn])
         filled = await fill_once(seen, runtime, judge, "numbers", turn, form, deadline)
-        turn = with_report(turn, filled)
+        turn = add_extraction_cost(turn, filled)
         degraded += filled["degraded"]
         reading = _with_form(reading, filled, outcomes)
         if not is_complete(reading.stated.probabilities, outcomes):
             why = f"the verdict gives no readable distribution, {how_often(filled)}"
-            degraded.append(degrade(runtime, judge, state["round"], "no_numbers", why))
+            degraded.append(report_problem(runtime, judge, state["round"], "no_numbers", why))
     turn = turn.model_copy(update={"assessment": reading})
     return {"turns": [turn], "degraded": degraded, "spans": []}
 
 
-def _read(state: DebateState, runtime: Runtime[Any], spoken: Spoken) -> VerdictReading:
+def _read(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> VerdictReading:
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
     points = [said.point_id for said in kept_arguments(state)]
     block = read_block(spoken["raw"], nonce(debate_id(runtime), turn.id), VerdictBlock)

@@ -38,12 +38,12 @@ def _stays(
     return kept, _MORE_BEFORE if before == [kept] else _FIRST_SEATED
 
 
-def foremost(state: DebateState, seats: Sequence[str]) -> str:
+def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
     """The seat most others have conceded to; of equals, the one that sits first at the table."""
-    return _foremost(seats, {}, credits_of(state))
+    return _foremost(seats, {}, count_concessions(state))
 
 
-def credits_of(state: DebateState, before: int | None = None) -> dict[str, int]:
+def count_concessions(state: DebateState, before: int | None = None) -> dict[str, int]:
     """How many have left the debate for each seat's position, in all rounds or before one."""
     counts: dict[str, int] = {}
     for each in state.get("eliminations", []):

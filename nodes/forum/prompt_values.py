@@ -6,7 +6,7 @@ from contend.nodes.prompting.answers import answers_of, label_of
 from contend.nodes.rounds import still_active
 
 
-def others_heard(state: DebateState, settings: DebateSettings, seat_id: str) -> list[str]:
+def others_who_answered(state: DebateState, settings: DebateSettings, seat_id: str) -> list[str]:
     """The others still in the debate who hold a position: those who have answered at all."""
     others = [seat for seat in still_active(state, settings) if seat != seat_id]
     return [seat for seat in others if answers_of(state, seat)]
@@ -14,11 +14,11 @@ def others_heard(state: DebateState, settings: DebateSettings, seat_id: str) -> 
 
 def other_labels(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """What those one can concede to are known as."""
-    heard = others_heard(state, settings, seat_id)
+    heard = others_who_answered(state, settings, seat_id)
     return ", ".join(label_of(state, settings, each) for each in heard) or "nobody who has spoken"
 
 
-def standing(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """Who has left the debate for whose position, and whether the seat itself was ever heard."""
     unheard = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
     left = [
@@ -29,7 +29,7 @@ def standing(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     return " ".join(left + unheard)
 
 
-def doubt(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """What is missing from the concession a seat has just made."""
     last = [turn for turn in turns_of(state, "conviction_check") if turn.seat == seat_id][-1]
     claim = last.assessment

@@ -47,7 +47,7 @@ _POINTS_RULE = (
 
 
 @dataclass(frozen=True)
-class Floor:
+class ModeratedPrompt:
     """One call of a moderated debate: who is asked for what, and what fits of the debate so far."""
 
     state: DebateState
@@ -84,13 +84,13 @@ class Floor:
 
 
 @singledispatch
-def values_of(settings: DebateSettings, floor: Floor) -> dict[str, Value]:  # noqa: ARG001 - dispatched on
+def values_of(settings: DebateSettings, floor: ModeratedPrompt) -> dict[str, Value]:  # noqa: ARG001 - dispatched on
     """The values only one protocol's prompts ask for; each may register some."""
     return {}
 
 
 @values_of.register
-def _of_moderated(settings: ModeratedSettings, floor: Floor) -> dict[str, Value]:
+def _of_moderated(settings: ModeratedSettings, floor: ModeratedPrompt) -> dict[str, Value]:
     """Every value is made only when a prompt asks for it."""
     return {
         **_of_the_format(settings),
@@ -129,7 +129,7 @@ def _if_scored(settings: ModeratedSettings, sentence: str) -> str:
     return sentence if settings.scoring_enabled else ""
 
 
-def _of_the_turn(settings: ModeratedSettings, floor: Floor) -> dict[str, Value]:
+def _of_the_turn(settings: ModeratedSettings, floor: ModeratedPrompt) -> dict[str, Value]:
     step = floor.step
     return {
         "ruling": lambda: _review(settings, floor),
@@ -148,7 +148,7 @@ def _of_the_turn(settings: ModeratedSettings, floor: Floor) -> dict[str, Value]:
     }
 
 
-def _of_the_checker(floor: Floor) -> dict[str, Value]:
+def _of_the_checker(floor: ModeratedPrompt) -> dict[str, Value]:
     latest = statements(floor.everything)
     return {
         "statement": lambda: floor.data("statement", latest[-1].text),
@@ -171,25 +171,25 @@ def phase_words(step: Step, number: int, rounds: int) -> str:
     return f"Round {number} of {rounds}: {what[step.asks or step.phase]}."
 
 
-def _titled(floor: Floor, turn: Turn) -> str:
+def _titled(floor: ModeratedPrompt, turn: Turn) -> str:
     return f"{floor.name(turn.seat)}, {turn.phase}"
 
 
-def _shown(floor: Floor, turn: Turn) -> str:
+def _shown(floor: ModeratedPrompt, turn: Turn) -> str:
     return f"**{_titled(floor, turn)}:**\n{floor.data(turn.phase, turn.text)}"
 
 
-def _said(floor: Floor, turns: Iterable[Turn]) -> str:
+def _said(floor: ModeratedPrompt, turns: Iterable[Turn]) -> str:
     """Statements for the smallest models, which get no fences."""
     return "\n\n".join(f"{floor.name(turn.seat)} said: {turn.text}" for turn in turns)
 
 
-def _sides(floor: Floor) -> str:
+def _sides(floor: ModeratedPrompt) -> str:
     lines = "\n".join(f"{side.name}: {side.position}" for side in floor.sides)
     return floor.data("positions", lines)
 
 
-def _exchanges(floor: Floor) -> str:
+def _exchanges(floor: ModeratedPrompt) -> str:
     """The debate so far under the headings of its stages, newest turns whole."""
     shown = [turn for turn in floor.turns if turn.phase in _EXCHANGED]
     missing = sum(turn.phase in _EXCHANGED for turn in floor.everything) - len(shown)
@@ -209,7 +209,7 @@ def _stage_title(turn: Turn) -> str:
     return f"Round {turn.round}" if turn.round else "Opening statements"
 
 
-def _review(settings: ModeratedSettings, floor: Floor) -> str:
+def _review(settings: ModeratedSettings, floor: ModeratedPrompt) -> str:
     """The statement the moderator has to look at before going on, and what to look for."""
     turn = unreviewed(floor.everything)
     if turn is None:
@@ -231,7 +231,7 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
     ]
 
 
-def _form(floor: Floor) -> str:
+def _form(floor: ModeratedPrompt) -> str:
     """The control block of a part that does not always decide something."""
     if floor.part == "rebuttal":
         decides = floor.step.to is None
@@ -241,7 +241,7 @@ def _form(floor: Floor) -> str:
     return render(f"moderated/control.{name}", floor.control) if decides else ""
 
 
-def _request(floor: Floor) -> str:
+def _request(floor: ModeratedPrompt) -> str:
     asked = [turn.text for turn in floor.everything if turn.phase == "request"]
     return floor.data("moderator", asked[-1]) if asked else ""
 
@@ -258,14 +258,14 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
     )
 
 
-def _opponent_last(floor: Floor) -> str:
+def _opponent_last(floor: ModeratedPrompt) -> str:
     others = floor.others()
     if not others:
         return "There is none: nobody has spoken before you."
     return _shown(floor, others[-1])
 
 
-def _opponents(floor: Floor) -> str:
+def _opponents(floor: ModeratedPrompt) -> str:
     """What there is to rebut: the one opponent's argument, or those of all others."""
     number, to = floor.state["round"], floor.step.to
     arguments = [t for t in floor.others() if t.phase == "argument" and t.round == number]
@@ -275,7 +275,7 @@ def _opponents(floor: Floor) -> str:
     return f"## Your opponents' arguments in this round\n{shown}"
 
 
-def _rebuttal_rule(floor: Floor) -> str:
+def _rebuttal_rule(floor: ModeratedPrompt) -> str:
     if floor.step.to is not None:
         return f"Rebut {floor.name(floor.step.to)}'s argument."
     return "Choose the one argument you disagree with most, say whose it is, and rebut that one."
@@ -286,7 +286,7 @@ def checks_of(turns: Iterable[Turn]) -> list[FactCheck]:
     return [turn.assessment for turn in turns if isinstance(turn.assessment, FactCheck)]
 
 
-def _fact_checks(floor: Floor) -> str:
+def _fact_checks(floor: ModeratedPrompt) -> str:
     found = [claim for check in checks_of(floor.everything) for claim in check.claims]
     if not found:
         return ""
@@ -300,12 +300,12 @@ def claim_line(claim: ClaimCheck) -> str:
     return f"{claim.verdict} [{claim.source}]: {' '.join(claim.claim.split())}{why}"
 
 
-def _contradicted(floor: Floor) -> str:
+def _contradicted(floor: ModeratedPrompt) -> str:
     latest = checks_of(floor.everything)[-1]
     return floor.data("checks", "\n".join(claim_line(each) for each in latest.contradicted))
 
 
-def _verdict(settings: ModeratedSettings, floor: Floor) -> str:
+def _verdict(settings: ModeratedSettings, floor: ModeratedPrompt) -> str:
     verdict = floor.state.get("verdict")
     if verdict is None:
         return ""
@@ -326,7 +326,7 @@ def _verdict(settings: ModeratedSettings, floor: Floor) -> str:
 # --- the scoring judge's view, without names ---
 
 
-def _of_the_judge(floor: Floor) -> dict[str, Value]:
+def _of_the_judge(floor: ModeratedPrompt) -> dict[str, Value]:
     return {
         "neutral_sides": lambda: _neutral_sides(floor),
         "neutral_stage": lambda: _neutral_stage(floor),
@@ -337,26 +337,26 @@ def _of_the_judge(floor: Floor) -> dict[str, Value]:
     }
 
 
-def _stage(floor: Floor) -> list[Turn]:
+def _stage(floor: ModeratedPrompt) -> list[Turn]:
     by_id = {turn.id: turn for turn in floor.everything}
     return [by_id[each] for each in floor.state["cue"].turns]
 
 
-def _labels(floor: Floor) -> dict[str, str]:
+def _labels(floor: ModeratedPrompt) -> dict[str, str]:
     """Numbers in the order of appearance, so that the other order is another labelling too."""
     seen = dict.fromkeys([turn.seat for turn in _stage(floor)])
     rest = [side.id for side in floor.sides if side.id not in seen]
     return neutral_labels([*seen, *rest], [side.name for side in floor.sides])
 
 
-def _neutral_sides(floor: Floor) -> str:
+def _neutral_sides(floor: ModeratedPrompt) -> str:
     labels = _labels(floor)
     held = {side.id: side.position for side in floor.sides}
     lines = "\n".join(f"{label}: {held[seat]}" for seat, label in labels.items())
     return floor.data("positions", lines)  # a name that stands in one is kept anyway
 
 
-def _neutral_stage(floor: Floor) -> str:
+def _neutral_stage(floor: ModeratedPrompt) -> str:
     labels = _labels(floor)
     shown = []
     for number, turn in enumerate(_stage(floor), 1):
@@ -365,7 +365,7 @@ def _neutral_stage(floor: Floor) -> str:
     return "\n\n".join(shown)
 
 
-def _neutral_earlier(floor: Floor) -> str:
+def _neutral_earlier(floor: ModeratedPrompt) -> str:
     labels, stage = _labels(floor), _stage(floor)
     scored, fitting = {turn.id for turn in stage}, {turn.id for turn in floor.turns}
     said_before = takewhile(lambda turn: turn.id not in scored, floor.everything)
@@ -382,12 +382,12 @@ def _neutral_earlier(floor: Floor) -> str:
     return "\n\n".join(["## What was said before", *note, *shown]) if before else ""
 
 
-def _numbers(floor: Floor) -> dict[str, str]:
+def _numbers(floor: ModeratedPrompt) -> dict[str, str]:
     """What each statement of the stage is known as; a name would give its side away."""
     return {turn.id: f"S{number}" for number, turn in enumerate(_stage(floor), 1)}
 
 
-def _neutral_quotes(floor: Floor) -> str:
+def _neutral_quotes(floor: ModeratedPrompt) -> str:
     """Which quotes in the statements stand in the documents, and which were made up."""
     numbers = _numbers(floor)
     lines = [
@@ -402,7 +402,7 @@ def _neutral_quotes(floor: Floor) -> str:
     return render("shared/quotes", {"quotes": lambda: floor.data("quotes", plain)})
 
 
-def _neutral_checks(floor: Floor) -> str:
+def _neutral_checks(floor: ModeratedPrompt) -> str:
     numbers = _numbers(floor)
     lines = [
         f"{numbers[check.turn]}: {claim_line(claim)}"
@@ -421,7 +421,7 @@ def _neutral_checks(floor: Floor) -> str:
     return f"## What the fact checker found in them\n{floor.data('checks', plain)}"
 
 
-def _without_names(floor: Floor, labels: dict[str, str], text: str) -> str:
+def _without_names(floor: ModeratedPrompt, labels: dict[str, str], text: str) -> str:
     """The speakers' labels also where they speak of each other."""
     kept = names_kept(floor.state, floor.sides)
     return without_names(

@@ -4,11 +4,11 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import Cue, DebateState, Seat, Step, Turn, seat_with_id
+from contend.graph.state import CallSubject, DebateState, Seat, Step, Turn, seat_with_id
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
 from contend.nodes.calls.evidence import argued
-from contend.nodes.calls.turn import Spoken, announce, degrade, say
+from contend.nodes.calls.turn import TurnResult, publish_turn, report_problem, take_turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import statements
 
@@ -17,15 +17,15 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Let the side speak whose turn it is."""
     step, *rest = state["programme"]
     seat = seat_with_id(state, step.seat)
-    cued: DebateState = {**state, "cue": Cue(about=_about(state, step))}
-    spoken = await say(cued, runtime, seat, step.phase, step.phase)
+    cued: DebateState = {**state, "cue": CallSubject(about=_about(state, step))}
+    spoken = await take_turn(cued, runtime, seat, step.phase, step.phase)
     answered = _answered(state, runtime, step, spoken)
     turn = in_words(runtime, spoken["turn"]).model_copy(update={"replies_to": answered})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     degraded = list(spoken["degraded"])
     if step.phase == "rebuttal" and answered is None:
         why = "whose argument this rebuttal answers could not be read"
-        degraded.append(degrade(runtime, seat, state["round"], "unreadable", why))
+        degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     return {"turns": [turn], "programme": rest, "degraded": degraded}
 
 
@@ -38,7 +38,9 @@ def _about(state: DebateState, step: Step) -> tuple[str, ...]:
     return tuple(argued({**state, "turns": said}))
 
 
-def _answered(state: DebateState, runtime: Runtime[Any], step: Step, spoken: Spoken) -> str | None:
+def _answered(
+    state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
+) -> str | None:
     """The turn this one answers; where the speaker chose, what it says it chose."""
     if step.phase == "correction":
         return statements(state["turns"])[-1].id
@@ -49,7 +51,9 @@ def _answered(state: DebateState, runtime: Runtime[Any], step: Step, spoken: Spo
     return argument.id if argument else None
 
 
-def _chosen(state: DebateState, runtime: Runtime[Any], step: Step, spoken: Spoken) -> str | None:
+def _chosen(
+    state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
+) -> str | None:
     block = block_of(runtime, spoken, RebutsBlock)
     others: list[Seat] = [seat for seat in state["seats"] if seat.id != step.seat]
     return block.among(others) if block else None

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from contend.graph.state import DebateState, Ruling, Standing, Turn, Verdict
+from contend.graph.state import DebateScores, DebateState, Ruling, SideScore, Turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import MODERATOR
 from contend.nodes.moderated.score_notes import scoring_of
 
 
-def floor_record(state: DebateState) -> dict[str, Any]:
+def moderated_record(state: DebateState) -> dict[str, Any]:
     """Ending, scores, checks and rulings; nothing for a debate without a moderator."""
     seats, turns = state.get("seats", []), state.get("turns", [])
     if not any(seat.role == MODERATOR for seat in seats):
@@ -27,18 +27,18 @@ def floor_record(state: DebateState) -> dict[str, Any]:
     }
 
 
-def on_the_floor(turns: Iterable[Turn]) -> dict[str, Any]:
+def moderated_round(turns: Iterable[Turn]) -> dict[str, Any]:
     """A round in which a seat may speak more than once."""
     said = [{"seat": turn.seat, "phase": turn.phase, "text": turn.text} for turn in turns]
     return {"turns": said}
 
 
-def scores_of(verdict: Verdict | None) -> dict[str, Any] | None:
+def scores_of(verdict: DebateScores | None) -> dict[str, Any] | None:
     """The scores by the sides' names; None where nothing was scored."""
     return {each.name: _standing(each) for each in verdict.standings} if verdict else None
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _standing(standing: SideScore) -> dict[str, Any]:
     return {
         "total": standing.total,
         "breakdown": standing.breakdown,
@@ -46,7 +46,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _winner(verdict: Verdict | None) -> str | None:
+def _winner(verdict: DebateScores | None) -> str | None:
     standings = verdict.standings if verdict else ()
     return next((each.name for each in standings if verdict and each.seat == verdict.winner), None)
 

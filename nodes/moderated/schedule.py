@@ -7,7 +7,7 @@ from contend.graph.state import STATEMENTS, DebateState, Seat, Step, StepPhase, 
 MODERATOR = "moderator"
 
 
-def programme_of(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
+def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
     """The turns of the stage that begins now: openings, a round, or closings."""
     ids = [side.id for side in sides]
     if state.get("stop"):

@@ -9,22 +9,22 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import (
-    Cue,
+    CallSubject,
+    DebateScores,
     DebateState,
     Deduction,
     Degradation,
-    Marking,
     ReadFrom,
     Ruling,
     Seat,
+    StageScores,
     Turn,
     TurnScore,
-    Verdict,
     seat_with_role,
 )
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
-from contend.nodes.calls.decide import Decided, Reader, say_and_read_calls
-from contend.nodes.calls.turn import announce, degrade, lost_call
+from contend.nodes.calls.decide import Decided, Reader, decide_calls
+from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
 from contend.nodes.moderated.anonymize import names_kept
 from contend.nodes.moderated.schedule import other_order, stages, statements
 from contend.nodes.moderated.totals import standing, turn_score, verdict_of
@@ -46,7 +46,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     judge = seat_with_role(state, "judge")
     cues = _cues(state, settings.format.orders)
     calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, judge) for cue in cues]
-    decided = await say_and_read_calls(calls, runtime, "score", "stage", _STAGE)
+    decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
     turns: list[Turn] = []
     degraded = _not_anonymised(state, runtime, judge, settings)
     for cue, each in zip(cues, decided, strict=True):
@@ -68,13 +68,13 @@ def _not_anonymised(
         return []
     names = " and ".join(f"'{name}'" for name in kept)
     why = f"the judge may see {names} in statements: also a word of the debate, so left as it is"
-    return [degrade(runtime, judge, state["round"], "not_anonymised", why)]
+    return [report_problem(runtime, judge, state["round"], "not_anonymised", why)]
 
 
-def _cues(state: DebateState, orders: int) -> list[Cue]:
+def _cues(state: DebateState, orders: int) -> list[CallSubject]:
     """One call for each stage and order."""
     return [
-        Cue(
+        CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
             turns=tuple(turn.id for turn in (other_order(stage) if order else stage)),
         )
@@ -87,12 +87,14 @@ def _marked(
     state: DebateState,
     runtime: Runtime[Any],
     judge: Seat,
-    cue: Cue,
+    cue: CallSubject,
     decided: Decided[_Read] | ModelFailed,
 ) -> tuple[list[Turn], list[Degradation]]:
     """The marks of one call; a judge that fails or cannot be read leaves statements unscored."""
     if isinstance(decided, ModelFailed):
-        told = degrade(runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}")
+        told = report_problem(
+            runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}"
+        )
         return [], [*decided.before, told]
     block, read_from = decided.read or (None, "block")
     marks = block.marks(cue.turns) if block else ()
@@ -100,13 +102,13 @@ def _marked(
     if len(marks) < len(cue.turns):
         missing = f"{len(cue.turns) - len(marks)} of {len(cue.turns)}"
         why = f"{cue.label}: the marks of {missing} statements could not be read"
-        degraded.append(degrade(runtime, judge, state["round"], "not_scored", why))
+        degraded.append(report_problem(runtime, judge, state["round"], "not_scored", why))
     order = int(cue.label.endswith(_OTHER_ORDER))
     stage = cue.label.removesuffix(_OTHER_ORDER)
-    marking = Marking(order=order, marks=marks, stage=stage, read_from=read_from)
+    marking = StageScores(order=order, marks=marks, stage=stage, read_from=read_from)
     scored = next(turn.round for turn in state["turns"] if turn.id == cue.turns[0])
     turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
-    announce(runtime, turn)
+    publish_turn(runtime, turn)
     return [turn], degraded
 
 
@@ -119,7 +121,7 @@ def _stage_label(stage: Sequence[Turn]) -> str:
 
 def _verdict(
     state: DebateState, settings: ModeratedSettings, judge: Seat, marked: Sequence[Turn]
-) -> Verdict:
+) -> DebateScores:
     said = statements(state["turns"])
     scores = [
         score
@@ -141,7 +143,7 @@ def _verdict(
 def _score(
     turn: Turn, debate: Sequence[Turn], marked: Sequence[Turn], settings: ModeratedSettings
 ) -> TurnScore | None:
-    given = [each.assessment for each in marked if isinstance(each.assessment, Marking)]
+    given = [each.assessment for each in marked if isinstance(each.assessment, StageScores)]
     readings = {
         marking.order: marks.values
         for marking in given
@@ -171,7 +173,7 @@ def _deductions(turn: Turn, debate: Sequence[Turn], settings: ModeratedSettings)
     ]
 
 
-def _event(state: DebateState, verdict: Verdict) -> Any:
+def _event(state: DebateState, verdict: DebateScores) -> Any:
     shown = {each.name: each.total for each in verdict.standings}
     return node_event(
         "scores",

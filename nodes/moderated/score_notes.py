@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
-    from contend.graph.state import DebateState, Verdict
+    from contend.graph.state import DebateScores, DebateState
 
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
@@ -16,7 +16,7 @@ def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
     return [seat for seat in others if not used[seat].isdisjoint(judging)]
 
 
-def scoring_of(state: "DebateState", verdict: "Verdict") -> dict[str, Any]:
+def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
     """Who gave the scores, and which do not count."""
     contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
     return {

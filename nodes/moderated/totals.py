@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from contend.graph.state import Deduction, Seat, Standing, TurnScore, Verdict
+from contend.graph.state import DebateScores, Deduction, Seat, SideScore, TurnScore
 
 RULE = "rule_adherence"
 # One criterion may differ by so many times what the whole may: single marks are coarser.
@@ -68,23 +68,23 @@ def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) 
     return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
 
 
-def standing(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Standing:
+def standing(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
     """How a side did: the mean over its statements, without those that are contested."""
     own = tuple(score for score in scores if score.seat == seat.id)
     breakdown = mean_marks([score.marks for score in own if not score.contested])
     total = weighted(breakdown, weights) if breakdown else None
-    return Standing(seat=seat.id, name=seat.name, total=total, breakdown=breakdown, turns=own)
+    return SideScore(seat=seat.id, name=seat.name, total=total, breakdown=breakdown, turns=own)
 
 
 def verdict_of(
-    standings: Sequence[Standing],
+    standings: Sequence[SideScore],
     *,
     declares_winner: bool,
     orders: int,
     margin: float,
     unscored: Sequence[str],
     judge_model: str,
-) -> Verdict:
+) -> DebateScores:
     """All scores, and the winner where the format declares one."""
     if not declares_winner:
         winner, why = None, ""
@@ -92,7 +92,7 @@ def verdict_of(
         winner, why = None, _INCOMPLETE[orders > 1]
     else:
         winner, why = winner_of(standings, orders)
-    return Verdict(
+    return DebateScores(
         standings=tuple(standings),
         winner=winner,
         no_winner=why,
@@ -102,7 +102,7 @@ def verdict_of(
     )
 
 
-def winner_of(standings: Sequence[Standing], orders: int) -> tuple[str | None, str]:
+def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, str]:
     """Who leads in every order of reading; else nobody, and why."""
     if any(len(score.orders) < orders for each in standings for score in each.turns):
         return None, _INCOMPLETE[orders > 1]
@@ -116,7 +116,7 @@ def winner_of(standings: Sequence[Standing], orders: int) -> tuple[str | None, s
     return leader, "" if leader else "the best scores are equal"
 
 
-def _leader(standings: Sequence[Standing], order: int) -> str | None:
+def _leader(standings: Sequence[SideScore], order: int) -> str | None:
     """Who leads by one order of reading alone, contested statements included."""
     means = [
         (each.seat, math.fsum(score.readings[order] for score in each.turns) / len(each.turns))

@@ -25,8 +25,8 @@ from contend.graph.state import (
 from contend.models.replies.critique import all_points
 from contend.models.seats import is_demonstration, window_for
 from contend.nodes.forecast.prompt_values import ForecastCall, forecast_values
-from contend.nodes.forum.prompt_values import doubt, other_labels, standing
-from contend.nodes.moderated.prompt_values import Floor, values_of
+from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
+from contend.nodes.moderated.prompt_values import ModeratedPrompt, values_of
 from contend.nodes.prompting.answers import answers_of, label_of, latest_answers
 from contend.nodes.prompting.quotes import is_checked, quote_line
 from contend.nodes.prompting.truncate import Excerpt, ending, shares
@@ -68,7 +68,7 @@ NOTHING_MORE = Material()
 
 
 @dataclass(frozen=True)
-class Brief:
+class Prompt:
     """The messages for one call, what did not fit, and whether it is still too long."""
 
     messages: list[BaseMessage]
@@ -82,7 +82,7 @@ class Brief:
     too_long: bool = False
 
 
-def brief(
+def build_prompt(
     state: DebateState,
     settings: DebateSettings,
     seat: Seat,
@@ -90,7 +90,7 @@ def brief(
     debate_id: str,
     tag: str,
     material: Material = NOTHING_MORE,
-) -> Brief:
+) -> Prompt:
     """Fill the seat's system prompt and its prompt for this part of the debate."""
     room = _room(seat, settings)
     asked = placeholders(_prompt(seat, settings, part))
@@ -99,7 +99,7 @@ def brief(
     templates = _fitting(given, room, lambda use: use.text)
     nearest = material.passages if "passages" in asked else ()
     passages = _fitting(nearest, room, lambda passage: passage.text)
-    sheet = _Sheet(state, settings, seat, part, debate_id, tag, room, templates, passages)
+    sheet = _PromptValues(state, settings, seat, part, debate_id, tag, room, templates, passages)
     if asked & {"answers", "others"}:
         sheet = _with_answers(sheet, room, others_only="others" in asked)
     turns = speeches(state)
@@ -115,7 +115,7 @@ def brief(
 
     # By halves: a long debate has hundreds of turns, and every try fills the whole prompt.
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
-    return Brief(
+    return Prompt(
         told(fewest),
         turns[:fewest],
         passages,
@@ -166,7 +166,9 @@ def _fitting(
     return tuple(fitting)
 
 
-def _with_answers(sheet: "_Sheet", room: int | None, *, others_only: bool) -> "_Sheet":
+def _with_answers(
+    sheet: "_PromptValues", room: int | None, *, others_only: bool
+) -> "_PromptValues":
     """The sheet with the latest answers, each with an equal share of the room that is left."""
     wanted = [t for t in latest_answers(sheet.state) if not others_only or t.seat != sheet.seat.id]
     if room is None:
@@ -213,7 +215,7 @@ def _folder(seat: Seat, settings: DebateSettings) -> str:
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class _PromptValues:
     """Everything a prompt of one turn can be filled with."""
 
     state: DebateState
@@ -282,9 +284,9 @@ class _Sheet:
             **control,
             "control": lambda: render(_control(settings, self.part), control),
             "task": lambda: load(f"{settings.protocol}/{settings.style}.{self.part}"),
-            "standing": lambda: standing(state, settings, self.seat.id),
+            "concessions_so_far": lambda: concessions_so_far(state, settings, self.seat.id),
             "other_labels": lambda: other_labels(state, settings, self.seat.id),
-            "doubt": lambda: doubt(state, settings, self.seat.id),
+            "missing_support": lambda: missing_support(state, settings, self.seat.id),
             "verdict": lambda: _verdict_given(state, data),
             "question": lambda: data("question", state["question"]),
             "templates": lambda: _templates(self.templates, data),
@@ -311,7 +313,9 @@ class _Sheet:
             "previous_round": lambda: str(number - 1),
             "max_rounds": lambda: str(settings.rounds[1]),
             "stop_reason": lambda: state["stop"].evidence,
-            **values_of(settings, Floor(state, self.seat, self.part, turns, data, control)),
+            **values_of(
+                settings, ModeratedPrompt(state, self.seat, self.part, turns, data, control)
+            ),
             **forecast_values(
                 settings, ForecastCall(state, self.seat, self.part, self.tag, mark, data)
             ),
@@ -340,7 +344,9 @@ class _Sheet:
 
 
 @values_of.register
-def _of_adversarial(settings: AdversarialSettings, _: Floor) -> dict[str, Callable[[], str]]:
+def _of_adversarial(
+    settings: AdversarialSettings, _: ModeratedPrompt
+) -> dict[str, Callable[[], str]]:
     return {"early_stop_score": lambda: f"{settings.early_stop_score:g}"}
 
 
@@ -348,7 +354,7 @@ def _unfenced(_label: str, text: str) -> str:
     return text
 
 
-def _labelled(sheet: "_Sheet", data: Fence) -> str:
+def _labelled(sheet: "_PromptValues", data: Fence) -> str:
     """Answers under what their seats are known as."""
     if not sheet.answers:
         return "There are none so far."
@@ -388,7 +394,7 @@ def _passages(passages: Sequence[Passage], data: Fence, *, bare: bool) -> str:
     return shown if bare else render("shared/passages", {"passages": lambda: shown})
 
 
-def _quote_checks(sheet: "_Sheet", data: Fence) -> str:
+def _quote_checks(sheet: "_PromptValues", data: Fence) -> str:
     """Which quotes stand in the documents, altered or not at all; the latest verdict on each.
 
     Of more than there is room for, those that were quoted last.
@@ -442,7 +448,7 @@ def _left_out(state: DebateState, shown: list[Turn]) -> list[Turn]:
     return said[: len(said) - len(shown)]
 
 
-def _history(sheet: "_Sheet", turns: list[Turn], left_out: list[Turn], data: Fence) -> str:
+def _history(sheet: "_PromptValues", turns: list[Turn], left_out: list[Turn], data: Fence) -> str:
     parts: list[str] = []
     if left_out:
         names = ", ".join(f"round {turn.round} {_label(sheet, turn)}" for turn in left_out)
@@ -456,7 +462,7 @@ def _history(sheet: "_Sheet", turns: list[Turn], left_out: list[Turn], data: Fen
     return "\n\n".join(parts)
 
 
-def _label(sheet: "_Sheet", turn: Turn) -> str:
+def _label(sheet: "_PromptValues", turn: Turn) -> str:
     return label_of(sheet.state, sheet.settings, turn.seat)
 
 
@@ -467,7 +473,7 @@ def _points(points: list[Point], data: Fence) -> str:
     return data("points", "\n".join(lines))
 
 
-def extraction_brief(
+def extraction_prompt(
     seat: Seat,
     speech: str,
     known: list[Point],

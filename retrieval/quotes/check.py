@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 
 from contend.graph.state import QuoteCheck
 from contend.retrieval.documents import Corpus
-from contend.retrieval.quotes.spans import Reference, Span, find_spans
+from contend.retrieval.quotes.spans import QuotedSpan, Reference, find_spans
 from contend.retrieval.quotes.words import (
     BORDER,
     UNSPACED,
@@ -172,7 +172,7 @@ class _Judge:
         self._debate = debate
         self._disproved = disproved
 
-    def check(self, span: Span) -> Iterator[QuoteCheck]:
+    def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
         """The check of a span, or of those inside it, and of every label that names nothing."""
         inner = [each for each in span.inner if _is_checked(each)]
         quote = self._quote_check(span) if _is_checked(span) else None
@@ -185,7 +185,7 @@ class _Judge:
                 yield from self._label_checks(each)
         yield from self._label_checks(span)
 
-    def _label_checks(self, span: Span) -> Iterator[QuoteCheck]:
+    def _label_checks(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
         for reference in span.references:
             if not self._exists(reference):
                 yield QuoteCheck(
@@ -200,7 +200,7 @@ class _Judge:
         last = self._corpus.lengths.get(reference.document, pages[-1].number if pages else 0)
         return 1 <= reference.first <= last and 1 <= reference.last <= last
 
-    def _quote_check(self, span: Span) -> QuoteCheck | None:
+    def _quote_check(self, span: QuotedSpan) -> QuoteCheck | None:
         quotes = _readings(span.text)
         if quotes is None:
             return None
@@ -239,7 +239,7 @@ class _Judge:
         return any(_find(quote, _said(turn)) for turn in self._debate)
 
 
-def _found(span: Span, quote: _Quote, place: _Place, cited: Reference | None) -> QuoteCheck:
+def _found(span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None) -> QuoteCheck:
     """The check of a quotation that stands in the documents, under the label that holds it."""
     holding = next((each for each in span.references if place.is_in(each)), None)
     written = holding or cited
@@ -253,7 +253,7 @@ def _found(span: Span, quote: _Quote, place: _Place, cited: Reference | None) ->
     )
 
 
-def _is_checked(span: Span) -> bool:
+def _is_checked(span: QuotedSpan) -> bool:
     """Whether a span is a quotation: long enough to be no mere term, or with its source named."""
     fewest = _FEWEST_NEAR_A_LABEL if span.near_label else _FEWEST_WORDS
     return bool(span.text) and (bool(span.references) or _has_words(span.text, fewest))
@@ -267,7 +267,7 @@ def _count(text: str) -> int:
     return sum(any(map(in_word, word)) for word in re.split(r"[\s–—]+", text))
 
 
-def _outweighs(inner: Sequence[Span], span: Span) -> bool:
+def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
     """Whether a block is about the quotations inside it; else it would hide behind one of them."""
     held = sum(len(each.text) for each in inner)
     return held >= _LEAST_INNER * len(span.text)

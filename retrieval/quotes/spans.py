@@ -71,12 +71,12 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Span:
+class QuotedSpan:
     """Quoted words with the sources cited for them, or only a citation."""
 
     text: str
     references: tuple[Reference, ...] = ()
-    inner: tuple["Span", ...] = ()
+    inner: tuple["QuotedSpan", ...] = ()
     """What is quoted inside a block quote."""
     near_label: bool = False
     """Whether a label of a document stands in the same sentence."""
@@ -85,7 +85,7 @@ class Span:
 Citations = dict[int, re.Match[str]]
 
 
-def find_spans(text: str, documents: Collection[str]) -> Iterator[Span]:
+def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
     """Quoted spans with the citation attached, and citations on their own without a span."""
     plain = text.replace("&quot;", '"').replace("＂", '"')
     blocks = list(_blocks(_without_fences(plain.split("\n"))))
@@ -114,8 +114,8 @@ class _Block:
         self._seen = _masked(self._text)
         self._citations = _citations(self._seen, documents)
 
-    def spans(self) -> Iterator[Span]:
-        found: list[tuple[int, Span]] = []
+    def spans(self) -> Iterator[QuotedSpan]:
+        found: list[tuple[int, QuotedSpan]] = []
         if self._quote:
             places = self._quoted(0, self._quote)
             inner = tuple(self._span(start, end) for start, end in places)
@@ -123,16 +123,16 @@ class _Block:
         prose = self._quoted(self._quote + 1, len(self._seen))
         spans = [(start, self._span(start, end)) for start, end in prose]
         found += self._with_labels_near([(at, self._with_label_before(at, s)) for at, s in spans])
-        found += [(at, Span("", self._named(each))) for at, each in self._citations.items()]
+        found += [(at, QuotedSpan("", self._named(each))) for at, each in self._citations.items()]
         found.sort(key=lambda each: each[0])
         yield from (span for _, span in found if span.text or span.references or span.inner)
 
-    def _span(self, start: int, end: int) -> Span:
+    def _span(self, start: int, end: int) -> QuotedSpan:
         to, at = self._citation_at(start, end)
         named = self._named(self._citations.pop(at)) if at in self._citations else ()
-        return Span(_SIGNED.sub("", self._text[start:to].strip()).strip(), named)
+        return QuotedSpan(_SIGNED.sub("", self._text[start:to].strip()).strip(), named)
 
-    def _with_label_before(self, start: int, span: Span) -> Span:
+    def _with_label_before(self, start: int, span: QuotedSpan) -> QuotedSpan:
         """The span with the label right before its mark, if none behind and no other wants it."""
         before = _BEFORE.search(self._seen, max(0, start - _LONGEST_CITATION), start)
         at = before.start() if before else -1
@@ -140,7 +140,9 @@ class _Block:
             return span
         return replace(span, references=self._named(self._citations.pop(at)))
 
-    def _with_labels_near(self, found: Sequence[tuple[int, Span]]) -> Iterator[tuple[int, Span]]:
+    def _with_labels_near(
+        self, found: Sequence[tuple[int, QuotedSpan]]
+    ) -> Iterator[tuple[int, QuotedSpan]]:
         """The spans, knowing whether a label of none of them stands in the same sentence."""
         ends = [each.end() for each in _SENTENCE_END.finditer(self._seen)]
         labelled = {

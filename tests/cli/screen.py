@@ -11,7 +11,7 @@ from rich.console import Console
 
 from contend.cli.view.renderer import Renderer
 from contend.debates.events import Event
-from contend.debates.repository import Debate
+from contend.debates.repository import StoredDebate
 from contend.graph.events import EventName
 from contend.graph.settings import DebateSettings
 from tests.support.scripted import refine_settings
@@ -162,9 +162,9 @@ class Show:
         return self.screen.text
 
 
-def debate_of(settings: DebateSettings, **state: Any) -> Debate:
+def debate_of(settings: DebateSettings, **state: Any) -> StoredDebate:
     seats = [seat.model_dump() for seat in settings.table()]
-    return Debate(
+    return StoredDebate(
         id=DEBATE,
         protocol=settings.protocol,
         question="What now?",

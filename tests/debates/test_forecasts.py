@@ -16,11 +16,11 @@ from contend.debates.forecasts import (
     resolve,
     scoreboard,
 )
-from contend.debates.repository import Debate, Records
-from contend.debates.run import open_records, run_debate, write_debate
+from contend.debates.repository import Repository, StoredDebate
+from contend.debates.run import open_repository, run_debate, write_debate
 from contend.graph.contract import DebateRequest
 from contend.graph.errors import BadInput
-from contend.models.seats import Seating
+from contend.models.seats import SeatPlan
 from tests.support.forecasting import (
     OUTCOMES,
     QUESTION,
@@ -40,9 +40,11 @@ def same(forecast: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in forecast.items() if name not in _DIFFERENT}
 
 
-async def held(records: Records, wanted: DebateRequest, cast: Cast | None = None) -> Debate:
+async def held(
+    records: Repository, wanted: DebateRequest, cast: Cast | None = None
+) -> StoredDebate:
     settings = forecast_settings()
-    seating = Seating(settings.table(), "", "scripted:embed")
+    seating = SeatPlan(settings.table(), "", "scripted:embed")
     opened = write_debate(records, QUESTION, settings, seating, request=wanted)
     with (cast or panel()).on_stage():
         return await run_debate(records, opened, lambda _: None, RunControl())
@@ -50,7 +52,7 @@ async def held(records: Records, wanted: DebateRequest, cast: Cast | None = None
 
 async def test_the_same_request_gives_the_same_result_wherever_it_is_kept(database: str) -> None:
     alone = await forecasted()
-    records = open_records()
+    records = open_repository()
     try:
         wanted = DebateRequest.model_validate_json(json.dumps(request()))
         done = await held(records, wanted)
@@ -62,7 +64,7 @@ async def test_the_same_request_gives_the_same_result_wherever_it_is_kept(databa
 
 
 async def test_resolving_and_scoring(database: str) -> None:
-    records = open_records()
+    records = open_repository()
     try:
         dated = plain_request(QUESTION, OUTCOMES, date(2026, 1, 1))
         done = await held(records, dated)
@@ -87,7 +89,7 @@ async def test_a_round_is_scored_on_whole_distributions() -> None:
     """The mean over those who gave an outcome a number sums to more than 1."""
     partial = arguing("optimist", lambda block: block | {"probabilities": {"yes": 0.95}})
     cast = panel(optimist=lambda sent: "{}" if sent.schema else partial(sent))
-    records = open_records()
+    records = open_repository()
     try:
         wanted = DebateRequest.model_validate_json(json.dumps(request()))
         resolve(records, await held(records, wanted, cast), "yes", replace=False)

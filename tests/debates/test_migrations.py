@@ -19,8 +19,8 @@ from alembic.script import ScriptDirectory
 
 from contend.debates import migrations
 from contend.debates.migrations import NEWEST, VERSION_TABLE, stored_revision
-from contend.debates.repository import Records, count_debates
-from contend.debates.run import open_records
+from contend.debates.repository import Repository, count_debates
+from contend.debates.run import open_repository
 from contend.debates.tables import metadata, open_engine
 from contend.graph.checkpoints import saver
 from contend.graph.errors import BadInput
@@ -65,14 +65,14 @@ def _revision(engine: sa.Engine) -> str | None:
 def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -> None:
     assert count_debates(saver.database()) is None
     assert _tables(engine) == set()
-    open_records().close()
+    open_repository().close()
     assert _revision(engine) == NEWEST
     assert _tables(engine) == {*metadata.tables, VERSION_TABLE}
     assert count_debates(saver.database()) == 0
 
 
 def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:
-    open_records().close()
+    open_repository().close()
     with engine.connect() as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": True}
         context = MigrationContext.configure(connection, opts=options)
@@ -87,7 +87,7 @@ def test_the_newest_revision_is_the_one_named() -> None:
 
 def test_many_first_starts_at_once_make_the_tables_once(empty: None, engine: sa.Engine) -> None:
     with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: open_records(), range(8)))
+        opened = list(pool.map(lambda _: open_repository(), range(8)))
     assert [records.newest(1) for records in opened] == [[]] * 8
     for records in opened:
         records.close()
@@ -103,19 +103,19 @@ def test_a_change_that_fails_leaves_nothing_half_made(
     with monkeypatch.context() as patch:
         patch.setattr(Operations, "create_index", fail)
         with pytest.raises(RuntimeError, match="no room left"):
-            open_records()
+            open_repository()
     assert _tables(engine) == set()
-    open_records().close()
+    open_repository().close()
     assert _revision(engine) == NEWEST
 
 
 def test_a_database_of_a_later_release_is_left_alone(database: str, engine: sa.Engine) -> None:
-    open_records().close()
+    open_repository().close()
     with engine.begin() as connection:
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num='9999'"))  # noqa: S608
         connection.execute(sa.text("ALTER TABLE debates ADD COLUMN later TEXT"))
     with pytest.raises(BadInput, match="newer version"):
-        open_records()
+        open_repository()
     assert _revision(engine) == "9999"
 
 
@@ -126,7 +126,7 @@ def test_a_database_in_another_encoding_is_refused(
     url = postgres.create("template0 ENCODING 'LATIN1'")
     monkeypatch.setenv("DATABASE_URL", url)
     with pytest.raises(BadInput, match="LATIN1; Contend needs one in UTF8"):
-        open_records()
+        open_repository()
     postgres.drop(url)
 
 
@@ -149,7 +149,7 @@ def _rows(path: Path) -> dict[str, list[Any]]:
 def test_the_file_of_the_release_before_alembic_is_taken_over(kept_before: Path) -> None:
     before = _rows(kept_before)
     assert [len(rows) for rows in before.values()] == [2, 8, 5, 19]
-    with closing(Records(kept_before)) as records:
+    with closing(Repository(kept_before)) as records:
         waiting, done = records.newest(9)
         assert (waiting.status, done.status) == ("paused", "done")
         assert [turn.phase for turn in records.find(waiting.id).turns] == ["propose", "critique"]
@@ -188,7 +188,7 @@ def test_a_database_that_is_up_to_date_loads_no_alembic(
     contend = Command(tmp_path / "home", server)
     if kind == "postgres":
         contend.env["DATABASE_URL"] = request.getfixturevalue("postgres_url")
-    open_records().close()
+    open_repository().close()
     ran = subprocess.run(
         [sys.executable, "-c", LOADED, "list"],
         env=contend.env,

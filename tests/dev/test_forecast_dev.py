@@ -8,7 +8,7 @@ import pytest
 
 from contend.graph.contract import ROLES
 from tests.dev.dev_server import DevServer
-from tests.service.test_forecasts import PREFIX, asked
+from tests.service.test_routes import PREFIX, asked
 from tests.support.forecasting import QUESTION, forecasters, request
 from tests.support.model_server import ModelServer
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from contend.graph.contract import json_schemas
+from tests.cli.actions.test_templates import librarian
 from tests.cli.support import QUESTION, ROOT, Command, Ended
-from tests.cli.test_templates import librarian
-from tests.graph.test_evidence import PIXEL
-from tests.retrieval.test_library import GOOD
+from tests.nodes.calls.test_evidence import PIXEL
+from tests.retrieval.test_templates import GOOD
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
 

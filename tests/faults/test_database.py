@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from contend.debates.repository import Records
+from contend.debates.repository import Repository
 from contend.graph.checkpoints.postgres import read_address
-from contend.graph.errors import DatabaseAway
+from contend.graph.errors import DatabaseUnavailable
 from tests.cli.support import ASK, QUESTION, Command, Ended, debaters, spoken
 from tests.service.conftest import TOKEN, service
-from tests.service.test_forecasts import PREFIX, asked, wait_for
+from tests.service.test_routes import PREFIX, asked, wait_for
 from tests.support.forecasting import forecasters
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.postgres import PASSWORD, PostgresServer
@@ -251,10 +251,10 @@ def test_connections_that_broke_are_replaced_before_use(
     contend: Command, server: PostgresServer
 ) -> None:
     """A process that lives on finds the restarted server at its first question."""
-    with closing(Records(read_address(contend.env["DATABASE_URL"]))) as records:
+    with closing(Repository(read_address(contend.env["DATABASE_URL"]))) as records:
         assert records.newest(1) == []
         server.stop()
-        with pytest.raises(DatabaseAway):
+        with pytest.raises(DatabaseUnavailable):
             records.newest(1)
         server.start()
         assert records.newest(1) == []

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.actions.test_ask_stopping import _interrupt as interrupt
 from tests.cli.forum import ASK, BY_CONCESSION, MODELS, what
 from tests.cli.support import Command, spoken
-from tests.cli.test_stopping import _interrupt as interrupt
 from tests.faults.killing import Killer, mark, up_to
 from tests.support.model_server import ModelServer, Reply, Request, openai_error
 from tests.support.scripted import Sent, as_sent, concedes, ratings

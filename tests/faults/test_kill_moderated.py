@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.actions.test_ask_moderated import ASK, SIDES
 from tests.cli.support import Command, spoken
-from tests.cli.test_moderated import ASK, SIDES
 from tests.support.floor_server import floor_script
 from tests.support.model_server import Call, ModelServer, Reply, Request
 

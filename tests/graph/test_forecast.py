@@ -16,8 +16,8 @@ from contend.graph.forecast import graph
 from contend.graph.routing import after_arguing, after_scoring
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import Document
-from tests.graph.test_evidence import INVENTED
-from tests.graph.test_evidence import documents as documents  # noqa: PLC0414 - the fixture
+from tests.nodes.calls.test_evidence import INVENTED
+from tests.nodes.calls.test_evidence import documents as documents  # noqa: PLC0414 - the fixture
 from tests.support.forecasting import (
     PRECEDENTS,
     QUESTION,

@@ -480,7 +480,7 @@ class TestTime:
         over = Deadline(at=asyncio.get_running_loop().time() - 1, due=1, in_all=120)
 
         async def too_late(*given: Any) -> Filled:
-            filled: Filled = await fill_once(*given[:-1], over)
+            filled: Filled = await fill_once(*given[:-1], over)  # type: ignore[call-arg]
             return filled
 
         monkeypatch.setattr("contend.nodes.forecast.argue.fill_once", too_late)

@@ -11,7 +11,7 @@ from contend.graph.refine import graph
 from contend.graph.settings import DebateSettings, RefineSettings
 from contend.graph.state import DebateState, Seat
 from contend.nodes.prompting.prompt import NOTHING_MORE, Material
-from tests.graph.test_wiring import FROZEN_NODES
+from tests.graph.test_routing import FROZEN_NODES
 from tests.support.scripted import (
     Played,
     Sent,
@@ -348,7 +348,7 @@ async def test_the_search_for_passages_is_as_short_as_its_call(
         allowed.setdefault(part, set()).add(settings.idle_timeout)
         return NOTHING_MORE, []
 
-    monkeypatch.setattr("contend.nodes.calls.turn.gather", gather)
+    monkeypatch.setattr("contend.nodes.calls.turn.gather_evidence", gather)
     await refined(max_debate_rounds=1)
     assert allowed == {
         "first": {120},

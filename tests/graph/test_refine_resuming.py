@@ -75,7 +75,7 @@ async def test_a_crash_in_one_of_three_answers_repeats_none_of_the_others(
 
     heard: set[str] = set()
     others_heard = asyncio.Event()
-    monkeypatch.setattr("contend.nodes.propose.announce", announce)
+    monkeypatch.setattr("contend.nodes.propose.publish_turn", announce)
     cast.say, cast.before = say, others_first  # type: ignore[method-assign]
     with pytest.raises(Crash):
         await run(cast)

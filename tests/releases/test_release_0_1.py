@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from tests.cli.support import Command, debaters, spoken
 from tests.faults import test_kill_forecast, test_kill_forum, test_kill_tools
 from tests.support.floor_server import floor_script, with_block
-from tests.support.model_server import ModelServer, Reply, Request
+from tests.support.model_server import ModelServer, Reply, Request, Script
 
 FOLDER = Path(__file__).parent / "release_0_1"
 READ_BY_SCHEMA = json.dumps({"ready": False, "score": None, "points": []})
@@ -30,7 +29,7 @@ def _moderated(what: str, request: Request, reply: Reply) -> Reply:
     return with_block(reply, request, claims=CLAIMS) if what == "claims" else reply
 
 
-SCRIPTS: dict[str, Callable[[Request], Reply]] = {
+SCRIPTS: dict[str, Script] = {
     "adversarial": debaters(_adversarial),
     "waiting": debaters(),
     "forum": test_kill_forum._script,

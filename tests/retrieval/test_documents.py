@@ -18,8 +18,8 @@ from pypdf import PdfReader, PdfWriter
 from contend.graph.errors import BadInput
 from contend.retrieval import documents
 from contend.retrieval.documents import (
+    DocumentPage,
     Loaded,
-    Page,
     Passage,
     corpus_id,
     load_corpus,
@@ -85,8 +85,8 @@ def load_one(path: Path) -> Loaded:
 def test_a_pdf_has_its_pages(tmp_path: Path) -> None:
     one = load_one(write(tmp_path / "Hand Book.pdf", TWO_PAGES))
     assert one.pages == (
-        Page(1, "The first page has words."),
-        Page(2, "The second page\nhas two lines."),
+        DocumentPage(1, "The first page has words."),
+        DocumentPage(2, "The second page\nhas two lines."),
     )
     assert [passage.label for passage in one.passages] == ["hand-book:1", "hand-book:2"]
     document = one.document
@@ -95,7 +95,7 @@ def test_a_pdf_has_its_pages(tmp_path: Path) -> None:
 
 def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path: Path) -> None:
     (one,), (notice,) = load_documents([write(tmp_path / "a.pdf", pdf("", "Words.", ""))])
-    assert (one.pages, one.document.pages) == ((Page(2, "Words."),), 3)
+    assert (one.pages, one.document.pages) == ((DocumentPage(2, "Words."),), 3)
     assert notice.startswith("a.pdf: 2 of 3 pages hold no text; if they are scanned, ")
 
 

@@ -1,0 +1,180 @@
+"""What is refused: one clear line, exit code 2, no model call, nothing left on disk."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import pytest
+
+from tests.cli.support import ASK, QUESTION, Command
+from tests.models.providers.test_registry import HTML, answering
+from tests.support.model_server import ModelServer
+
+REFUSED = {
+    "empty": (["ask", ""], 'The question is empty. Give one in quotes: contend ask "...".'),
+    "blank": (["ask", " \n\t "], "The question is empty."),
+    "too long": (["ask", "x" * 100_001], "100,001 characters; the limit is 100,000"),
+    "no question": (["ask"], "Missing argument 'QUESTION'. Put the question in quotes: "),
+    "no quotes": (["ask", "a", "b", "c"], "(b c). Put the question in quotes: "),
+    "protocol": (["ask", QUESTION, "-p", "adverserial"], "Did you mean 'adversarial'?"),
+    "setting": (["ask", QUESTION, "-s", "max_round=3"], "Did you mean 'max_rounds'?"),
+    "no setting": (["ask", QUESTION, "-s"], "requires an argument. See `contend ask --help`."),
+    "no value": (["ask", QUESTION, "-s", "max_rounds"], "NAME=VALUE"),
+    "out of range": (["ask", QUESTION, "-s", "max_rounds=99"], "between 1 and 50, not 99"),
+    "no number": (["ask", QUESTION, "-s", "max_rounds=many"], "must be a whole number, not many"),
+    "min over max": (["ask", QUESTION, "-s", "max_rounds=2"], "min_rounds (3) is larger than"),
+    "pause": (["ask", QUESTION, "--pause", "often"], "'--pause': 'often' is not one of"),
+    "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
+    "openai model": (["ask", QUESTION, "-m", "openai:mm"], "The nearest it has is 'openai:m'."),
+    "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
+    "option": (["ask", QUESTION, "--modell", "m"], "--modell. Did you mean --model? See `contend"),
+    "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
+    "no such document": (["ask", QUESTION, "--docs", "notes"], "notes"),
+    "no such image": (["ask", QUESTION, "--image", "chart.png"], "chart.png cannot be read"),
+    "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
+    "show": (["show", "0000"], "No debate has the id '0000'"),
+    "resume": (["resume", "0000"], "No debate has the id '0000'"),
+    "rate": (["rate", "0000", "11"], "between 1 and 10, not 11"),
+    "no rating": (["rate", "0000", "good"], "'RATING': a whole number is needed. See `contend r"),
+    "graph": (["graph", "forvm"], "There is no protocol 'forvm'"),
+    "embedded model": (["models", "pull", "smollm2-135n"], "embedded:smollm2-135m"),
+    "command": (["aks"], "No such command 'aks'. Did you mean 'ask'? See `contend --help`."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED.values(), ids=REFUSED)
+def test_refused_in_one_line(
+    contend: Command, models: ModelServer, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    _assert_refused(contend, models, tmp_path, arguments, said)
+
+
+def _assert_refused(
+    contend: Command,
+    models: ModelServer,
+    folder: Path,
+    arguments: list[str],
+    said: str,
+    **env: str,
+) -> None:
+    before = sorted(folder.rglob("*"))
+    ended = contend.here(*arguments, **env)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.fullmatch(r"Error: [^\n]+\n", ended.err), ended.err
+    assert said in ended.err
+    assert models.calls == []
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_missing_key_and_unreachable_servers(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    nobody = "http://127.0.0.1:1"
+    ask = ["ask", QUESTION, "-m"]
+    for model, said, env in [
+        ("openai:m", "OPENAI_API_KEY is not set", {"OPENAI_API_KEY": ""}),
+        ("openai:m", "openai cannot be reached", {"OPENAI_BASE_URL": f"{nobody}/v1"}),
+        ("ollama:m", "Error: Ollama is not running", {"OLLAMA_HOST": nobody}),
+        ("foo:bar", "'foo:bar' was taken for a model of Ollama, since no", {"OLLAMA_HOST": nobody}),
+        ("foo:bar", "no provider is called 'foo'. A model is PROVIDER:", {"OLLAMA_HOST": nobody}),
+        ("gpt5", "'gpt5' was taken for a model of Ollama, since it names", {"OLLAMA_HOST": nobody}),
+        ("gpt5", "since it names no provider", {}),
+    ]:
+        _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+def test_a_missing_key_names_the_seat(contend: Command, models: ModelServer) -> None:
+    wanted = ["-m", "ollama:m", "-s", "skeptic_model=openai:m"]
+    ended = contend.here("ask", QUESTION, *wanted, OPENAI_API_KEY="")
+    assert ended.code == 2
+    assert ended.err.endswith(" Asked for by: Skeptic.\n")
+
+
+def test_servers_that_are_something_else(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    ask = ["ask", QUESTION, "-m"]
+    with answering({"*": HTML}) as other:
+        for model, said, env in [
+            ("openai:m", "is no openai service", {"OPENAI_BASE_URL": f"{other}/v1"}),
+            ("ollama:m", "does not list models as Ollama does", {"OLLAMA_HOST": other}),
+            ("ollama:m", "OLLAMA_HOST is no usable address", {"OLLAMA_HOST": "127.0.0.1:99999"}),
+        ]:
+            _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
+
+
+def test_a_damaged_model_file(contend: Command, models: ModelServer, tmp_path: Path) -> None:
+    file = tmp_path / "damaged.gguf"
+    file.write_bytes(b"GGUF" + b"\xff" * 64)
+    arguments = ["ask", QUESTION, "-m", f"embedded:{file}"]
+    _assert_refused(contend, models, tmp_path, arguments, "damaged.gguf cannot be loaded")
+
+
+def test_a_wrong_ollama_host_hinders_nobody_who_needs_none(contend: Command) -> None:
+    with answering({"*": HTML}) as other:
+        for host in (other, "127.0.0.1:99999"):
+            assert contend.here(*ASK, OLLAMA_HOST=host).code == 0
+            ended = contend.here("doctor", OLLAMA_HOST=host)
+            assert "Traceback" not in ended.err
+            assert "not reachable" in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"max_rounds: [", "is not valid YAML (line 1"),
+        (b"- max_rounds", "must hold NAME: VALUE lines"),
+        (b"max_rounds: \xff", "is not UTF-8 text"),
+        (b"skeptic_modle: ollama:m", "Did you mean 'skeptic_model'?"),
+    ],
+)
+def test_unreadable_config(
+    contend: Command, models: ModelServer, tmp_path: Path, text: bytes, said: str
+) -> None:
+    file = tmp_path / "debate.yaml"
+    file.write_bytes(text)
+    _assert_refused(contend, models, tmp_path, ["ask", QUESTION, "--config", str(file)], said)
+
+
+def test_a_data_folder_that_cannot_be_made(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    arguments = ["ask", QUESTION, "-m", "openai:m"]
+    said = "Set CONTEND_HOME to another."
+    _assert_refused(contend, models, tmp_path, arguments, said, CONTEND_HOME=str(blocked / "home"))
+
+
+def test_errors_are_one_line_from_the_real_command_too(contend: Command) -> None:
+    ended = contend("ask", QUESTION, "--no-such-option")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    assert ended.err.startswith("Error: No such option")
+
+
+def test_a_bug_is_one_line_and_a_traceback_only_on_request(
+    contend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("the sum of nothing")
+
+    monkeypatch.setattr("contend.debates.settings_sources.configure", broken)
+    ended = contend.here("config")
+    assert ended.code == 1
+    assert ended.err == (
+        "Error: ZeroDivisionError: the sum of nothing."
+        " Run it again with --debug for the traceback.\n"
+    )
+    with pytest.raises(AssertionError, match="Traceback"):
+        contend.here("config", CONTEND_DEBUG="1")
+
+
+def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> None:
+    piped = SimpleNamespace(buffer=BytesIO(b"\xff\xfe"), isatty=lambda: False)
+    with patch("contend.cli.actions.ask.sys.stdin", piped):
+        ended = contend.here("ask", "-", "-m", "openai:m")
+    assert (ended.code, ended.err) == (2, "Error: What came from stdin is not UTF-8 text.\n")
+    assert models.calls == []

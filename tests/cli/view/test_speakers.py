@@ -1,0 +1,61 @@
+"""Who is told to speak alone and who with others, from the events of any protocol."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from contend.cli.view.speakers import Speakers
+
+AT_ONCE = {"active": ["ann", "ben"], "at_once": True, "first": ["ann", "ben"]}
+IN_TURN = AT_ONCE | {"at_once": False, "first": ["ann"]}
+UNTOLD: dict[str, Any] = {}
+CASES: dict[str, tuple[Mapping[str, Any], list[str], str, list[str]]] = {
+    "a round spoken at once": (AT_ONCE, [], "ann", ["ann", "ben"]),
+    "a judge before such a round": (AT_ONCE, ["judge"], "judge", []),
+    "a round spoken in turn": (IN_TURN, [], "ben", []),
+    "the same, once asked": (IN_TURN, ["ben"], "ben", []),
+    "two asked at once, whatever was told": (IN_TURN, ["ben", "ann"], "ann", ["ben", "ann"]),
+    "nothing told, one asked": (UNTOLD, ["ann"], "ann", []),
+    "nothing told, two asked": (UNTOLD, ["ann", "ben"], "ben", ["ann", "ben"]),
+    "nothing told, nobody asked": (UNTOLD, [], "ann", ["ann"]),
+}
+
+
+@pytest.mark.parametrize(("told", "asked", "seat", "together"), CASES.values(), ids=CASES)
+def test_who_speaks_together(
+    told: Mapping[str, Any], asked: list[str], seat: str, together: list[str]
+) -> None:
+    floor = Speakers()
+    floor.open_round(told)
+    for each in asked:
+        floor.ask(each, "propose")
+    assert floor.together(seat, "propose") == together
+
+
+@pytest.mark.parametrize(
+    ("told", "first"),
+    [
+        (AT_ONCE, ["ann", "ben"]),
+        (AT_ONCE | {"first": ["judge"]}, ["judge"]),
+        ({"active": ["ann"]}, ["ann"]),
+        (UNTOLD, []),
+    ],
+)
+def test_who_opens_a_round(told: Mapping[str, Any], first: list[str]) -> None:
+    assert Speakers().open_round(told) == first
+
+
+def test_who_has_finished_or_speaks_for_another_purpose_does_not_count() -> None:
+    floor = Speakers()
+    floor.ask("ann", "propose")
+    floor.ask("ben", "conviction_check")
+    assert floor.together("ben", "conviction_check") == []
+    floor.ask("ann", "conviction_check")
+    assert floor.together("ben", "conviction_check") == ["ann", "ben"]
+    floor.leave("ann", "propose")
+    assert floor.together("ben", "conviction_check") == ["ann", "ben"]
+    floor.leave("ann", "conviction_check")
+    assert floor.together("ben", "conviction_check") == []
+    floor.open_round(UNTOLD)
+    assert floor.together("ben", "conviction_check") == ["ben"]

@@ -1,0 +1,76 @@
+"""How it ended, in a few facts."""
+
+from typing import Any
+
+import pytest
+
+from contend.cli.view.summary import end_facts
+from contend.debates.exports.labels import quotes_told
+from contend.debates.repository import StoredDebate
+from contend.graph.state import Conviction, Turn
+from tests.cli.screen import debate_of
+from tests.cli.view.test_renderer import CONVINCED, LEFT
+from tests.support.scripted import forum_settings, scripted_settings
+from tests.support.states import turn
+
+
+def facts(debate: StoredDebate, *turns: Turn) -> list[tuple[str, str]]:
+    told = end_facts(debate.model_copy(update={"turns": list(turns)}).as_json())
+    return [fact for fact in told if fact[0] not in ("Time", "Tokens", "Cost")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (LEFT | {"reasoning": "So."}, "Nobody is left to watch two services at night."),
+        (LEFT | {"argument": "", "reasoning": "It is late."}, "It is late."),
+        (LEFT | {"argument": "", "reasoning": ""}, "no argument is named"),
+    ],
+)
+def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
+    said = {"phase": "conviction_check", "seat": "ben", "assessment": Conviction(**CONVINCED)}
+    debate = debate_of(
+        forum_settings(("Ann", "Ben")),
+        active=["ann"],
+        eliminations=[{"seat": "ben", "round": 2, **entry}],
+    )
+    assert facts(debate, turn("propose", 2).model_copy(update=said))[1:] == [
+        ("Winner", "Ann"),
+        ("Conceded", f"Ben to Ann in round 2: {why}"),
+        ("Score", "not rated"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("degraded", "why"),
+    [
+        ([], "the judge ended it"),
+        ([{"seat": "judge", "round": 2, "what": "judge_silent", "why": "so"}], None),
+    ],
+)
+def test_a_judge_that_could_not_be_asked_has_ended_nothing(
+    degraded: list[dict[str, Any]], why: str | None
+) -> None:
+    stop = {"reason": "judge_stop", "round": 2, "evidence": "so"}
+    debate = debate_of(forum_settings(), active=["ann", "ben"], stop=stop, degraded=degraded)
+    told = dict(facts(debate, turn("propose", 2)))["Stopped"]
+    assert told == f"after 1 round: {why or 'the judge could not be asked'}"
+
+
+@pytest.mark.parametrize(("seat", "told"), [("skeptic", True), ("judge", False)])
+def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told: bool) -> None:
+    unread = [{"seat": seat, "round": 1, "what": "unreadable", "why": "so"}]
+    debate = debate_of(scripted_settings(), degraded=unread)
+    assert (("Points", "none could be read") in facts(debate, turn("critique"))) is told
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["so it is", "[ghost:3]"], "0 found in the documents, 1 not found; 1 citation of places"),
+        (["[ghost:3]", "[ghost:3]"], "2 citations of places that are not there"),
+    ],
+)
+def test_a_place_that_is_not_there_is_no_quote(texts: list[str], told: str) -> None:
+    checks = [{"text": each, "status": "not_found", "written": "[ghost:3]"} for each in texts]
+    assert quotes_told(checks).startswith(told)

@@ -1,0 +1,279 @@
+"""The repository on both databases: what is saved is found, and one runner holds a debate."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from contend.debates import leases, tables
+from contend.debates.leases import LEASE, Lease, LeaseLost
+from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.run import open_repository
+from contend.graph.errors import BadInput
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState, Turn
+
+BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def records(database: str) -> Iterator[Repository]:
+    with closing(open_repository()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def others(records: Repository) -> Iterator[Repository]:
+    """The same database over connections of its own, as another process opens it."""
+    with closing(open_repository()) as opened:
+        yield opened
+
+
+def turn(number: int, text: str = "Said.") -> Turn:
+    return Turn(
+        id=f"r{number}.propose.proposer",
+        round=number,
+        phase="propose",
+        seat="proposer",
+        role="proposer",
+        model="openai:m",
+        text=text,
+        started_at=BEGAN,
+        ended_at=BEGAN,
+    )
+
+
+def state(*turns: Turn) -> DebateState:
+    return {"question": "Why?", "seats": AdversarialSettings().table(), "turns": list(turns)}
+
+
+def begin(records: Repository, settings: dict[str, Any] | None = None) -> str:
+    debate = str(uuid4())
+    records.start(debate, "adversarial", state(), settings or {}, demonstration=False)
+    return debate
+
+
+def rows(records: Repository) -> list[Any]:
+    with records._engine.connect() as connection:
+        return list(connection.execute(sa.text("SELECT * FROM debate_turns ORDER BY position")))
+
+
+def test_saving_again_changes_nothing(records: Repository) -> None:
+    lease = records.acquire(begin(records))
+    for _ in range(2):
+        records.save(lease, "running", state(turn(1), turn(2)), 5)
+    once = rows(records)
+    lease.release()
+    again = records.acquire(lease.debate_id)  # a new runner knows nothing of what was saved
+    records.save(again, "paused", state(turn(1), turn(2)), 5)
+    assert rows(records) == once
+    records.save(again, "paused", state(turn(1), turn(2), turn(3)), 6)
+    found = records.find(lease.debate_id)
+    assert found.turns == [turn(1), turn(2), turn(3)]
+    assert (found.status, found.last_seq) == ("paused", 6)
+
+
+def test_the_record_follows_a_transcript_that_was_changed(records: Repository) -> None:
+    lease = records.acquire(begin(records))
+    records.save(lease, "running", state(turn(1), turn(2), turn(3)), 1)
+    records.save(lease, "running", state(turn(1), turn(2, "Said otherwise.")), 2)
+    assert records.find(lease.debate_id).turns == [turn(1), turn(2, "Said otherwise.")]
+    lease.release()
+    again = records.acquire(lease.debate_id)
+    records.save(again, "running", state(turn(1)), 3)
+    assert records.find(lease.debate_id).turns == [turn(1)]
+
+
+def test_a_save_that_was_refused_leaves_the_turns_as_they_were(
+    records: Repository, others: Repository
+) -> None:
+    lease = records.acquire(begin(records))
+    records.save(lease, "running", state(turn(1)), 1)
+    lease.release()
+    others.save(others.acquire(lease.debate_id), "running", state(turn(1), turn(2)), 2)
+    with pytest.raises(LeaseLost):
+        records.save(lease, "done", state(), 3)
+    assert records.find(lease.debate_id).turns == [turn(1), turn(2)]
+
+
+def test_of_many_who_want_a_debate_one_gets_it(records: Repository, others: Repository) -> None:
+    def attempt(opened: Repository) -> Lease | None:
+        try:
+            return opened.acquire(debate)
+        except BadInput:
+            return None
+
+    for _ in range(10):
+        debate = begin(records)
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(attempt, [records, others] * 4))
+        (lease,) = [each for each in won if each]
+        assert lease.renew()
+        assert records.find(debate).status == "running"
+        lease.release()
+        assert records.find(debate).status == "interrupted"
+        assert attempt(others)
+
+
+def test_a_lease_that_ran_out_is_free(records: Repository, others: Repository) -> None:
+    lease = records.acquire(begin(records))
+    with records._engine.begin() as connection:
+        long_ago = {"then": leases.written(datetime.now(UTC) - LEASE)}
+        connection.execute(sa.text("UPDATE debates SET lease_until=:then"), long_ago)
+    assert others.acquire(lease.debate_id)
+    assert not lease.renew()
+
+
+def test_a_process_that_is_gone_holds_nothing(records: Repository) -> None:
+    debate = begin(records)
+    holding = (
+        "import sys; from contend.debates.run import open_repository\n"
+        "open_repository().acquire(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", holding, debate], check=True)
+    assert records.find(debate).status == "interrupted"
+    assert records.acquire(debate)
+
+
+def test_a_process_of_another_machine_of_the_same_name_is_not_taken_for_gone(
+    records: Repository, others: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = f"{leases._machine()}-elsewhere"
+    with monkeypatch.context() as patch:
+        patch.setattr(leases, "_machine", lambda: elsewhere)
+        debate = records.acquire(begin(records)).debate_id
+    leases._held.clear()  # there, not here
+    assert others.find(debate).status == "running"
+    with pytest.raises(BadInput, match="being run by another process"):
+        others.acquire(debate)
+
+
+def test_machines_that_share_a_server_go_by_its_clock(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fast(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(hours=1)
+
+    with closing(open_repository()) as records, closing(open_repository()) as others:
+        debate = records.acquire(begin(records)).debate_id
+        monkeypatch.setattr(leases, "datetime", Fast)
+        assert others.find(debate).status == "running"
+        with pytest.raises(BadInput, match="being run by another process"):
+            others.acquire(debate)
+
+
+def test_a_whole_id_is_looked_up_and_no_turn_is_read_in_vain(records: Repository) -> None:
+    lease = records.acquire(begin(records))
+    records.save(lease, "running", state(turn(1)), 1)
+    asked: list[tuple[str, Any]] = []
+
+    def listen(*given: Any) -> None:
+        asked.append((given[2], given[3]))
+
+    sa.event.listen(records._engine, "before_cursor_execute", listen)
+    found = records.find(lease.debate_id.upper(), with_turns=False)
+    assert (found.id, found.turns) == (lease.debate_id, [])
+    statement = asked[0][0]
+    assert "LIKE" not in statement
+    assert not any("debate_turns" in statement for statement, _ in asked)
+    assert records.find(lease.debate_id[:35]).turns == [turn(1)]
+
+
+def test_what_is_owed_to_callers_until_it_has_ended(records: Repository) -> None:
+    def owed(seconds: float = 0) -> list[str]:
+        return [each.debate.id for each in records.owed(timedelta(seconds=seconds))]
+
+    begin(records)
+    debate = str(uuid4())
+    accept(records, debate)
+    assert (owed(), owed(60)) == ([debate], [])  # it may be about to be run
+    lease = records.acquire(debate)
+    assert owed() == []
+    records.save(lease, "paused", state(), 1)
+    lease.release()
+    assert owed(60) == [debate]
+    records.save(again := records.acquire(debate), "done", state(), 2)
+    again.release()
+    assert owed() == []
+
+
+def test_what_another_machine_left_is_told_apart(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debate = str(uuid4())
+    accept(records, debate)
+    records.acquire(debate)
+    with records._engine.begin() as connection:
+        connection.execute(sa.update(tables.debates).values(lease_until="2020-01-01T00:00:00"))
+    assert [each.elsewhere for each in records.owed(timedelta(0))] == [False]
+    monkeypatch.setattr("contend.debates.leases._machine", lambda: "another")
+    assert [each.elsewhere for each in records.owed(timedelta(0))] == [True]
+
+
+def accept(records: Repository, debate: str) -> None:
+    records.start(debate, "adversarial", state(), {}, demonstration=False, task_id="task-7")
+
+
+def test_of_many_who_bring_one_task_one_is_accepted(
+    records: Repository, others: Repository
+) -> None:
+    def attempt(opened: Repository) -> str | None:
+        debate = str(uuid4())
+        try:
+            accept(opened, debate)
+        except TaskAccepted:
+            return None
+        return debate
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(attempt, [records, others] * 4))
+    (debate,) = [each for each in won if each]
+    assert [each.id for each in records.newest(9)] == [debate]
+    assert others.debate_of("task-7") == debate
+    records.give_up(debate)
+    assert others.debate_of("task-7") is None
+    assert attempt(others)
+
+
+def test_an_error_tells_nothing_of_what_was_to_be_stored(records: Repository) -> None:
+    debate = begin(records)
+    with pytest.raises(sa.exc.IntegrityError) as refused:
+        records.start(
+            debate, "adversarial", state(), {"proposer_prompt": "canary"}, demonstration=False
+        )
+    assert "canary" not in str(refused.value)
+
+
+BROKEN = "nul \x00, half a pair \ud83d, an emoji 🧱"
+
+
+def test_text_no_database_takes_does_not_break_a_record(records: Repository) -> None:
+    debate = begin(records, {"proposer_prompt": BROKEN})
+    lease = records.acquire(debate)
+    records.save(lease, "failed", state(turn(1, BROKEN)), 1, error=BROKEN)
+    found = records.find(debate)
+    assert found.error == "nul , half a pair , an emoji 🧱"
+    assert found.turns == [turn(1, BROKEN)]
+    assert found.settings == {"proposer_prompt": BROKEN}
+    assert [each.id for each in records.newest(3)] == [debate]
+
+
+def test_several_may_say_at_once_what_came_true(records: Repository) -> None:
+    debate = begin(records)
+
+    def tell(outcome: str) -> None:
+        for _ in range(20):
+            records.resolve(debate, outcome)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tell, ["yes", "no", "yes", "no"]))
+    assert records.resolutions()[debate] in ("yes", "no")

@@ -1,0 +1,343 @@
+"""Running a debate: one runner at a time, every event numbered once, no word of a person lost."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from langgraph.runtime import RunControl
+
+from contend.debates.events import Event
+from contend.debates.leases import LEASE, Lease, LeaseLost
+from contend.debates.repository import Repository, Status, StoredDebate
+from contend.debates.run import open_repository, run_debate, write_debate
+from contend.graph.errors import BadInput, DatabaseUnavailable
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Remark
+from contend.models.seats import choose_seats
+from contend.nodes.retrieve import checked_question
+from tests.cli.support import debaters, spoken
+from tests.support.model_server import ModelServer, Reply, Request, openai_error
+from tests.support.postgres import PASSWORD
+
+SEATS = ("proposer", "skeptic", "synthesizer", "judge")
+
+
+@pytest.fixture
+def records(database: str) -> Iterator[Repository]:
+    with closing(open_repository()) as opened:
+        yield opened
+
+
+def execute(records: Repository, statement: str, **values: Any) -> None:
+    """Change the database behind everybody's back."""
+    with records._engine.begin() as connection:
+        connection.execute(sa.text(statement), values)
+
+
+def contents(records: Repository) -> str:
+    """All that the database keeps, checkpoints included."""
+    with records._engine.connect() as connection:
+        names = sa.inspect(connection).get_table_names()
+        rows = [connection.execute(sa.text(f"SELECT * FROM {name}")).all() for name in names]  # noqa: S608
+    assert "checkpoints" in names
+    return repr(rows)
+
+
+@pytest.fixture(autouse=True)
+def talking(server: ModelServer) -> None:
+    server.script = debaters()
+
+
+async def begin(records: Repository, question: str = "Why?", **changes: Any) -> StoredDebate:
+    named = {f"{seat}_model": "openai:m1" for seat in SEATS}
+    settings = AdversarialSettings.model_validate(
+        named | {"min_rounds": 1, "max_rounds": 2, "retry_wait": 0.01, "templates": False} | changes
+    )
+    return write_debate(records, question, settings, await choose_seats(settings))
+
+
+async def run(
+    records: Repository,
+    debate: StoredDebate,
+    remark: Remark | None = None,
+    control: RunControl | None = None,
+    events: list[Event] | None = None,
+) -> StoredDebate:
+    watch = events.append if events is not None else lambda _: None
+    return await run_debate(records, debate, watch, control or RunControl(), remark)
+
+
+def failing(role: str) -> Any:
+    calm = debaters()
+    return lambda request: (
+        Reply(status=401) if f"You are {role}" in request.system else calm(request)
+    )
+
+
+def heard(server: ModelServer, text: str) -> list[str]:
+    """Who was told something, in order."""
+    asked = [call.request.system.split()[3] for call in server.calls if text in call.request.text]
+    return [who.strip(".") for who in asked]
+
+
+async def test_words_said_twice_in_a_row_skip_nobody(
+    records: Repository, server: ModelServer
+) -> None:
+    server.script = failing("the Proposer")
+    debate = await run(records, await begin(records))
+    assert debate.status == "failed"
+    server.script = failing("the Skeptic")
+    debate = await run(records, debate)
+    for words in ("Mind the cost.", "Mind the night shifts."):
+        debate = await run(records, debate, Remark(say=words))
+        assert debate.status == "failed"
+    server.script = debaters()
+    debate = await run(records, debate)
+    assert debate.status == "done"
+    assert [turn.phase for turn in debate.turns][:4] == ["propose", "remark", "remark", "critique"]
+    for words in ("Mind the cost.", "Mind the night shifts."):
+        assert heard(server, words)[-3:] == ["Skeptic", "Proposer", "Skeptic", "Synthesizer"][-3:]
+
+
+async def test_words_said_over_half_a_step_repeat_no_paid_call(
+    records: Repository, server: ModelServer
+) -> None:
+    """The speech is paid, its reading is not: the pause falls between the two."""
+    control, calm = RunControl(), debaters()
+
+    def script(request: Request) -> Reply | str:
+        if "You are the Skeptic" not in request.system:
+            answer: Reply = calm(request)
+            return answer
+        control.request_drain()
+        return Reply("I have my doubts.")
+
+    server.script = script
+    paused = await run(records, await begin(records, max_rounds=1), control=control)
+    assert (paused.status, len(server.calls)) == ("paused", 2)
+    done = await run(records, paused, Remark(say="Mind the cost."))
+    assert done.status == "done"
+    speeches = [call for call in server.calls if "You are the Skeptic" in call.request.system]
+    assert len(speeches) == 1
+
+
+async def test_what_failed_for_good_stays_in_the_record(
+    records: Repository, server: ModelServer
+) -> None:
+    server.script = failing("the Skeptic")
+    debate = await run(records, await begin(records))
+    assert [entry["what"] for entry in debate.as_json()["degraded"]] == ["failed"]
+    server.script = debaters()
+    debate = await run(records, debate)
+    assert debate.status == "done"
+    assert [entry["what"] for entry in debate.as_json()["degraded"]] == ["failed"]
+
+
+async def test_no_event_number_is_given_twice_after_a_crash(
+    records: Repository, server: ModelServer
+) -> None:
+    before: list[Event] = []
+    debate = await begin(records)
+    server.script = lambda request: Reply("Slow.", delay=30)
+    running = asyncio.create_task(run(records, debate, events=before))
+    await asyncio.to_thread(server.wait_for_calls, 1)
+    crashed = records.find(debate.id)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    server.script = debaters()
+    # As a process that was killed leaves it: the row of a run that never closed.
+    after: list[Event] = []
+    execute(records, "UPDATE debates SET last_seq=:seq", seq=crashed.last_seq)
+    done = await run(records, debate, events=after)
+    numbers = [event["seq"] for event in before + after]
+    assert numbers == sorted(set(numbers))
+    assert done.last_seq == after[-1]["seq"]
+
+
+async def test_a_second_runner_is_refused(records: Repository, server: ModelServer) -> None:
+    server.script = lambda request: Reply("Slow.", delay=30)
+    debate = await begin(records)
+    running = asyncio.create_task(run(records, debate))
+    await asyncio.to_thread(server.wait_for_calls, 1)
+    with pytest.raises(BadInput, match="being run by another process"):
+        await run(records, debate)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert records.find(debate.id).status == "paused"
+
+
+async def test_a_runner_that_lost_its_lease_writes_nothing(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_over(request: Request) -> Reply:
+        execute(records, "UPDATE debates SET lease_owner='other', last_seq=999, status='done'")
+        return Reply("An answer.")
+
+    server.script = taken_over
+    debate = await begin(records)
+    with pytest.raises(LeaseLost):
+        await run(records, debate)
+    kept = records.find(debate.id)
+    assert (kept.status, kept.last_seq, kept.turns) == ("done", 999, [])
+
+
+@pytest.mark.parametrize("trouble", [sa.exc.OperationalError, sa.exc.InternalError])
+async def test_a_database_in_trouble_does_not_end_the_renewing(
+    trouble: type[sa.exc.DBAPIError],
+    records: Repository,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def busy(self: Lease, connection: sa.Connection, **values: Any) -> bool:
+        if "lease_owner" in values:
+            return True
+        tried.append(1)
+        raise trouble("locked", None, Exception())
+
+    monkeypatch.setattr(Lease, "_set", busy)
+    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
+    debate = await run(records, await begin(records))
+    assert debate.status == "done"
+    assert len(tried) > 1
+
+
+async def test_a_renewing_that_broke_leaves_no_lease_behind(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Lease) -> bool:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
+    debate = await begin(records)
+    with monkeypatch.context() as patch:
+        patch.setattr(Lease, "renew", broken)
+        with pytest.raises(RuntimeError, match="broken"):
+            await run(records, debate)
+    assert records.acquire(debate.id).renew()
+
+
+async def test_a_record_that_lags_behind_catches_up(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away_meanwhile(self: Repository, lease: Lease, status: Status, *more: Any) -> None:
+        if status == "running":
+            raise DatabaseUnavailable("away")
+        save(self, lease, status, *more)
+
+    save = Repository.save
+    monkeypatch.setattr(Repository, "save", away_meanwhile)
+    done = await run(records, await begin(records))
+    assert (done.status, len(done.turns)) == ("done", 6)
+
+
+async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away_at_the_end(self: Repository, lease: Lease, status: Status, *more: Any) -> None:
+        if status == "done":
+            raise DatabaseUnavailable("away")
+        save(self, lease, status, *more)
+
+    save, events = Repository.save, list[Event]()
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "save", away_at_the_end)
+        paused = await run(records, await begin(records), events=events)
+    assert (paused.status, paused.error, len(paused.turns)) == ("paused", "away", 6)
+    assert events[-1]["event"] == "paused"
+    assert records.find(paused.id).status == "interrupted"
+    calls = len(server.calls)
+    done = await run(records, paused, events=events)
+    assert (done.status, done.turns, len(server.calls)) == ("done", paused.turns, calls)
+    numbers = [event["seq"] for event in events]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_one_debate_that_ends_leaves_the_other_its_connections(
+    records: Repository, server: ModelServer
+) -> None:
+    calm = debaters()
+
+    def script(request: Request) -> Reply | str:
+        reply = calm(request)
+        slow = "Slow?" in request.text and isinstance(reply, Reply)
+        return Reply(reply.text, chunk_delay=0.05, chunk_size=4) if slow else reply
+
+    server.script = script
+    fast, slow = await begin(records), await begin(records)
+    slow = slow.model_copy(update={"question": "Slow?"})
+    ended = await asyncio.gather(run(records, fast), run(records, slow))
+    assert [debate.status for debate in ended] == ["done", "done"]
+    assert ended[1].as_json()["degraded"] == []
+    assert spoken(ended[0].as_json()) == spoken(ended[1].as_json())
+
+
+@pytest.mark.parametrize("remark", [Remark(say="Hello?"), Remark(finish=True)])
+async def test_words_nobody_would_hear_are_refused(records: Repository, remark: Remark) -> None:
+    debate = await begin(records)
+    with pytest.raises(BadInput):
+        await run(records, debate, remark)
+    assert (await run(records, debate)).status == "done"
+    with pytest.raises(BadInput, match="is done"):
+        await run(records, debate, remark)
+
+
+async def test_a_key_in_an_unknown_exception_reaches_no_file(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leak(*_: Any) -> None:
+        raise RuntimeError("sent Authorization: Bearer sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr("contend.models.calls._stream", leak)
+    debate = await run(records, await begin(records))
+    assert debate.status == "failed"
+    assert "RuntimeError" in (debate.error or "")
+    found = contents(records)
+    assert debate.id in found
+    assert "canary" not in found
+    assert PASSWORD not in found
+
+
+async def test_a_setting_a_later_release_dropped_does_not_strand_a_debate(
+    records: Repository, server: ModelServer
+) -> None:
+    debate = await begin(records)
+    settings = json.dumps(debate.settings | {"bygone": 1})
+    execute(records, "UPDATE debates SET settings=:settings", settings=settings)
+    assert (await run(records, debate)).status == "done"
+
+
+BROKEN = "nul \x00, half a pair \ud83d, "
+
+
+async def test_text_no_database_takes_does_not_break_a_debate(
+    records: Repository, server: ModelServer
+) -> None:
+    """It comes from the user, at the start and in between, and from every model."""
+    server.script = debaters(lambda _, __, reply: replace(reply, text=BROKEN + reply.text))
+    debate = await begin(records, checked_question(f"{BROKEN}Why?"), pause="each_round")
+    paused = await run(records, debate)
+    assert paused.status == "paused", paused.error
+    done = await run(records, paused, Remark(say=f"{BROKEN}mind the cost."))
+    done = await run(records, done)
+    assert done.status == "done", done.error
+    assert done.question == "nul , half a pair , Why?"
+    texts = [turn.text for turn in done.turns]
+    assert len(texts) == 7
+    assert all(text.startswith("nul , half a pair ") for text in texts)
+
+
+async def test_a_failure_in_such_text_is_kept(records: Repository, server: ModelServer) -> None:
+    server.script = lambda _: openai_error(401, f"{BROKEN}no.")
+    failed = await run(records, await begin(records))
+    assert failed.status == "failed"
+    assert "nul , half a pair , no." in str(failed.error)

@@ -1,0 +1,365 @@
+"""Reading critiques: the words real models use, ids and the ledger of points."""
+
+import pytest
+
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import Assessment, Point
+from contend.models.replies.critique import (
+    CritiqueBlock,
+    CritiquePoint,
+    ShortPoint,
+    all_points,
+    assessment_from_block,
+    assessment_from_report,
+    assessment_from_words,
+)
+from contend.models.replies.critique_words import read_severity_marks
+from contend.nodes.stop_rules import stop_rule
+
+SIGNAL = "Ready for Synthesis ✅"
+KNOWN = [
+    Point(id="S1", severity="critical", status="open", text="The cost is guessed."),
+    Point(id="S2", severity="major", status="open", text="No migration plan."),
+]
+
+# What a critique says, and what it may be read as: the letters of its points (c, m or n for
+# critical, major, minor; capital while not resolved), `ready`, a score, or `?` for unread.
+READABLE = [
+    # one line each, with its mark
+    ("🔴 The cost is guessed.", "C"),
+    ("🔴 Critical: the cost is guessed.", "C"),
+    ("🔴 **Critical:** The cost is guessed.\n🟡 **Major:** No plan.", "C M"),
+    ("**🔴 Critical** – The cost is guessed.", "C"),
+    ("- 🔴 The cost is guessed.\n- 🟡 No plan.\n- 🟢 A typo.", "C M N"),
+    ("* 🔴 The cost is guessed.\n* 🟢 A typo.", "C N"),
+    ("1. 🔴 The cost is guessed.\n2. 🟡 No plan.", "C M"),
+    ("1) **🔴 Critical:** The cost is guessed.", "C"),
+    ("[🔴] The cost is guessed.", "C"),
+    ("🔴 The cost is guessed. 🟡 No plan either.", "C M"),
+    ("🔴 None of your numbers has a source.", "C"),
+    ("🔴 No evidence is given for the cost.", "C"),
+    ("🔴 Nothing in the answer deals with migration.", "C"),
+    ("🔴 Your own ✅ list hides that the cost is guessed.", "C"),
+    ("🔴 The answer ends by calling itself done ✅", "C"),
+    ("🔴 Die Kosten sind geraten.", "C"),
+    ("🔴 Критично: стоимость угадана ✅ не доказана.", "C"),
+    ("🔴 Kritisch: keine.", "C"),
+    ("🔴 成本是猜测的。", "C"),
+    ("Critical: the cost is guessed.\n🟡 No plan.", "C M"),
+    ("**Critical issue:** the cost is guessed.", "C"),
+    ("🟡 No plan.\n🟢 A typo.", "M N"),
+    ("The rest is fine.\n🟢 Minor: a typo.", "N"),
+    # headings with lists below them
+    ("### 🔴 Critical\n- The cost is guessed.\n- Latency is ignored.", "C C"),
+    ("### 🔴 Critical\n\n1. The cost is guessed.\n\n### 🟡 Major\n\n1. No plan.", "C M"),
+    ("## 🔴 Critical Issues\n\n**The cost.** It is guessed.\n\n## 🟢 Minor\n- A typo.", "C N"),
+    ("**🔴 Critical:**\n- The cost is guessed.\n**🟢 Minor:**\n- None", "C"),
+    ("### 🔴 Critical\n- The cost is guessed.\n  - by a factor of ten\n### 🟢 Minor\nNone.", "C"),
+    ("### 🔴 Critical\nNone.\n\n### 🟡 Major\n- No plan.", "M"),
+    ("### 🔴 Critical\n- None\n### 🟡 Major\n- No plan.\n- No owner.", "M M"),
+    ("### Critical Issues\n- The cost is guessed.\n### Minor Issues\n- A typo.", "C N"),
+    ("### 🟡 Major\n- No plan.\n\n### Strengths\n- Clear writing.", "M"),
+    ("### 🔴 Critical\n- The cost is guessed.\n\nWhat is good:\n- Clear writing.", "C"),
+    ("### ✅ Resolved\n- 🔴 S1: now sourced.\n### ❌ Unresolved\n- 🟡 S2: still no plan.", "c M"),
+    # tables
+    ("| Severity | Issue |\n|---|---|\n| 🔴 | The cost is guessed. |\n| 🟢 | A typo. |", "C N"),
+    ("| S1 | 🔴 | ❌ UNRESOLVED | you call it ✅ but it is not |", "C"),
+    # nothing critical, said so
+    ("🔴 Critical: none\n🟡 Major: no plan.", "M"),
+    ("🔴 Critical: None.\n🟡 Major: None.\n🟢 Minor: None.", ""),
+    ("🔴 None remaining", ""),
+    ("🔴 No critical issues remain.", ""),
+    ("🔴 Critical issues: 0\n🟡 Major issues: 1\n- No plan.", "M"),
+    ("🔴 Critical (0)\n🟡 No plan.", "M"),
+    ("🔴 Critical: none. 🟡 Major: no plan.", "M"),
+    ("No 🔴 critical issues remain.\n🟡 No plan.", "M"),
+    ("There are no 🔴 issues left.\n🟢 A typo.", "N"),
+    ("No critical issues remain.", ""),
+    ("I see no critical issues.", ""),
+    # earlier points marked
+    ("S1 🔴 ✅ RESOLVED\nS2 🟡 ❌ UNRESOLVED", "c M"),
+    ("✅ RESOLVED S1 🔴: now sourced.", "c"),
+    ("**S1 🔴** – ✅ **RESOLVED**: now sourced.", "c"),
+    ("- S1: ✅ RESOLVED\n- S2: ⚠️ PARTIALLY RESOLVED, no dates.", "c M"),
+    ("- S1: ⚠ PARTIALLY RESOLVED\n- S2: ✅ RESOLVED", "C m"),
+    ("S1 (🔴): ❌ UNRESOLVED – the source is a blog", "C"),
+    ("🔴 S1: the cost has a source now → ✅ RESOLVED", "c"),
+    ("🔴 S1: the cost has a source now. RESOLVED ✅", "c"),
+    ("🔴 S1 ❌ UNRESOLVED: you claim ✅ RESOLVED", "C"),
+    ("🔴 S1: better – ⚠️\n🟡 S2: done – ✅", "C m"),
+    ("S1, S2: ✅ RESOLVED\n🟢 A typo.", "c m N"),
+    ("S1 ✅ RESOLVED: sourced.\n🔴 The new plan has no rollback.", "c C"),
+    # scores
+    ("🔴 The cost is guessed.\nScore: 8/10", "C 8"),
+    ("🟡 No plan.\n**Score: 8.5**", "M 8.5"),
+    ("🟡 No plan.\n**Quality score:** 7 / 10.", "M 7"),
+    ("🟡 No plan.\nOverall quality score: 9 out of 10", "M 9"),
+    ("🟡 No plan.\n### Score\n10/10 would be a lie.", "M"),
+    ("🟡 No plan.\nThe score was 8 last time.", "M"),
+    ("🟡 No plan.\nScore: 85/100", "M"),
+    ("🟡 No plan.\nScore: 6/10\nScore: 9/10", "M"),
+    # ready
+    (SIGNAL, "ready"),
+    (f"Nothing left to attack.\n\n{SIGNAL}", "ready"),
+    (f"**{SIGNAL}**", "ready"),
+    (f"### {SIGNAL}", "ready"),
+    (f"Verdict: {SIGNAL}", "ready"),
+    (f"**Verdict:** {SIGNAL}.", "ready"),
+    ("All good.\nready for synthesis ✅", "ready"),
+    (f"S1 ✅ RESOLVED\n🟢 A typo.\nScore: 9/10\n\n{SIGNAL}", "c N 9 ready"),
+    (f"Score: 5/10\n{SIGNAL}", "5 ready"),
+    (f"> {SIGNAL}\n\nYou wish. 🔴 The cost is guessed.\n🔴 No plan.", "C C"),
+    (f"🔴 The cost is guessed.\n```\n{SIGNAL}\n```", "C"),
+    # what may stand before a signal that counts
+    (f"The plan holds now.\n{SIGNAL}", "ready"),
+    (f"I would not have bet on it. It holds now.\n{SIGNAL}", "ready"),
+    (f"It holds.\n\n---\n\n{SIGNAL}", "ready"),
+    (f"## Verdict\n{SIGNAL}", "ready"),
+    (f"- 🟢 A typo\n{SIGNAL}", "N ready"),
+    (f"🟢 It does not cite a table.\n{SIGNAL}", "N ready"),
+    (f"S1 🔴 ✅ RESOLVED\nS2 🟡 ⚠️ PARTIALLY RESOLVED\n{SIGNAL}", "c M ready"),
+    (f"**Score: 9/10**\n{SIGNAL}", "9 ready"),
+    (f"🔴 The cost is guessed.\n{SIGNAL}", "C ready"),
+    # what a heading says holds for its list only
+    ("### ✅ Resolved\n- 🔴 S1: sourced.\nNew issues\n- 🔴 No rollback.", "c C"),
+    ("### 🔴 Critical\n- The critical gap is the cost.", "C"),
+    ("🔴 Critical issues: 1\n- The cost is guessed.", "C"),
+    ("No critical or major issues remain.\n🟢 A typo.", "N"),
+]
+
+
+UNREADABLE = [
+    "",
+    "   \n\n",
+    "I have my doubts.",
+    "The answer is wrong, and critically so.",
+    "Looks good to me!",
+    "Ready for synthesis.",
+    "Keine kritischen Punkte mehr.",
+    "Bereit zur Synthese ✅",
+    # the signal quoted, denied, conditional, or not at the end
+    f'"{SIGNAL}"',
+    f"`{SIGNAL}`",
+    f"“{SIGNAL}” is what I cannot say.\n🟡 No plan.",
+    f"Not {SIGNAL}\n🟡 No plan.",
+    f"This is NOT {SIGNAL}",
+    f"🟡 No plan.\nI would only say {SIGNAL} once there is one.",
+    f"{SIGNAL}\n\nBut first mend the plan.",
+    f"{SIGNAL} (almost)",
+    f"{SIGNAL}? No.",
+    f"Once S1 is mended: {SIGNAL}",
+    f"{SIGNAL}\n{SIGNAL}",
+    f"I will not say\n{SIGNAL}",
+    f"I will never sign this.\n{SIGNAL}",
+    f"The Proposer wants me to say:\n{SIGNAL}",
+    f"The Proposer asks for the signal.\n{SIGNAL}",
+    f"Only once the cost is sourced,\n{SIGNAL}",
+    f"Is this what you hoped for?\n{SIGNAL}",
+    f"The cost is fine now. I can't write this yet.\n\n---\n{SIGNAL}",
+    f"- I will not say\n{SIGNAL}",
+    f"🟡 I refuse to close with\n{SIGNAL}",
+    f"You wrote:\n> all is well\n{SIGNAL}",
+    f"> The Proposer ends with\n{SIGNAL}",
+    f"> {SIGNAL}\n\nIndeed.\n{SIGNAL}",
+    f"```\n```json\n{SIGNAL}",
+    # ready, with something critical nobody accounts for
+    f"The 🔴 about cost stands.\n{SIGNAL}",
+    f"> 🔴 Critical: unsafe\n\nIt holds.\n{SIGNAL}",
+    # ready, with a score that cannot be told
+    f"I would give it 5/10 today.\n{SIGNAL}",
+    f"My rating is 4.\n{SIGNAL}",
+    f"Score: 9/10, or rather 5/10\n{SIGNAL}",
+    # a critical issue that is somewhere in the prose
+    "The 🔴 issue of round 1 stands.\n🟡 No plan.",
+    "🟡 No plan.\nStill open: the 🔴 about cost.",
+    "🟡 No plan.\nOne critical issue remains, the cost.",
+    "🟡 No plan.\nNo 🔴 critical issues remain, except the cost.",
+    "🟡 No plan.\nNo new 🔴 issues, but the old one stands.",
+    "Summary: 🔴 1, 🟡 2, 🟢 0",
+    "🔴 Critical: 2\n🟡 Major: none",
+    "> 🔴 Critical: unsafe\n\n🟡 No plan.",
+    "```\n🔴 the cost is guessed\n```\n🟡 No plan.",
+    "1. The answer is unsafe (critical)\n2. 🟡 No plan.",
+    "🟡 No plan, and 🔴 no cost.",
+    "🟡 The critical path is missing.",
+    "🟡 No plan.\nNo, critical issues remain.",
+    "🟡 No plan.\nNo new 🔴 issues.",
+    # a critical point that is not plainly settled, or was never raised
+    "🔴 S1: ✅ RESOLVED? No, it is guessed.",
+    "🔴 S1: ✅ RESOLVED, but only for one region.",
+    "🔴 The cost → ✅ RESOLVED",
+    "### ✅ Resolved\n- 🔴 The cost.",
+    "| S1 | The cost | 🔴 Critical | ✅ |",
+    # a heading with nothing readable under it
+    "### 🔴 Critical\n\n### 🟡 Major\n- No plan.",
+    "### 🔴 Critical\n```\nthe cost is guessed\n```\n🟡 No plan.",
+    "🔴 Critical / 🟡 Major / 🟢 Minor",
+    "### 🟢 Minor\nNone",
+    # open points nobody can place
+    "❌ UNRESOLVED: the cost.",
+    "⚠️ PARTIALLY RESOLVED: the cost.\n🟢 A typo.",
+    "### ❌ Unresolved\n- the cost\n\n🟢 A typo.",
+]
+
+
+def shown(assessment: Assessment | None) -> str:
+    if assessment is None:
+        return "?"
+    letter = {"critical": "c", "major": "m", "minor": "n"}
+    points = [
+        letter[p.severity] if p.status == "resolved" else letter[p.severity].upper()
+        for p in assessment.points
+    ]
+    score = [] if assessment.score is None else [f"{assessment.score:g}"]
+    return " ".join(points + score + ["ready"] * assessment.ready)
+
+
+@pytest.mark.parametrize(("speech", "meaning"), READABLE)
+def test_what_a_critique_says(speech: str, meaning: str) -> None:
+    assessment = assessment_from_words(speech, KNOWN)
+    assert shown(assessment) == meaning
+    assert assessment is not None
+    assert assessment.read_from == "words"
+
+
+@pytest.mark.parametrize("speech", UNREADABLE)
+def test_what_could_be_meant_either_way_is_left_unread(speech: str) -> None:
+    assert shown(assessment_from_words(speech, KNOWN)) == "?"
+
+
+@pytest.mark.parametrize("speech", UNREADABLE)
+def test_what_is_unread_stops_nothing(speech: str) -> None:
+    assert stop_rule(assessment_from_words(speech, KNOWN), 4, AdversarialSettings()) is None
+
+
+@pytest.mark.parametrize(
+    ("speech", "said"),
+    [
+        ("🔴 Critical: none", True),
+        ("No 🔴 critical issues remain.\n🟡 No plan.", True),
+        ("S1 🔴 ✅ RESOLVED", True),
+        ("🟡 No plan.", True),
+        ("S1 🔴 ✅ RESOLVED\n🔴 No rollback.", False),
+        ("🔴 Critical: none\n🔴 No rollback.", False),
+        (f"🔴 No rollback.\n{SIGNAL}", False),
+        (SIGNAL, False),
+    ],
+)
+def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
+    marks = read_severity_marks(speech, KNOWN)
+    assert marks is not None
+    assert marks.none_critical is said
+
+
+@pytest.mark.parametrize(
+    ("speech", "text"),
+    [
+        ("🔴 **Critical:** The cost is guessed.", "The cost is guessed."),
+        ("- 🔴 Critical – The *cost* is guessed.", "The *cost* is guessed."),
+        ("S1 🔴 ✅ RESOLVED", "The cost is guessed."),
+        ("🔴 S1: has a source now → ✅ RESOLVED", "has a source now"),
+        ("### 🔴 Critical\n- The cost is guessed.", "The cost is guessed."),
+        ("🔴 3 of 4 numbers are guessed.", "3 of 4 numbers are guessed."),
+    ],
+)
+def test_a_point_is_kept_in_its_own_words(speech: str, text: str) -> None:
+    assessment = assessment_from_words(speech, KNOWN)
+    assert assessment is not None
+    assert [point.text for point in assessment.points] == [text]
+
+
+def test_known_points_keep_their_ids_and_new_ones_get_the_next() -> None:
+    assessment = assessment_from_words("S2 🟡 ❌ still\n🔴 No rollback.\n🟢 S9: a typo.", KNOWN)
+    assert assessment is not None
+    assert [point.id for point in assessment.points] == ["S2", "S3", "S4"]
+
+
+def raised(claimed: str, text: str, status: str = "open") -> CritiquePoint:
+    return CritiquePoint.model_validate(
+        {"id": claimed, "severity": "major", "status": status, "text": text}
+    )
+
+
+def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
+    points = [raised("S1", "a"), raised("S1", "b"), raised("S77", "c"), raised("", "d")]
+    assessment = assessment_from_block(CritiqueBlock(ready=False, points=points), "…", KNOWN)
+    assert [point.id for point in assessment.points] == ["S1", "S3", "S4", "S5"]
+
+
+def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
+    report = CritiqueBlock(ready=True, score=9, points=[raised("S2", "still none")])
+    assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == "M"
+    assert shown(assessment_from_report(report, "Split it into 9 services.", KNOWN)) == "M"
+    said = "Ready for synthesis: 9 of 10."
+    assert shown(assessment_from_report(report, said, KNOWN)) == "M 9 ready"
+
+
+def test_a_reported_score_cannot_stop_over_an_open_critical_point() -> None:
+    critical = raised("S1", "guessed").model_copy(update={"severity": "critical"})
+    report = CritiqueBlock(ready=False, score=9, points=[critical])
+    assert assessment_from_report(report, "Score: 9 of 10.", KNOWN).score is None
+
+
+def test_a_report_or_a_block_without_points_says_nothing_is_left_only_if_no_mark_says_else() -> (
+    None
+):
+    empty = CritiqueBlock(ready=False, points=[])
+    assert not assessment_from_report(empty, "I have my doubts.", []).none_critical
+    assert assessment_from_block(empty, "Nothing is left to mend.", []).none_critical
+    assert not assessment_from_block(empty, "🔴 It is wrong.", []).none_critical
+    only_major = CritiqueBlock(ready=False, points=[raised("", "No plan.")])
+    assert assessment_from_block(only_major, "🟡 No plan.", []).none_critical
+    assert not assessment_from_block(only_major, "🔴 Wrong.\n🟡 No plan.", []).none_critical
+
+
+def test_points_with_the_same_or_no_text_are_not_lost() -> None:
+    settled = CritiquePoint(id="S2", severity="minor", status="resolved", text="")
+    left = CritiquePoint(id="S1", severity="critical", status="open", text="")
+    assessment = assessment_from_block(
+        CritiqueBlock(ready=False, points=[settled, left]), "…", KNOWN
+    )
+    assert [(p.id, p.status, p.text) for p in assessment.points] == [
+        ("S2", "resolved", "No migration plan."),
+        ("S1", "open", "The cost is guessed."),
+    ]
+    assert not assessment.none_critical
+
+
+def test_a_report_cannot_resolve_what_was_never_raised() -> None:
+    new = CritiquePoint(severity="critical", status="resolved", text="The cost is guessed.")
+    old = CritiquePoint(id="S1", severity="critical", status="resolved", text="Sourced.")
+    report = CritiqueBlock(ready=False, points=[new, old])
+    assert shown(assessment_from_report(report, "…", KNOWN)) == "C c"
+
+
+def test_the_ledger_keeps_every_points_latest_state() -> None:
+    first = Assessment(ready=False, points=tuple(KNOWN))
+    settled = KNOWN[0].model_copy(update={"status": "resolved"})
+    new = Point(id="S10", severity="minor", status="open", text="A typo.")
+    second = Assessment(ready=False, points=(settled, new))
+    assert [(p.id, p.status) for p in all_points([first, second])] == [
+        ("S1", "resolved"),
+        ("S2", "dropped"),
+        ("S10", "open"),
+    ]
+    third = Assessment(ready=False, points=(KNOWN[1],))
+    assert [(p.id, p.status) for p in all_points([first, second, third])] == [
+        ("S1", "resolved"),
+        ("S2", "open"),
+        ("S10", "dropped"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It is short", "It is short"),
+        ("word " * 23 + "falla", "word " * 22 + "word…"),
+        ("x" * 120, "x" * 119 + "…"),
+        ("word " * 23 + "end .", "word " * 23 + "end ."),
+    ],
+)
+def test_an_objection_that_was_cut_ends_at_a_word(text: str, kept: str) -> None:
+    point = ShortPoint.model_validate({"severity": "major", "status": "open", "text": text})
+    assert point.text == kept
+    assert ShortPoint.model_json_schema()["properties"]["text"]["maxLength"] == 120

@@ -1,0 +1,181 @@
+"""The arithmetic of scores, against cases computed by hand."""
+
+from typing import Any
+
+import pytest
+
+from contend.graph.settings import ModeratedSettings
+from contend.graph.state import Deduction, Seat, SideScore, TurnScore
+from contend.nodes.moderated.totals import (
+    deducted,
+    mean_marks,
+    standing,
+    turn_score,
+    verdict_of,
+    weighted,
+    winner_of,
+)
+
+WEIGHTS = ModeratedSettings().scoring_weights
+ANN = Seat(id="ann", name="Ann", role="position_advocate", model="m:x")
+BEN = Seat(id="ben", name="Ben", role="position_advocate", model="m:x")
+
+
+def marks(mark: float, **changes: float) -> dict[str, float]:
+    return dict.fromkeys(WEIGHTS, mark) | changes
+
+
+def scored(seat: Seat, *readings: float, margin: float = 2.0, **changes: Any) -> TurnScore:
+    given = {order: marks(reading) for order, reading in enumerate(readings)}
+    return turn_score(f"{seat.id}.{readings}", seat.id, given, [], WEIGHTS, margin)
+
+
+def test_the_weights_are_the_seeds() -> None:
+    assert WEIGHTS == {
+        "logical_coherence": 0.25,
+        "evidence_quality": 0.25,
+        "responsiveness": 0.20,
+        "persuasiveness": 0.15,
+        "rule_adherence": 0.15,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "total"),
+    [
+        (marks(10), 10.0),
+        (marks(0), 0.0),
+        (marks(6), 6.0),
+        # 8 x .25 + 6 x .25 + 7 x .20 + 4 x .15 + 10 x .15
+        (dict(zip(WEIGHTS, (8, 6, 7, 4, 10), strict=True)), 7.0),
+        # 3 x .25 + 9 x .25 + 5 x .20 + 8 x .15 + 2 x .15
+        (dict(zip(WEIGHTS, (3, 9, 5, 8, 2), strict=True)), 5.5),
+    ],
+)
+def test_a_total_is_the_weighted_sum(given: dict[str, float], total: float) -> None:
+    assert weighted(given, WEIGHTS) == pytest.approx(total)
+
+
+def test_three_turns_with_4_6_and_8_give_6() -> None:
+    turns = [scored(ANN, 4), scored(ANN, 6), scored(ANN, 8)]
+    stands = standing(ANN, turns, WEIGHTS)
+    assert stands.total == pytest.approx(6)
+    assert stands.breakdown == pytest.approx(marks(6))
+    assert [score.total for score in stands.turns] == pytest.approx([4, 6, 8])
+
+
+def test_the_mean_is_taken_by_criterion_before_the_weights() -> None:
+    turns = [
+        turn_score("a", "ann", {0: marks(4, logical_coherence=10)}, [], WEIGHTS, 2),
+        turn_score("b", "ann", {0: marks(8, logical_coherence=2)}, [], WEIGHTS, 2),
+    ]
+    stands = standing(ANN, turns, WEIGHTS)
+    assert stands.breakdown == pytest.approx(marks(6))
+    # (4 x .75 + 10 x .25 + 8 x .75 + 2 x .25) / 2
+    assert stands.total == pytest.approx(6.0)
+
+
+def test_a_side_is_scored_by_its_own_turns_only() -> None:
+    turns = [scored(ANN, 4), scored(BEN, 9), scored(ANN, 5)]
+    assert standing(ANN, turns, WEIGHTS).total == pytest.approx(4.5)
+    assert standing(BEN, turns, WEIGHTS).total == pytest.approx(9)
+
+
+def test_broken_rules_cost_rule_adherence_and_nothing_else() -> None:
+    over = Deduction(rule="overlong", points=2)
+    ruling = Deduction(rule="off_topic", points=3)
+    assert deducted(marks(7), [over]) == marks(7, rule_adherence=5)
+    assert deducted(marks(7), [over, ruling]) == marks(7, rule_adherence=2)
+    assert deducted(marks(4), [over, ruling]) == marks(4, rule_adherence=0)
+    score = turn_score("t", "ann", {0: marks(7)}, [over], WEIGHTS, 2)
+    assert score.total == pytest.approx(7 - 2 * 0.15)
+
+
+def test_two_readings_that_agree_are_averaged() -> None:
+    score = scored(ANN, 6, 7)
+    assert not score.contested
+    assert score.readings == pytest.approx((6, 7))
+    assert score.total == pytest.approx(6.5)
+
+
+@pytest.mark.parametrize(("other", "contested"), [(8.0, False), (8.1, True), (4.0, False)])
+def test_readings_beyond_the_margin_are_contested(other: float, contested: bool) -> None:
+    assert scored(ANN, 6, other, margin=2).contested is contested
+
+
+@pytest.mark.parametrize(("low", "contested"), [(0.0, True), (5.9, True), (6.0, False)])
+def test_differences_that_cancel_out_are_contested_too(low: float, contested: bool) -> None:
+    one = marks(5, logical_coherence=10, evidence_quality=low)
+    other = marks(5, logical_coherence=low, evidence_quality=10)
+    score = turn_score("t", "ann", {0: one, 1: other}, [], WEIGHTS, 2)
+    assert score.readings[0] == pytest.approx(score.readings[1])
+    assert score.contested is contested
+
+
+def test_a_contested_turn_is_shown_and_not_averaged_in() -> None:
+    turns = [scored(ANN, 5, 5), scored(ANN, 2, 9)]
+    stands = standing(ANN, turns, WEIGHTS)
+    assert stands.total == pytest.approx(5)
+    assert len(stands.turns) == 2
+    assert stands.turns[1].readings == pytest.approx((2, 9))
+
+
+def test_without_a_score_that_counts_there_is_none() -> None:
+    stands = standing(ANN, [scored(ANN, 2, 9)], WEIGHTS)
+    assert (stands.total, stands.breakdown) == (None, {})
+    assert mean_marks([]) == {}
+
+
+def sides(ann: list[TurnScore], ben: list[TurnScore]) -> list[SideScore]:
+    return [standing(ANN, ann, WEIGHTS), standing(BEN, ben, WEIGHTS)]
+
+
+def test_the_better_mean_wins() -> None:
+    assert winner_of(sides([scored(ANN, 6)], [scored(BEN, 6.1)]), 1) == ("ben", "")
+
+
+def test_equal_means_are_a_tie() -> None:
+    tied = sides([scored(ANN, 4), scored(ANN, 8)], [scored(BEN, 6)])
+    assert winner_of(tied, 1) == (None, "the best scores are equal")
+
+
+def test_a_winner_must_lead_in_both_orders() -> None:
+    one_order_each = sides([scored(ANN, 7, 5)], [scored(BEN, 6, 6.5)])
+    assert winner_of(one_order_each, 2)[0] is None
+    assert "depends on the order" in winner_of(one_order_each, 2)[1]
+    assert winner_of(sides([scored(ANN, 7, 6.6)], [scored(BEN, 6, 6.5)]), 2)[0] == "ann"
+
+
+def test_a_contested_turn_still_counts_against_a_sure_winner() -> None:
+    """Left out of the mean, it may not decide by its absence."""
+    ann = [scored(ANN, 7, 7), scored(ANN, 1, 9)]
+    ben = [scored(BEN, 6, 6), scored(BEN, 6, 6)]
+    assert standing(ANN, ann, WEIGHTS).total == pytest.approx(7)
+    assert winner_of(sides(ann, ben), 2)[0] is None
+
+
+def test_a_side_without_a_score_leaves_no_winner() -> None:
+    assert winner_of(sides([scored(ANN, 2, 9)], [scored(BEN, 6, 6)]), 2)[0] is None
+    assert winner_of(sides([], [scored(BEN, 6)]), 1)[0] is None
+
+
+def test_nobody_wins_while_a_statement_lacks_a_reading() -> None:
+    lone = turn_score("t", "ann", {1: marks(9)}, [], WEIGHTS, 2)
+    assert lone.orders == (1,)
+    assert lone.readings == pytest.approx((9,))
+    told = (None, "not every statement was read in every order")
+    assert winner_of(sides([lone, scored(ANN, 9, 9)], [scored(BEN, 6, 6)]), 2) == told
+
+
+@pytest.mark.parametrize(
+    ("orders", "why"),
+    [(1, "not every statement was scored"), (2, "not every statement was read in every order")],
+)
+def test_nobody_wins_while_a_statement_has_no_score(orders: int, why: str) -> None:
+    stands = sides([scored(ANN, *[9] * orders)], [scored(BEN, *[6] * orders)])
+    usual: dict[str, Any] = {"orders": orders, "margin": 2, "judge_model": "m:x"}
+    verdict = verdict_of(stands, declares_winner=True, unscored=["r0.closing.ben"], **usual)
+    assert (verdict.winner, verdict.no_winner) == (None, why)
+    assert verdict_of(stands, declares_winner=True, unscored=[], **usual).winner == "ann"
+    quiet = verdict_of(stands, declares_winner=False, unscored=["r0.closing.ben"], **usual)
+    assert (quiet.winner, quiet.no_winner) == (None, "")

@@ -1,0 +1,114 @@
+"""Every prompt file is used, and asks only for values the renderer has."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from contend import prompts
+from contend.graph.settings import FORMATS, SETTINGS, DebateSettings
+from contend.graph.state import seat_with_role
+from contend.nodes.prompting.prompt import _prompt_name, _PromptValues
+from tests.support.floor import moderated_settings
+from tests.support.forecasting import forecast_settings
+from tests.support.scripted import THREAD, scripted_settings
+from tests.support.states import state
+
+FOLDER = Path(prompts.__file__).parent
+NAMES = sorted(str(p.relative_to(FOLDER).with_suffix("")) for p in FOLDER.rglob("*.md"))
+# The parts each role is asked to play; nodes name them where they speak.
+PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "adversarial": {
+        "proposer": ("first", "again"),
+        "skeptic": ("first", "again"),
+        "synthesizer": ("final",),
+        "judge": ("score",),
+    },
+    "forum": {
+        "debater": ("first", "again", "conviction", "conviction_again", "final"),
+        "judge": ("continue", "verdict", "final", "score"),
+    },
+    "moderated": {
+        "moderator": ("positions", "request", "summary", "end", "final"),
+        "position_advocate": ("opening", "argument", "rebuttal", "closing", "correction"),
+        "fact_checker": ("claims", "check"),
+        "judge": ("stage",),
+    },
+    "refine": {"debater": ("first", "again"), "judge": ("feedback", "final", "score")},
+    "forecast": {
+        "optimist": (),
+        "pessimist": (),
+        "contrarian": (),
+        "historian": ("precedents",),
+        "judge": ("score", "scores", "final"),
+        # Parts that all roles share; there is no role of this name.
+        "all": ("opening", "rebuttal", "closing", "stronger", "numbers"),
+    },
+}
+STYLES = ("free_discussion", "structured_opposition", "iterative_improvement")
+# Prompts that nodes.briefing fills by themselves, and what it fills in.
+SHARED = {
+    "shared/data": {"mark"},
+    "shared/extract": {"speech", "known_points"},
+    "shared/small/extract": {"speech"},
+    "shared/passages": {"passages"},
+    "shared/quotes": {"quotes"},
+    "shared/control.score": {"nonce"},
+    "shared/feedback": set(),
+    "shared/tools": {"count", "tools", "mark"},
+    "shared/tools.spent": set(),
+    "shared/learn": {"data_rule", "question", "points", "final_answer"},
+    "forecast/data": {"mark"},
+    "forecast/outcomes": {"question", "data_short"},
+    "forecast/small/outcomes": {"question"},
+    "forecast/control.argument": {"nonce", "probability_slots", "more_slots"},
+    "forecast/control.score": {"nonce", "score_slots"},
+    "forecast/control.verdict": {"nonce", "probability_slots", "sample_point"},
+    "moderated/stress.formal": {"report"},
+    "moderated/ruling": {"statement", "statement_by", "breaches"},
+}
+FLOOR_BLOCKS = ("ruling", "positions", "rebuttal", "claims", "check", "stage")
+FLOOR_REPORTS = ("positions", "claims", "check", "stage")
+
+
+def known_to(name: str) -> set[str]:
+    if name in SHARED:
+        return SHARED[name]
+    if "/control." in name:
+        return {"nonce"}
+    if "/extract." in name:
+        return {"speech"}
+    of_protocol: dict[str, Callable[[], DebateSettings]] = {
+        "moderated": moderated_settings,
+        "forecast": forecast_settings,
+    }
+    settings = of_protocol.get(name.partition("/")[0], scripted_settings)()
+    seat = seat_with_role(state(), "proposer")
+    return set(_PromptValues(state(), settings, seat, "first", THREAD, "tag").values([]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_placeholder_is_one_the_renderer_knows(name: str) -> None:
+    assert prompts.placeholders(prompts.load(name)) <= known_to(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_brace_is_a_placeholder_or_belongs_to_the_json_form(name: str) -> None:
+    text = re.sub(r"```json\n.*?```", "", prompts.load(name), flags=re.DOTALL)
+    assert not re.sub(r"\{[a-z_]+\}", "", text).count("{")
+
+
+def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
+    used = {*SHARED, "adversarial/control.critique"}
+    used |= {"forum/control.conviction", "forum/control.continue"}
+    used |= {f"forum/{style}.{part}" for style in STYLES for part in ("first", "again")}
+    used |= {f"moderated/control.{name}" for name in FLOOR_BLOCKS}
+    used |= {f"moderated/small/extract.{name}" for name in FLOOR_REPORTS}
+    used |= {f"moderated/{what}.{name}" for what in ("tone", "rules", "stress") for name in FORMATS}
+    for protocol in SETTINGS:
+        for role, parts in PARTS[protocol].items():
+            for folder in (protocol, f"{protocol}/small"):
+                used |= {_prompt_name(folder, role, part) for part in parts}
+                used |= {f"{folder}/{role}"} if role != "all" else set()
+    assert set(NAMES) == used

@@ -1,0 +1,551 @@
+"""The five endpoints of the contract, and everything they refuse."""
+
+import gc
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fastapi import FastAPI
+from fastapi import Request as HttpRequest
+from starlette.testclient import TestClient
+
+from contend.debates.repository import StoredDebate, UnfinishedTask
+from contend.debates.run import open_repository, write_debate
+from contend.graph.contract import DebateRequest, DebateResult
+from contend.graph.errors import BadInput
+from contend.models.seats import SeatPlan
+from contend.service.auth import require_token
+from contend.service.bodies import read_body
+from contend.service.errors import Refused
+from contend.service.examples import example
+from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer
+from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
+from tests.graph.test_contract import REFUSED, REQUEST
+from tests.service.conftest import TOKEN, service
+from tests.support.forecasting import QUESTION, forecast_settings, forecasters, request
+from tests.support.model_server import ModelServer, Reply, Request, openai_error
+from tests.support.scripted import scripted_settings
+
+PREFIX = "/api/v1/reasoning/debate"
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+def asked(task: str = "task-7", **config: Any) -> dict[str, Any]:
+    return request() | {"task_id": task, "config": config}
+
+
+class TestResult:
+    def test_a_debate_and_its_parts(
+        self, database: str, client: TestClient, models: ModelServer
+    ) -> None:
+        answered = client.post(PREFIX, json=asked())
+        assert answered.status_code == 200
+        result = DebateResult.model_validate_json(answered.content)
+        assert result.probability_distribution[0].probability == pytest.approx(0.66)
+        assert result.task_id == "task-7"
+        assert len(models.calls) == 31
+        at = f"{PREFIX}/{result.debate_id}"
+        assert client.get(at).json() == answered.json()
+        held = client.get(f"{at}/round/2").json()
+        assert held == {"round": answered.json()["debate_log"]["rounds"][1]}
+        RoundAnswer.model_validate(held, strict=False)
+        spoken = client.get(f"{at}/role/historian").json()["arguments"]
+        assert [each["role"] for each in spoken] == ["historian"] * 3
+        assert [each["argument"] for each in spoken] == [
+            f"The historian argues in round {number}." for number in (1, 2, 3)
+        ]
+        assert client.get(f"{at}/consensus").json() == {
+            part: answered.json()[part]
+            for part in ("consensus_score", "probability_distribution", "disagreement_map")
+        }
+        assert len(models.calls) == 31
+
+    def test_the_requests_configuration_counts(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        wanted = asked(rounds=1, roles=["pessimist", "judge"], judge_weight=1.0)
+        result = client.post(PREFIX, json=wanted).json()
+        assert len(models.calls) == 5
+        assert result["probability_distribution"][0]["probability"] == pytest.approx(0.7)
+        at = f"{PREFIX}/{result['debate_id']}"
+        assert client.get(f"{at}/role/optimist").status_code == 404
+        assert client.get(f"{at}/round/2").status_code == 404
+
+    def test_what_a_request_leaves_out_is_the_services_to_say(
+        self, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
+        with service(judge_weight="0.0") as client:
+            result = client.post(PREFIX, json=asked(rounds=1)).json()
+            assert result["probability_distribution"][0]["probability"] == pytest.approx(0.52)
+            result = client.post(PREFIX, json=asked(rounds=1, judge_weight=1.0)).json()
+            assert result["probability_distribution"][0]["probability"] == pytest.approx(0.7)
+
+    def test_a_role_that_cannot_speak_leaves_a_partial_result(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        calm = forecasters()
+        models.script = lambda served: (
+            openai_error(401, "no") if "You are the Optimist" in served.system else calm(served)
+        )
+        result = client.post(PREFIX, json=asked()).json()
+        assert result["report"]["partial"]
+        assert {gap["role"] for gap in result["report"]["gaps"]} == {"optimist"}
+
+    def test_a_debate_that_takes_too_long_ends_with_what_it_has(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEND_OVERALL_TIMEOUT", "2")
+        calm = forecasters()
+        models.script = lambda served: replace(
+            calm(served), delay=0 if "Round 1 of" in served.user else 30
+        )
+        answered = client.post(PREFIX, json=asked())
+        assert answered.status_code == 200
+        report = answered.json()["report"]
+        assert report["partial"]
+        assert any("overall_timeout is 2 s" in gap["why"] for gap in report["gaps"])
+
+    def test_a_debate_that_fails_is_told_and_kept(
+        self, database: str, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = lambda _: openai_error(401, "closed")
+        answered = client.post(PREFIX, json=asked())
+        assert answered.status_code == 409
+        body = answered.json()
+        assert (body["error"], body["status"]) == ("no_result", "failed")
+        assert "401: closed" in body["detail"]
+        again = client.get(f"{PREFIX}/{body['debate_id']}")
+        assert (again.status_code, again.json()) == (409, body)
+
+
+def slowly(served: Request) -> Reply:
+    """A panel that takes its time to open, so that callers come while it debates."""
+    reply: Reply = forecasters()(served)
+    return replace(reply, delay=1.5) if "Round 1 of" in served.user else reply
+
+
+class TestAsync:
+    def test_preferences_may_come_in_several_headers(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        headers = [("Prefer", "wait=5"), ("Prefer", "respond-async")]
+        headers.append(("Authorization", f"Bearer {TOKEN}"))
+        answered = client.post(PREFIX, json=asked(rounds=1), headers=headers)
+        assert answered.status_code == 202
+
+    def test_an_id_at_once_and_the_result_later(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        answered = client.post(PREFIX, json=asked(), headers={"Prefer": "wait=5, Respond-Async"})
+        assert answered.status_code == 202
+        body = answered.json()
+        assert answered.headers["location"] == body["location"] == f"{PREFIX}/{body['debate_id']}"
+        assert answered.headers["preference-applied"] == "respond-async"
+        assert (body["task_id"], body["status"]) == ("task-7", "running")
+        for part in ("", "/round/1", "/role/judge", "/consensus"):
+            waiting = client.get(f"{body['location']}{part}")
+            assert waiting.status_code == 409
+            said = waiting.json()
+            assert (said["error"], said["status"]) == ("no_result", "running")
+        twice = client.post(PREFIX, json=asked())
+        assert twice.status_code == 409
+        assert twice.json()["error"] == "already_running"
+        assert twice.json()["debate_id"] == body["debate_id"]
+        result = wait_for(client, body["location"])
+        assert result["debate_id"] == body["debate_id"]
+        assert len(models.calls) == 31
+        assert client.post(PREFIX, json=asked()).status_code == 200  # the task is free again
+
+    def test_of_many_who_bring_one_task_at_once_one_is_served(
+        self, database: str, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        with ThreadPoolExecutor(8) as pool:
+            posts = [pool.submit(client.post, PREFIX, json=asked(rounds=1)) for _ in range(8)]
+            answers = [each.result() for each in posts]
+        (served,) = [each.json()["debate_id"] for each in answers if each.status_code == 200]
+        refused = [each.json() for each in answers if each.status_code != 200]
+        told = [(each["error"], each["debate_id"]) for each in refused]
+        assert told == [("already_running", served)] * 7
+        assert len(models.calls) == 11
+
+    def test_a_caller_is_not_kept_for_ever(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("contend.service.runs._GRACE", 0.5 - 120)
+        models.script = slowly
+        answered = client.post(PREFIX, json=asked(rounds=1))
+        assert answered.status_code == 202
+        assert "preference-applied" not in answered.headers
+        assert wait_for(client, answered.json()["location"])["task_id"] == "task-7"
+
+    def test_no_more_than_so_many_at_once(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("contend.service.runs.MOST_AT_ONCE", 1)
+        models.script = slowly
+        prefer = {"Prefer": "respond-async"}
+        first = client.post(PREFIX, json=asked("one"), headers=prefer)
+        busy = client.post(PREFIX, json=asked("two"), headers=prefer)
+        assert (first.status_code, busy.status_code) == (202, 429)
+        assert busy.headers["retry-after"] == "10"
+        wait_for(client, first.json()["location"])
+
+    def test_a_service_goes_on_with_what_it_had_to_stop(
+        self, database: str, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        prefer = {"Prefer": "respond-async"}
+        location = client.post(PREFIX, json=asked(), headers=prefer).json()["location"]
+        stop(client)
+        refused = client.post(PREFIX, json=asked("another"))
+        assert (refused.status_code, refused.json()["error"]) == (503, "stopping")
+        assert client.get(location).json()["status"] == "paused"
+        assert len(models.calls) < 31
+        with service() as restarted:
+            assert restarted.post(PREFIX, json=asked()).json()["error"] == "already_running"
+            assert wait_for(restarted, location)["report"]["gaps"] == []
+        assert len(models.calls) == 31
+
+    def test_stopped_while_a_debate_is_about_to_begin(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def stopped_meanwhile(*_: object) -> None:
+            await runs_of(client).stop()
+
+        monkeypatch.setattr("contend.service.runs.preflight", stopped_meanwhile)
+        assert client.post(PREFIX, json=asked()).json()["status"] == "paused"
+        assert models.calls == []
+
+    def test_a_service_leaves_alone_what_others_began(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        with closing(open_repository()) as records:
+            settings = forecast_settings()
+            seating = SeatPlan(settings.table(), "", "scripted:embed")
+            given = DebateRequest.model_validate_json(json.dumps(asked()))
+            debate = write_debate(records, QUESTION, settings, seating, request=given)
+            records.save(records.acquire(debate.id), "paused", debate.as_state(), 1)
+        with service() as restarted:
+            assert restarted.get(f"{PREFIX}/{debate.id}").json()["status"] == "paused"
+        assert models.calls == []
+
+    def test_a_debate_that_does_not_pause_in_time_is_cut_off(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("contend.service.runs._SECONDS_TO_STOP", 0)
+        models.script = slowly
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(client.post, PREFIX, json=asked())
+            models.wait_for_calls(5)
+            stop(client)
+        assert waiting.result().json()["status"] == "paused"
+        assert len(models.calls) == 5
+
+
+def stop(client: TestClient) -> None:
+    """Stop the service as `contend serve` does before it waits for its callers."""
+    assert client.portal
+    client.portal.call(runs_of(client).stop)
+
+
+def runs_of(client: TestClient) -> Runs:
+    runs: Runs = cast("FastAPI", client.app).state.runs
+    return runs
+
+
+def wait_for(client: TestClient, location: str) -> Any:
+    """Ask until there is a result."""
+    for _ in range(600):
+        answered = client.get(location)
+        if answered.status_code == 200:
+            return answered.json()
+        assert answered.status_code == 409
+        time.sleep(0.05)
+    raise AssertionError("the debate does not end")
+
+
+class TestToken:
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer wrong",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN}x",
+            f"Bearer {TOKEN[:-1]}",
+            "Bearer \xff\xfe\xfd",
+        ],
+    )
+    @pytest.mark.parametrize("method", ["POST", "GET"])
+    def test_without_it_nobody_gets_in(
+        self, client: TestClient, models: ModelServer, header: str, method: str
+    ) -> None:
+        path = PREFIX if method == "POST" else f"{PREFIX}/{NOBODY}"
+        given = {b"authorization": header.encode("latin-1")}
+        refused = client.request(method, path, content=b"{", headers=given)
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert refused.json()["error"] == "unauthorized"
+        assert models.calls == []
+
+    def test_without_one_set_nobody_gets_in(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "  ")
+        for header in ("Bearer ", "Bearer   ", f"Bearer {TOKEN}"):
+            refused = client.get(f"{PREFIX}/{NOBODY}", headers={"Authorization": header})
+            assert refused.status_code == 401
+            assert refused.json()["error"] == "no_token_set"
+
+    async def test_a_token_of_any_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        token = b"no-text-\xff\xfe"
+        monkeypatch.setenv("CONTEND_SERVICE_TOKEN", os.fsdecode(token))
+        await require_token(HttpRequest(_scope(b"Bearer " + token)))
+        with pytest.raises(Refused, match="valid service token"):
+            await require_token(HttpRequest(_scope(b"Bearer no-text-\xff")))
+
+
+def _scope(authorization: bytes) -> dict[str, Any]:
+    return {"type": "http", "method": "POST", "headers": [(b"authorization", authorization)]}
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+    def test_bad_requests(self, client: TestClient, models: ModelServer, body: Any) -> None:
+        refused = client.post(PREFIX, content=json.dumps(body))
+        assert refused.status_code == 422
+        assert refused.json()["problems"]
+        assert models.calls == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"{",
+            b"null",
+            b"[]",
+            b'"text"',
+            b"\xff\xfe",
+            json.dumps(REQUEST).replace("0.6", "NaN").encode(),
+            json.dumps(REQUEST).replace("0.6", "Infinity").encode(),
+            json.dumps(REQUEST).replace("0.6", "1e400").encode(),
+            json.dumps(REQUEST).replace("the sound", "\\ud800").encode(),
+            json.dumps(REQUEST).replace("the sound", "\\u0000").encode(),
+            b"[" * 100_000,
+        ],
+    )
+    def test_what_is_no_request(self, client: TestClient, models: ModelServer, body: bytes) -> None:
+        refused = client.post(PREFIX, content=body)
+        assert refused.status_code == 422
+        assert len(refused.content) < 2000
+        assert models.calls == []
+
+    def test_nothing_of_the_input_is_echoed(self, client: TestClient) -> None:
+        canary = "canary" * 100
+        outcomes = [{"id": canary, "label": canary}, canary, {canary: {canary: canary}}]
+        body = request(outcomes=outcomes) | {canary: canary}
+        refused = client.post(PREFIX, json=body)
+        assert refused.status_code == 422
+        assert canary[:50] not in refused.text
+        assert len(refused.content) < 1000
+
+    @pytest.mark.parametrize("chunked", [True, False])
+    def test_a_request_that_is_too_large(
+        self, client: TestClient, models: ModelServer, chunked: bool
+    ) -> None:
+        large = b'{"task_id": "' + b"x" * 300_000 + b'"}'
+        body: Any = iter([large[:1000], large[1000:]]) if chunked else large
+        refused = client.post(PREFIX, content=body)
+        assert refused.status_code == 413
+        assert models.calls == []
+
+    async def test_a_caller_that_leaves_amid_its_request(self) -> None:
+        sent = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+        async def receive() -> Any:
+            return next(sent, {"type": "http.disconnect"})
+
+        with pytest.raises(Refused, match="ended before it was whole"):
+            await read_body(HttpRequest(_scope(b""), receive))
+
+    def test_what_is_not_json(self, client: TestClient) -> None:
+        refused = client.post(PREFIX, content=b"a=b", headers={"Content-Type": "text/plain"})
+        assert refused.status_code == 415
+
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [
+            (f"/{NOBODY}", 404),
+            (f"/{NOBODY}/consensus", 404),
+            (f"/{NOBODY}/round/1", 404),
+            (f"/{NOBODY}/role/judge", 404),
+            (f"/{NOBODY}/role/prophet", 422),
+            (f"/{NOBODY}/round/0", 422),
+            (f"/{NOBODY}/round/11", 422),
+            (f"/{NOBODY}/round/one", 422),
+            (f"/{NOBODY}/round/{10**40}", 422),
+            ("/0000", 422),
+            ("/%00", 422),
+            ("/..%2f..%2fetc", 404),
+            (f"/{NOBODY}/verdict", 404),
+        ],
+    )
+    def test_bad_addresses(self, client: TestClient, path: str, status: int) -> None:
+        refused = client.get(f"{PREFIX}{path}")
+        assert refused.status_code == status
+        assert refused.json()["detail"]
+
+    def test_a_debate_of_another_protocol_is_no_forecast(self, client: TestClient) -> None:
+        settings = scripted_settings()
+        with closing(open_repository()) as records:
+            seating = SeatPlan(settings.table(), "", "scripted:embed")
+            debate = write_debate(records, "Tabs?", settings, seating)
+        assert client.get(f"{PREFIX}/{debate.id}").status_code == 404
+
+    def test_a_question_too_long_for_the_models(
+        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEND_CONTEXT_TOKENS", "3000")
+        long = asked() | request(task={"question": "word " * 1999 + "?"})
+        refused = client.post(PREFIX, json=long)
+        assert (refused.status_code, refused.json()["error"]) == (422, "too_long")
+        assert refused.json()["detail"].endswith("window is 3,000 tokens. Shorten it.")
+        assert models.calls == []
+
+    def test_models_that_cannot_be_used_are_told(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY")
+        refused = client.post(PREFIX, json=asked())
+        assert (refused.status_code, refused.json()["error"]) == (503, "models_unavailable")
+        assert refused.headers["retry-after"] == "10"
+        assert "OPENAI_API_KEY is not set" in refused.json()["detail"]
+
+    def test_settings_that_broke_since_the_start_are_told(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEND_RETRY_WAIT", "soon")
+        refused = client.post(PREFIX, json=asked())
+        assert (refused.status_code, refused.json()["error"]) == (503, "misconfigured")
+        assert "retry_wait" in refused.json()["detail"].lower()
+
+
+def owed(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
+    return UnfinishedTask(cast("StoredDebate", SimpleNamespace(id=debate_id)), elsewhere)
+
+
+class TestWhatIsOwed:
+    """Which of the debates that nobody runs a service goes on with, and when."""
+
+    async def test_no_more_than_may_run_at_once(self) -> None:
+        many = [owed(str(number)) for number in range(MOST_AT_ONCE + 1)]
+        assert len(Runs(ServiceOptions())._due(many)) == MOST_AT_ONCE
+
+    async def test_the_machine_that_ran_it_last_goes_first(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs, theirs = Runs(ServiceOptions()), owed("a", elsewhere=True)
+        assert runs._due([theirs]) == []
+        monkeypatch.setattr("contend.service.runs._HEAD_START", 0)
+        assert runs._due([theirs]) == [theirs.debate]
+
+
+def test_a_service_has_nobody_to_pause_for() -> None:
+    with pytest.raises(BadInput, match="nobody is there to be asked"):
+        ServiceOptions(assignments={"pause": "each_round"}).settings()
+
+
+class TestErrors:
+    """Bugs of ours: told once to the operator, and never with a secret."""
+
+    def test_a_request_that_breaks_the_service(
+        self,
+        client: TestClient,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(Runs, "find", broken)
+        answered = client.get(f"{PREFIX}/{NOBODY}")
+        assert (answered.status_code, answered.json()["error"]) == (500, "error")
+        (told,) = caplog.records
+        assert "Traceback" in told.getMessage()
+        assert "sk-canary" not in caplog.text + answered.text
+
+    def test_a_debate_that_breaks(
+        self,
+        client: TestClient,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr("contend.service.runs.run_debate", broken)
+        body = client.post(PREFIX, json=asked()).json()
+        assert (body["error"], body["status"]) == ("no_result", "interrupted")
+        with closing(open_repository()) as records:
+            assert records.owed(timedelta(0)) == []
+        gc.collect()  # asyncio tells of errors nobody looked at when their tasks are gone
+        (told,) = caplog.records
+        assert body["debate_id"] in told.getMessage()
+        assert "sk-canary" not in caplog.text
+
+
+async def broken(*_: object) -> None:
+    raise RuntimeError(f"broken with {os.environ['OPENAI_API_KEY']}")
+
+
+HEADERS = {
+    "202": {"Location", "Preference-Applied"},
+    "401": {"WWW-Authenticate"},
+    "429": {"Retry-After"},
+    "503": {"Retry-After"},
+}
+
+
+class TestDocumentation:
+    def test_every_endpoint_has_examples_and_errors(self, client: TestClient) -> None:
+        document = client.get("/openapi.json").json()
+        assert set(document["paths"]) == {
+            PREFIX,
+            f"{PREFIX}/{{debate_id}}",
+            f"{PREFIX}/{{debate_id}}/round/{{round_number}}",
+            f"{PREFIX}/{{debate_id}}/role/{{role_name}}",
+            f"{PREFIX}/{{debate_id}}/consensus",
+        }
+        for path in document["paths"].values():
+            for operation in path.values():
+                responses = operation["responses"]
+                assert {"200", "401", "409", "422", "503"} <= set(responses)
+                for status, response in responses.items():
+                    assert response["content"]["application/json"]["example"]
+                    assert set(response.get("headers", ())) == HEADERS.get(status, set())
+                for given in operation["parameters"]:
+                    assert given.get("examples") or given["schema"]["examples"]
+                assert operation["security"]
+        body = document["paths"][PREFIX]["post"]["requestBody"]["content"]["application/json"]
+        assert body["schema"] == {"$ref": "#/components/schemas/DebateRequest"}
+        text = json.dumps(document)
+        names = set(document["components"]["schemas"])
+        for reference in text.split("#/components/schemas/")[1:]:
+            assert reference.split('"')[0] in names
+
+    def test_the_examples_fit(self) -> None:
+        DebateRequest.model_validate_json(json.dumps(example("request")))
+        DebateResult.model_validate_json(json.dumps(example("result")))
+        for name, model in (
+            ("round", RoundAnswer),
+            ("role", RoleAnswer),
+            ("consensus", ConsensusAnswer),
+        ):
+            model.model_validate_json(json.dumps(example(name)))

@@ -1,0 +1,91 @@
+"""The API under made-up requests: never a 5xx, and always an answer that is documented."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from requests import PreparedRequest
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.service.conftest import TOKEN
+from tests.service.test_routes import PREFIX, asked
+from tests.service.test_server import Served, contend, models, served
+from tests.support.model_server import ModelServer, always, openai_error
+
+__all__ = ["contend", "models", "served"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+OPERATIONS = 5
+
+
+def fuzz(served: Served, mode: GenerationMode, examples: int, token: str) -> list[int]:
+    """Call every operation with made-up requests and check each answer; gives the statuses."""
+
+    def with_token(prepared: PreparedRequest) -> PreparedRequest:
+        # Last of all: as a header it is left out wherever headers are made up, and then nothing
+        # behind the door is tried.
+        prepared.headers["Authorization"] = f"Bearer {token}"
+        return prepared
+
+    schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+    statuses: list[int] = []
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    assert len(operations) == OPERATIONS
+    for operation in operations:
+
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def check(case: Any) -> None:
+            answered = case.call_and_validate(auth=with_token, checks=CHECKS)
+            statuses.append(answered.status_code)
+
+        check()
+    return statuses
+
+
+@pytest.mark.parametrize(
+    ("mode", "examples", "told"),
+    [
+        # Made-up ids, and debates that were begun.
+        (GenerationMode.POSITIVE, 15, {404, 409}),
+        (GenerationMode.NEGATIVE, 40, {422}),
+    ],
+)
+def test_no_request_breaks_it(
+    served: Served, models: ModelServer, mode: GenerationMode, examples: int, told: set[int]
+) -> None:
+    known = served.call("POST", PREFIX, json=asked(rounds=1)).json()["debate_id"]
+    assert served.call("GET", f"{PREFIX}/{known}").status_code == 200
+    # Whoever makes up a whole request gets an answer soon: its debate fails at the first call.
+    models.script = always(openai_error(401, "closed"))
+    statuses = fuzz(served, mode, examples, TOKEN)
+    assert len(statuses) >= examples
+    assert max(statuses) < 500
+    assert told <= set(statuses), sorted(map(str, statuses))
+
+
+def test_nobody_gets_in_without_the_token(served: Served, models: ModelServer) -> None:
+    statuses = fuzz(served, GenerationMode.POSITIVE, 5, "wrong")
+    assert set(statuses) <= {401, 404}
+    assert models.calls == []
