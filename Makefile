@@ -6,16 +6,21 @@ PORT ?= 2024
 override export Q := $(value Q)
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test check dev bench
+.PHONY: help ask test test-all check dev bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ask: .venv/.ready ## Run a debate: make ask Q="Your question"
 	@$(BIN)/contend ask -- "$$Q"
 
-test: .venv/.ready-dev ## Run all tests
-	@$(BIN)/pytest -n 3 --dist worksteal
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal --durations=25
+test: .venv/.ready-dev ## Run the tests, about four minutes
+	@$(PYTEST) -m "smoke or not (slow or embedded)"
+
+# Property tests run again here, with more examples.
+test-all: test ## Run the long tests too: kills, real weights, outages, every documented command
+	@$(PYTEST) -m "(slow or embedded or hypothesis) and not smoke" --hypothesis-profile=long
 
 check: .venv/.ready-dev .typing ## Lint, formatting, types, and the one-way dependencies
 	@$(BIN)/ruff check .

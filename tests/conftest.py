@@ -37,11 +37,17 @@ _NOBODY = "http://127.0.0.1:1"
 
 _KEPT = Path(__file__).parents[1] / ".cache" / "home"
 
-# A machine that is busy with other tests is slow; that says nothing about the code.
+# No deadlines: a busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile(
-    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "quick",
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-hypothesis.settings.load_profile("busy")
+hypothesis.settings.register_profile(
+    "long", hypothesis.settings.get_profile("quick"), max_examples=2500
+)
+hypothesis.settings.load_profile("quick")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contend.models.replies.control import without_block
@@ -123,7 +123,6 @@ kinds = st.one_of(
 SEPARATOR = "."  # keeps two tricky neighbours from making a tag together
 
 
-@settings(max_examples=600)
 @given(st.lists(kinds, max_size=8), st.lists(st.integers(0, 10_000), max_size=30))
 def test_whatever_the_chunking_the_visible_text_is_the_speech(
     parts: list[tuple[str, str]], places: list[int]
@@ -134,7 +133,6 @@ def test_whatever_the_chunking_the_visible_text_is_the_speech(
     assert visible(list(reply)) == visible([reply]) == shown
 
 
-@settings(max_examples=300)
 @given(st.lists(kinds, max_size=8))
 def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None:
     reply = SEPARATOR.join(written for written, _ in parts)

@@ -446,7 +446,7 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load_documents([tmp_path])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(KINDS),
     st.binary(max_size=300) | st.text(string.printable + 'é“<>&;"', max_size=300).map(str.encode),

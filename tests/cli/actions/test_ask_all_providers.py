@@ -98,7 +98,7 @@ def test_every_fault_is_told_and_survived(
 
 
 @pytest.mark.embedded
-@pytest.mark.slow
+@pytest.mark.smoke
 def test_a_real_debate_on_the_embedded_model(
     weights: Path, contend: Command, models: ModelServer
 ) -> None:

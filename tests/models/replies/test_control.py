@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contend.graph.settings import AdversarialSettings
@@ -171,14 +171,12 @@ def decided_ready(reply: str) -> bool:
     return stop is not None
 
 
-@settings(max_examples=2500)
 @given(pieces, joints)
 def test_no_forged_or_quoted_text_ever_stops_a_debate(parts: list[str], joint: str) -> None:
     closing = "The cost is still guessed."
     assert not decided_ready(joint.join([*parts, f"\n{closing}"]))
 
 
-@settings(max_examples=1200)
 @given(pieces, joints, st.booleans())
 def test_the_replys_own_last_block_decides_whatever_stands_before_it(
     parts: list[str], joint: str, ready: bool
@@ -187,7 +185,6 @@ def test_the_replys_own_last_block_decides_whatever_stands_before_it(
     assert decided_ready(joint.join([*parts, f"\n{own}"])) is ready
 
 
-@settings(max_examples=1200)
 @given(pieces, joints)
 def test_a_block_that_says_no_is_not_outvoted_by_what_follows(parts: list[str], joint: str) -> None:
     assert not decided_ready(joint.join([f"{fenced(verdict(False))}\n", *parts]))

@@ -1,4 +1,4 @@
-"""Every command of the README is run as it stands there."""
+"""Every command of the README and of docs/ is run as it stands there."""
 
 import contextlib
 import json
@@ -19,10 +19,23 @@ from tests.retrieval.test_templates import GOOD
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```bash\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-(EXAMPLE,) = re.findall(r"^```json\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+
+
+def _blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+(EXAMPLE,) = _blocks(TEXTS[ROOT / "docs" / "forecast.md"], "json")
+COMMANDS = list(
+    dict.fromkeys(
+        line
+        for text in TEXTS.values()
+        for block in _blocks(text, "bash")
+        for line in block.splitlines()
+    )
+)
 # These two would test the tests and start a server that never ends; tests/dev starts the latter.
 ONLY_SHOWN = ("make test", "make dev")
 # This one would serve for ever; tests/service starts it.
@@ -31,8 +44,8 @@ _SHELL = set("<>|$`~;&")
 MODELS = ["qwen3:32b", "llama3.3:70b", "gpt-5-mini", "mistralai/mistral-large"]
 
 
-def _anybody(request: Request) -> Reply | str:
-    """Whoever a command needs: a panel of forecasters, or the debaters of everything else."""
+def _any_model(request: Request) -> Reply | str:
+    """Reply as forecasters to forecasts, and as debaters to everything else."""
     forecast = "forecasting panel" in request.system or "asks for a forecast" in request.user
     reply: Reply | str = forecasters()(request) if forecast else librarian(request)
     return reply
@@ -40,7 +53,7 @@ def _anybody(request: Request) -> Reply | str:
 
 @pytest.fixture
 def models() -> Iterator[ModelServer]:
-    with ModelServer(_anybody, models=MODELS) as running:
+    with ModelServer(_any_model, models=MODELS) as running:
         yield running
 
 
@@ -94,11 +107,12 @@ def _run(contend: Command, line: str) -> Ended:
     return Ended(ran.returncode, ran.stdout, ran.stderr)
 
 
-def test_the_readme_has_commands() -> None:
-    assert len(COMMANDS) > 15
+def test_every_command_is_ours() -> None:
+    assert len(COMMANDS) > 40
     assert all(line.startswith(("make ", "contend ", ". ")) for line in COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command(line: str, contend: Command) -> None:
     if line in ONLY_SHOWN:
@@ -124,7 +138,7 @@ def test_the_request_is_the_one_of_the_schema() -> None:
     assert json_schemas()["debate_request"]["examples"] == [json.loads(EXAMPLE)]
 
 
-def test_every_local_link_leads_somewhere() -> None:
-    targets = re.findall(r"\]\((?!http)([^)#]+)", README)
-    assert targets
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_every_local_link_leads_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!http)([^)#]+)", TEXTS[page])
+    assert [target for target in targets if not (page.parent / target).exists()] == []
