@@ -1,5 +1,6 @@
 """The real command in a process of its own, and debaters that say what round it is."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -128,7 +129,8 @@ class Command:
             encoding="utf-8",
         )
 
-    def __call__(self, *arguments: str, stdin: str = "", **env: str) -> Ended:
+    def spawn(self, *arguments: str, stdin: str = "", **env: str) -> Ended:
+        """Run it in a process of its own: slow, and only needed where the process matters."""
         with self.start(*arguments, **env) as process:
             try:
                 out, err = process.communicate(stdin, timeout=280)
@@ -139,17 +141,22 @@ class Command:
         assert not any(noise in err for noise in NOISE), err
         return ended
 
-    def here(self, *arguments: str, **env: str) -> Ended:
-        """The same in this process, which has the packages loaded already."""
+    def here(self, *arguments: str, stdin: str | None = None, **env: str) -> Ended:
+        """Run it in this process, which has the packages loaded already."""
         out, err = StringIO(), StringIO()
+        given = sys.stdin if stdin is None else TextIOWrapper(BytesIO(stdin.encode()))
         with (
             patch.dict(os.environ, self.env | env, clear=True),
+            patch.object(sys, "stdin", given),
+            contextlib.chdir(self.home.parent),
             redirect_stdout(out),
             redirect_stderr(err),
         ):
             code = run(list(arguments))
         assert not any(noise in err.getvalue() for noise in NOISE), err.getvalue()
         return Ended(code, out.getvalue(), err.getvalue())
+
+    __call__ = here
 
     def ask(self, *arguments: str) -> Ended:
         return self(*ASK, *arguments)

@@ -136,7 +136,8 @@ def test_a_damaged_index_of_the_documents_is_told_and_made_anew(
     contend(*ASK, "--docs", str(corpus), *EMBED, "--json", "-q")
     for file in contend.home.glob("index/documents/*/*/vectors-*"):
         file.write_bytes(b"zzz")
-    ended = contend(*ASK, "--docs", str(corpus), *EMBED, "--json")
+    # In another process: this one keeps the index open.
+    ended = contend.spawn(*ASK, "--docs", str(corpus), *EMBED, "--json")
     assert ended.code == 0
     assert "Note: The index of the documents was damaged and has been built anew." in ended.err
 
