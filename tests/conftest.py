@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -36,6 +37,9 @@ _LEAKS = (
 _NOBODY = "http://127.0.0.1:1"
 
 _KEPT = Path(__file__).parents[1] / ".cache" / "home"
+
+# Started in the background, a process ignores Ctrl-C and so do all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadlines: a busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile(
