@@ -394,6 +394,7 @@ class TestPrecedents:
         assert told == ["no_precedents"] * missing
 
 
+@pytest.mark.looptime
 class TestTime:
     async def test_what_is_missing_when_the_time_is_up_is_named(self) -> None:
         async def endless(sent: Sent) -> None:
@@ -459,6 +460,8 @@ class TestTime:
         played = await forecasted(cast, overall_timeout=8, max_rounds=1, **fallbacks)
         assert not result_of(played).report.partial
 
+    # The time a call took is read off the wall clock.
+    @pytest.mark.looptime(False)
     async def test_a_verdict_that_never_comes_took_its_time(self) -> None:
         async def endless(sent: Sent) -> None:
             if asked_for(sent) == "verdict":
