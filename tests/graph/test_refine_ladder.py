@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from contend.graph.errors import ModelFailed
 from contend.graph.state import Degradation
@@ -63,7 +64,13 @@ def table(fault: Reply, fails: Fails) -> Callable[[Request], Reply | str]:
     return script
 
 
-@pytest.fixture(params=list(FAULTS.values()), ids=list(FAULTS))
+def _param(name: str) -> ParameterSet:
+    """Faults of time are waited for."""
+    marks = [pytest.mark.slow] if name in ("timeout", "stall") else []
+    return pytest.param(FAULTS[name], id=name, marks=marks)
+
+
+@pytest.fixture(params=[_param(name) for name in FAULTS])
 def fault(request: pytest.FixtureRequest) -> Reply:
     reply: Reply = request.param
     return reply
@@ -72,7 +79,7 @@ def fault(request: pytest.FixtureRequest) -> Reply:
 async def debated(server: ModelServer, fault: Reply, fails: Fails, **changes: Any) -> Played:
     server.models, server.script = None, table(fault, fails)
     # Where time is the fault, also the calls of the normal policy are short, so that it is seen.
-    seconds = 2 if fault.delay or fault.stall_after else 60
+    seconds = 4 if fault.delay or fault.stall_after else 60
     quick: dict[str, Any] = {"idle_timeout": seconds, "total_timeout": 60, "max_retries": 0}
     quick |= {"debate_timeout_ms": seconds * 1000, "judge_feedback_timeout_ms": seconds * 1000}
     usual: dict[str, Any] = {"seats": SEATS, "judge_model": "openai:judge"} | quick
