@@ -276,7 +276,7 @@ async def test_every_entry_says_whom_when_what_and_why(server: ModelServer) -> N
     )
     (entry,) = [entry for entry in played.degraded if entry.seat == "cyd"]
     assert isinstance(entry, Degradation)
-    assert "no complete answer within 2 s" in entry.why
+    assert "no complete answer within 4 s" in entry.why
     assert played.state["trace"]["degraded"] == [entry.model_dump() for entry in played.degraded]
 
 
