@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from contend.graph.contract import Criterion, Impact
+from contend.graph.phases import PhaseName, StepPhase
 
 Number = TypeVar("Number", int, float)
 
@@ -320,7 +321,7 @@ class Turn(Value):
 
     id: str
     round: int
-    phase: str
+    phase: PhaseName
     seat: str
     role: str
     model: str
@@ -376,21 +377,6 @@ class AutoScore(Value):
     justification: str
     would_benefit_from_finetune: bool
     judge_model: str
-
-
-StepPhase = Literal[
-    "positions",
-    "request",
-    "opening",
-    "argument",
-    "rebuttal",
-    "correction",
-    "summary",
-    "closing",
-    "end",
-]
-# The turns in which a side speaks for its position; these are scored.
-STATEMENTS: tuple[StepPhase, ...] = ("opening", "argument", "rebuttal", "closing")
 
 
 class Step(Value):
@@ -624,6 +610,6 @@ def seat_with_id(state: DebateState, seat_id: str) -> Seat:
     return next(seat for seat in state["seats"] if seat.id == seat_id)
 
 
-def turns_of(state: DebateState, phase: str) -> list[Turn]:
+def turns_of(state: DebateState, phase: PhaseName) -> list[Turn]:
     """The turns of one phase, in order."""
     return [turn for turn in state.get("turns", []) if turn.phase == phase]

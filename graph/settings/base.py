@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from contend.graph.phases import PhaseName
 from contend.graph.state import ClosingNode, DebateState, Document, Image, Seat
 
 MAX_QUESTION_CHARS = 100_000
@@ -246,7 +247,7 @@ class DebateSettings(Settings):
         """Who of those still to speak in this round speaks now; several speak at once."""
         return tuple(waiting)
 
-    def token_limit(self, phase: str) -> int | None:  # noqa: ARG002 - some protocols ask it
+    def token_limit(self, phase: PhaseName) -> int | None:  # noqa: ARG002 - some protocols ask it
         """The most tokens a turn of this phase may have; None where there is no such rule."""
         return None
 
@@ -255,7 +256,7 @@ class DebateSettings(Settings):
         """The folder of files that is written while the debate goes on; None for none."""
         return None
 
-    def for_call(self, phase: str, round_number: int) -> Self:  # noqa: ARG002 - some protocols ask them
+    def for_call(self, phase: PhaseName, round_number: int) -> Self:  # noqa: ARG002 - some protocols ask them
         """The settings that hold for a call of this phase: its time and its tries."""
         return self
 

@@ -21,6 +21,7 @@ from contend.graph.contract import (
     check_roles,
 )
 from contend.graph.errors import BadInput
+from contend.graph.phases import PhaseName
 from contend.graph.settings.base import DebateSettings, WhenASeatFails, fallbacks_of, temperature_of
 from contend.graph.state import DebateState, Seat
 
@@ -151,7 +152,7 @@ class ForecastSettings(DebateSettings):
         done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
         return self.rounds_timeout * done / sum(shares)
 
-    def token_limit(self, phase: str) -> int | None:
+    def token_limit(self, phase: PhaseName) -> int | None:
         """Arguments have one."""
         return self.max_argument_length if phase == "propose" else None
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
+from contend.graph.phases import PhaseName
 from contend.graph.settings.base import (
     DebateSettings,
     FolderPlan,
@@ -286,7 +287,7 @@ class ModeratedSettings(DebateSettings):
         base = self.output_dir or outputs_home()
         return FolderPlan(base, self.output_format, self.generate_full_transcript)
 
-    def token_limit(self, phase: str) -> int | None:
+    def token_limit(self, phase: PhaseName) -> int | None:
         """The limits of the phases that have one."""
         return {
             "opening": self.opening_statement_max_tokens,

@@ -5,6 +5,7 @@ from typing import Self
 
 from pydantic import Field, PositiveInt
 
+from contend.graph.phases import PhaseName
 from contend.graph.settings.base import WhenASeatFails
 from contend.graph.settings.seats import ManySeatSettings
 from contend.graph.state import Seat
@@ -75,7 +76,7 @@ class RefineSettings(ManySeatSettings):
         """Three steps a round, six around them, and room for resumed ones."""
         return 3 * self.rounds[1] + 12
 
-    def for_call(self, phase: str, round_number: int) -> Self:
+    def for_call(self, phase: PhaseName, round_number: int) -> Self:
         """Feedback and refinement are short on time and tried once: they must not stall."""
         if phase == "critique":
             return self._hurried(self.judge_feedback_timeout_ms)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from contend.graph.phases import PHASES
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import DebateState, Seat, Turn
 from contend.models.embeddings import Embedder, EmbeddingFailed
@@ -16,8 +17,6 @@ from contend.retrieval.passages import DocumentAccess, find_passages
 from contend.retrieval.quotes.check import check_quotes
 
 _MOST_QUERIES, _MOST_REMARKS = 12, 3
-# The judge rates the answer; nobody relies on what it quotes.
-_NO_PART_OF_THE_DEBATE = ("score",)
 _FIRST_PARTS = ("first", "opening")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _SHORTEST_CLAIM = 5
@@ -84,7 +83,7 @@ def _said_last(turns: list[Turn]) -> list[str]:
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
     """The turn with every quoted span marked as found in the documents or not."""
     documents = state.get("documents", [])
-    if not documents or turn.phase in _NO_PART_OF_THE_DEBATE:
+    if not documents or not PHASES[turn.phase].has_checked_quotes:
         return turn
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
     disproved = [

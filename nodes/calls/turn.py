@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.events import node_event
+from contend.graph.phases import PhaseName
 from contend.graph.settings import DebateSettings
 from contend.graph.state import (
     NO_USAGE,
@@ -82,7 +83,7 @@ def debate_id(runtime: Runtime[Any]) -> str:
     return (info.thread_id if info else None) or "local"
 
 
-def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
+def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
     """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
@@ -91,7 +92,7 @@ def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
 
 
 async def take_turn(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str
+    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
     """Ask the seat for its speech, streaming it to whoever watches."""
     settings: DebateSettings = room.context
@@ -159,7 +160,7 @@ def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
 
 def substitute_turn(
     state: DebateState,
-    phase: str,
+    phase: PhaseName,
     failure: ModelFailed,
     source: Turn | Seat,
     status: TurnStatus,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed
+from contend.graph.phases import PhaseName
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import RoundPart
 from contend.graph.state import (
@@ -159,7 +160,7 @@ async def _speak(
     state: DebateState,
     room: Runtime[Any],
     seat: Seat,
-    phase: str,
+    phase: PhaseName,
     part: str,
     about: Turn | None,
     deadline: Deadline,

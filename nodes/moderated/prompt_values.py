@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from itertools import takewhile
 
+from contend.graph.phases import PHASES, StepPhase
 from contend.graph.settings import DebateSettings, ModeratedSettings
 from contend.graph.state import (
     Breach,
@@ -13,7 +14,6 @@ from contend.graph.state import (
     FactCheck,
     Seat,
     Step,
-    StepPhase,
     Turn,
     seat_with_id,
 )
@@ -26,8 +26,6 @@ from contend.prompts import render
 Value = Callable[[], str]
 Fence = Callable[[str, str], str]
 
-# What later speakers are shown of earlier turns; checks and scores stand apart.
-_EXCHANGED = ("opening", "argument", "rebuttal", "closing", "correction", "ruling", "summary")
 _REQUESTED: dict[StepPhase, str] = {
     "opening": "the opening statement",
     "argument": "an argument",
@@ -191,11 +189,10 @@ def _sides(floor: ModeratedPrompt) -> str:
 
 def _exchanges(floor: ModeratedPrompt) -> str:
     """The debate so far under the headings of its stages, newest turns whole."""
-    shown = [turn for turn in floor.turns if turn.phase in _EXCHANGED]
-    missing = sum(turn.phase in _EXCHANGED for turn in floor.everything) - len(shown)
+    missing = sum(PHASES[turn.phase].in_history for turn in floor.everything) - len(floor.turns)
     parts = [f"(The oldest {missing} are left out because the whole does not fit.)"] * bool(missing)
     heading = ""
-    for turn in shown:
+    for turn in floor.turns:
         if (title := _stage_title(turn)) != heading:
             heading = title
             parts.append(f"### {title}")

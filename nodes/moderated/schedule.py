@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from contend.graph.state import STATEMENTS, DebateState, Seat, Step, StepPhase, Turn
+from contend.graph.phases import STATEMENTS, StepPhase
+from contend.graph.state import DebateState, Seat, Step, Turn
 
 MODERATOR = "moderator"
 

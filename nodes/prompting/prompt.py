@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from contend.graph.phases import PHASES
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import (
     SEVERITY_MARKS,
@@ -47,10 +48,6 @@ _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 _HISTORIES = {
     *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier"),
 }
-_APART = (
-    *("remark", "conviction_check", "judge_continue", "verdict"),
-    *("positions", "request", "fact_check", "end", "score"),
-)
 
 Item = TypeVar("Item")
 Fence = Callable[[str, str], str]
@@ -439,7 +436,7 @@ def _verdict_given(state: DebateState, data: Fence) -> str:
 
 def speeches(state: DebateState) -> list[Turn]:
     """The turns that make up the debate itself; remarks, votes, requests and checks stand apart."""
-    return [turn for turn in state.get("turns", []) if turn.phase not in _APART]
+    return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
 
 
 def _left_out(state: DebateState, shown: list[Turn]) -> list[Turn]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from contend.graph.phases import PHASES
 from contend.graph.state import Turn
 from contend.models.replies.moderated import StageBlock
 from contend.nodes.moderated.anonymize import _kept
-from contend.nodes.moderated.prompt_values import _EXCHANGED
 from contend.nodes.prompting.prompt import _PromptValues
 from tests.support.floor import (
     CRITERIA,
@@ -377,7 +377,8 @@ async def test_what_fits_is_found_in_few_tries(monkeypatch: pytest.MonkeyPatch) 
     cast = floor_cast(ann=said, ben=said)
     played = await debate(cast, round_count=12, context_tokens=4000)
     (final,) = [s for s in cast.sent_to("moderator") if asked_for(s) == "final"]
-    whole = len([turn for turn in played.turns if turn.phase in _EXCHANGED])
+    earlier = [turn for turn in played.turns if turn.phase != "synthesize"]
+    whole = sum(PHASES[turn.phase].in_history for turn in earlier)
     shown = len(re.findall(r"^\*\*", final.user, re.MULTILINE))
     assert 5 < shown < whole / 2
     assert f"(The oldest {whole - shown} are left out" in final.user

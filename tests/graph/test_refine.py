@@ -7,6 +7,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from contend.graph.phases import PhaseName
 from contend.graph.refine import graph
 from contend.graph.settings import DebateSettings, RefineSettings
 from contend.graph.state import DebateState, Seat
@@ -330,7 +331,7 @@ def test_the_seeds_numbers_are_the_defaults() -> None:
     ],
 )
 def test_refinement_and_feedback_are_short_and_tried_once(
-    phase: str, number: int, seconds: float, retries: int
+    phase: PhaseName, number: int, seconds: float, retries: int
 ) -> None:
     policy = RefineSettings().for_call(phase, number)
     assert (policy.total_timeout, policy.max_retries) == (seconds, retries)
