@@ -15,7 +15,8 @@ from contend.graph.state import DebateState, Seat, turns_of
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
 from contend.models.text import clean
-from contend.nodes.prompting.prompt import fence_mark, points_of
+from contend.nodes.prompting.points import points_of
+from contend.nodes.prompting.prompt import fence_mark
 from contend.prompts import fence, render
 from contend.retrieval.templates import (
     HEADINGS,

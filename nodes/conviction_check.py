@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, ForumSettings
 from contend.graph.state import (
     Conviction,
@@ -196,7 +197,7 @@ def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) 
 
     A model's name counts only where one of the others has it.
     """
-    seats = [seat for seat in state["seats"] if settings.answers(seat)]
+    seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
     known |= {each.id: each.id for each in seats}
     known |= {each.name: each.id for each in seats}

@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.settings import ModeratedSettings
+from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import (
     NO_USAGE,
     DebateState,
@@ -37,8 +37,7 @@ _POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
 
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the moderator's next turn; the first of a stage also makes its programme."""
-    settings: ModeratedSettings = runtime.context
-    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")

@@ -12,7 +12,7 @@ from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
-from contend.nodes.prompting.prompt import points_of
+from contend.nodes.prompting.points import points_of
 from contend.nodes.timing import busy_ms, intervals, worked_ms
 
 

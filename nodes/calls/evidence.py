@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from contend.graph.phases import PHASES
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import DebateState, Seat, Turn
 from contend.models.embeddings import Embedder, EmbeddingFailed
@@ -27,7 +28,7 @@ async def gather_evidence(
 ) -> tuple[Material, list[str]]:
     """The material of a seat's turn, and what could not be had of it."""
     passages, trouble = await _passages(state, settings, seat)
-    images = [each for each in state.get("images", []) if settings.sees(seat, each)]
+    images = [each for each in state.get("images", []) if strategy_for(settings).sees(seat, each)]
     images = images if part in _FIRST_PARTS else []
     pictures = await asyncio.to_thread(load_images, images, data_home())
     return Material(passages, pictures), trouble
@@ -36,7 +37,9 @@ async def gather_evidence(
 def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
     """The documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
-    return DocumentAccess(documents, tuple(each for each in documents if settings.sees(seat, each)))
+    return DocumentAccess(
+        documents, tuple(each for each in documents if strategy_for(settings).sees(seat, each))
+    )
 
 
 async def _passages(

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool, ToolException
 from typing_extensions import TypedDict
 
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Seat, ToolUse
 from contend.models.embeddings import Embedder, EmbeddingFailed
@@ -59,7 +60,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 
     return Toolbox(
         tools=tuple(open_tools(seat.tools, search)),
-        most=settings.most_tool_calls,
+        most=strategy_for(settings).most_tool_calls,
         mark=mark,
         room=room_beside_reply(seat, settings),
     )

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.events import node_event
 from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import (
     NO_USAGE,
@@ -100,7 +101,8 @@ async def take_turn(
     tag = nonce(debate_id(room), this)
     voice = TurnStream(room, seat, state["round"], tag, phase)
     voice.begin()
-    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    strategy = strategy_for(settings)
+    policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
     told = build_prompt(state, settings, seat, part, debate_id(room), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)

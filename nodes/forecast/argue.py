@@ -28,7 +28,6 @@ from contend.models.seats import is_demonstration
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
-    Deadline,
     Work,
     fill_once,
     how_often,
@@ -37,6 +36,7 @@ from contend.nodes.forecast.calls import (
     with_turns,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
+from contend.nodes.forecast.schedule import Deadline
 
 FEWEST_PRECEDENTS = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")

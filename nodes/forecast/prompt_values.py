@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
 from contend.graph.contract import Criterion, PredictionContext
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, ForecastSettings
 from contend.graph.state import DebateState, Seat, Turn
 from contend.nodes.forecast.arguments import (
@@ -169,7 +170,8 @@ class _Sheet:
     def _points_before(self) -> str:
         """What had been said when the argument was made that is to be scored."""
         number, role = self._about.round, self._about.role
-        late = role not in self._settings.speakers(number, self._settings.roles)
+        speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
+        late = role not in speakers
         said = [
             each
             for each in self._kept

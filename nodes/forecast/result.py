@@ -65,6 +65,7 @@ from contend.nodes.forecast.numbers import (
     spread,
     weighed,
 )
+from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import worked_ms
 
 GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
@@ -100,7 +101,7 @@ def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> 
     """What viewers are told of a finished round."""
     kept = kept_arguments(state)
     return {
-        "phase": settings.phase(number),
+        "phase": round_phase(settings, number),
         "summary": _summary(state, kept, number).model_dump(mode="json"),
         "scores": {
             said.role: said.composite for said in of_round(kept, number) if said.score is not None
@@ -115,7 +116,7 @@ def _rounds(state: DebateState, settings: ForecastSettings, kept: list[Said]) ->
     return tuple(
         Round(
             round_number=number,
-            phase=settings.phase(number),
+            phase=round_phase(settings, number),
             arguments=tuple(_argument(said) for said in _in_order(kept, settings, number)),
             round_summary=_summary(state, kept, number),
         )

@@ -26,8 +26,9 @@ from contend.models.replies.forecast import (
 )
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
-from contend.nodes.forecast.calls import Deadline, Work, fill_once, how_often, speak_once
+from contend.nodes.forecast.calls import Work, fill_once, how_often, speak_once
 from contend.nodes.forecast.numbers import composite
+from contend.nodes.forecast.schedule import Deadline
 
 
 async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline) -> Work:

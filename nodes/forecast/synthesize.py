@@ -27,8 +27,6 @@ from contend.nodes.calls.turn import (
 )
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
-    Clock,
-    Deadline,
     Filled,
     Heard,
     Work,
@@ -41,6 +39,7 @@ from contend.nodes.forecast.calls import (
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
 from contend.nodes.forecast.result import result_of
+from contend.nodes.forecast.schedule import Clock, Deadline
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from functools import singledispatch
 from itertools import takewhile
 
 from contend.graph.phases import PHASES, StepPhase
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, ModeratedSettings
+from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import (
     Breach,
     ClaimCheck,
@@ -70,7 +72,7 @@ class ModeratedPrompt:
     @property
     def sides(self) -> list[Seat]:
         """Those who hold a position."""
-        return [seat for seat in self.state["seats"] if seat.role == "position_advocate"]
+        return [seat for seat in self.state["seats"] if seat.role == ADVOCATE]
 
     def name(self, seat_id: str) -> str:
         """What a seat is called."""
@@ -244,7 +246,7 @@ def _request(floor: ModeratedPrompt) -> str:
 
 
 def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
-    limit = settings.token_limit(step.phase)
+    limit = strategy_for(settings).token_limit(step.phase)
     if limit is None:
         return ""
     words = int(limit * _WORDS_PER_TOKEN)

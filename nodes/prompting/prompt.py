@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from contend.graph.phases import PHASES
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import (
     SEVERITY_MARKS,
-    Assessment,
     DebateState,
     Point,
     QuoteCheck,
@@ -23,12 +23,12 @@ from contend.graph.state import (
     ids_with_role,
     turns_of,
 )
-from contend.models.replies.critique import all_points
 from contend.models.seats import is_demonstration, window_for
 from contend.nodes.forecast.prompt_values import ForecastCall, forecast_values
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, values_of
 from contend.nodes.prompting.answers import answers_of, label_of, latest_answers
+from contend.nodes.prompting.points import points_of
 from contend.nodes.prompting.quotes import is_checked, quote_line
 from contend.nodes.prompting.truncate import Excerpt, ending, shares
 from contend.prompts import exists, fence, fill, load, placeholders, render
@@ -125,7 +125,7 @@ def build_prompt(
 
 def _prompt(seat: Seat, settings: DebateSettings, part: str) -> str:
     """The text of the prompt for a part: the role's, what all share, or the user's own."""
-    own, folder = settings.own_prompt(part), _folder(seat, settings)
+    own, folder = strategy_for(settings).own_prompt(part), _folder(seat, settings)
     if own is None:
         return load(_prompt_name(folder, seat.role, part))
     # The material a user's prompt has no place for stands behind it.
@@ -184,12 +184,6 @@ def estimate_tokens(messages: list[BaseMessage]) -> int:
     return sum(len(message.text.encode()) for message in messages) // 3
 
 
-def points_of(state: DebateState) -> list[Point]:
-    """Every objection raised so far, with its latest status."""
-    read = [turn.assessment for turn in state.get("turns", [])]
-    return all_points([each for each in read if isinstance(each, Assessment)])
-
-
 def fence_mark(debate_id: str) -> str:
     """The mark of this debate's fences: the same in every prompt, so that prefixes stay cached."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
@@ -242,7 +236,7 @@ class _PromptValues:
     def messages(self, turns: list[Turn], pictures: Sequence[Picture]) -> list[BaseMessage]:
         folder = _folder(self.seat, self.settings)
         values = self.values(turns)
-        if self.settings.own_prompt(self.part) is not None:
+        if strategy_for(self.settings).own_prompt(self.part) is not None:
             values = self.custom_values(values, turns)
         text = fill(_prompt(self.seat, self.settings, self.part), values)
         # Plain text where there is no picture: servers of all kinds read that.
@@ -255,7 +249,7 @@ class _PromptValues:
 
     def about_tools(self) -> str:
         """What a speaker must know of its tools besides what each of them does."""
-        most = self.settings.most_tool_calls
+        most = strategy_for(self.settings).most_tool_calls
         values: dict[str, Callable[[], str]] = {
             "count": lambda: "once" if most == 1 else f"{most} times",
             "tools": lambda: ", ".join(self.seat.tools),
@@ -280,7 +274,7 @@ class _PromptValues:
         return {
             **control,
             "control": lambda: render(_control(settings, self.part), control),
-            "task": lambda: load(f"{settings.protocol}/{settings.style}.{self.part}"),
+            "task": lambda: load(f"{settings.protocol}/{strategy_for(settings).style}.{self.part}"),
             "concessions_so_far": lambda: concessions_so_far(state, settings, self.seat.id),
             "other_labels": lambda: other_labels(state, settings, self.seat.id),
             "missing_support": lambda: missing_support(state, settings, self.seat.id),
@@ -308,7 +302,7 @@ class _PromptValues:
             "final_answer": lambda: data("answer", state["final_answer"]),
             "round": lambda: str(number),
             "previous_round": lambda: str(number - 1),
-            "max_rounds": lambda: str(settings.rounds[1]),
+            "max_rounds": lambda: str(strategy_for(settings).rounds[1]),
             "stop_reason": lambda: state["stop"].evidence,
             **values_of(
                 settings, ModeratedPrompt(state, self.seat, self.part, turns, data, control)
