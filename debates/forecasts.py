@@ -39,7 +39,7 @@ from contend.nodes.forecast.numbers import (
     linear_pool,
     log_loss,
 )
-from contend.nodes.prompting.prompt import fence_mark
+from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 
 PROTOCOL = "forecast"

@@ -16,7 +16,7 @@ from contend.models.calls import Listener, extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
 from contend.models.text import clean
 from contend.nodes.prompting.points import points_of
-from contend.nodes.prompting.prompt import fence_mark
+from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 from contend.retrieval.templates import (
     HEADINGS,

@@ -34,7 +34,7 @@ from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
 from contend.nodes.forum.concessions import count_concessions, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
-from contend.nodes.prompting.prompt import speeches
+from contend.nodes.prompting.values import speeches
 from contend.nodes.rounds import still_active
 from contend.retrieval.quotes.check import was_said
 

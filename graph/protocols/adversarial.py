@@ -1,6 +1,12 @@
 """Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
 
-from contend.graph.protocols.base import Strategy, describe_rounds_used, stop
+from contend.graph.protocols.base import (
+    PromptCall,
+    PromptValues,
+    Strategy,
+    describe_rounds_used,
+    stop,
+)
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import Assessment, DebateState, StopDecision, turns_of
 from contend.nodes.prompting.points import points_of
@@ -21,6 +27,9 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     @property
     def max_steps(self) -> int:
         return 3 * self.settings.max_rounds + 10
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         read = turns_of(state, "critique")[-1].assessment

@@ -4,7 +4,8 @@ Strategies are loaded by the name of their protocol: they use nodes, and nodes u
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, Literal, TypeVar
 
@@ -18,10 +19,29 @@ from contend.graph.state import (
     Seat,
     StopDecision,
     StopReason,
+    Turn,
 )
 
+PromptValues = dict[str, Callable[[], str]]
+"""Placeholders of prompts; each value is built only when a prompt asks for it."""
 WhenASeatFails = Literal["stop", "keep_answer", "sit_out"]
 SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
+
+
+@dataclass(frozen=True)
+class PromptCall:
+    """One model call: which seat is asked for what, and which turns fit into the prompt."""
+
+    state: DebateState
+    seat: Seat
+    part: str
+    turns: Sequence[Turn]
+    tag: str
+    """The nonce of the call's control block."""
+    mark: str
+    """The mark of fences; empty where text is not fenced."""
+    fence: Callable[[str, str], str]
+    control: PromptValues
 
 
 class Strategy(ABC, Generic[SomeSettings]):
@@ -133,6 +153,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         return (
             not attachment.seats or seat.id in attachment.seats or seat.role != self.answering_role
         )
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        """Return the values that only prompts of this protocol ask for."""
+        return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
         """Return what viewers learn about a finished round beyond its points."""

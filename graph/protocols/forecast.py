@@ -6,10 +6,11 @@ from typing import Any
 from contend.graph.contract import DebateRequest
 from contend.graph.errors import BadInput
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import Strategy, WhenASeatFails, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails, stop
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of, settings_of
 from contend.graph.state import DebateState, Seat, StopDecision, turns_of
+from contend.nodes.forecast.prompt_values import forecast_values
 from contend.nodes.forecast.result import round_facts
 from contend.nodes.forecast.schedule import rounds_timeout
 from contend.nodes.timing import worked_ms
@@ -44,6 +45,9 @@ class ForecastStrategy(Strategy[ForecastSettings]):
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return self.settings.max_argument_length if phase == "propose" else None
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        return forecast_values(self.settings, call)
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
         """Return the round's summary and scores."""

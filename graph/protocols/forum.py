@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from contend.graph.protocols.base import Strategy, WhenASeatFails, describe_rounds_used, stop
+from contend.graph.protocols.base import (
+    PromptCall,
+    PromptValues,
+    Strategy,
+    WhenASeatFails,
+    describe_rounds_used,
+    stop,
+)
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
 from contend.graph.state import (
@@ -16,6 +23,7 @@ from contend.graph.state import (
     turns_of,
 )
 from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.prompting.answers import answers_of
 
 # Positions are still being formed in round 1, and the debate ends after the last round anyway.
@@ -82,6 +90,14 @@ class ForumStrategy(Strategy[ForumSettings]):
     def own_prompt(self, part: str) -> str | None:
         is_custom = self.settings.debate_format == "custom" and part in ("first", "again")
         return self.settings.custom_format_prompt if is_custom else None
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        asked = (call.state, self.settings, call.seat.id)
+        return {
+            "concessions_so_far": lambda: concessions_so_far(*asked),
+            "other_labels": lambda: other_labels(*asked),
+            "missing_support": lambda: missing_support(*asked),
+        }
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         """Stop when one seat is left, the judge says so, or the last round is over."""

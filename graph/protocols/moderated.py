@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import Strategy, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, stop
 from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
 from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import DebateState, StopDecision
+from contend.nodes.moderated.judge_values import judge_values
+from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
@@ -47,6 +49,10 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
             "correction": self.settings.correction_max_tokens,
         }
         return limits.get(phase)
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        prompt = ModeratedPrompt(**vars(call))
+        return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         """Use all rounds; the closing statements follow."""

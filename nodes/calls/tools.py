@@ -16,7 +16,7 @@ from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.models.tools import Call, calls_in, open_tools, use_tool
 from contend.nodes.calls.evidence import document_access
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.prompting.prompt import estimate_tokens, room_beside_reply
+from contend.nodes.prompting.truncate import estimate_tokens, room_beside_reply
 from contend.prompts import fence
 from contend.retrieval.documents import Passage
 from contend.retrieval.passages import find_passages

@@ -37,7 +37,8 @@ from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
-from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt, fence_mark
+from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
+from contend.nodes.prompting.values import fence_mark
 
 __all__ = [
     "Extraction",

@@ -9,7 +9,7 @@ from contend.graph.phases import PHASES
 from contend.graph.state import Turn
 from contend.models.replies.moderated import StageBlock
 from contend.nodes.moderated.anonymize import _kept
-from contend.nodes.prompting.prompt import _PromptValues
+from contend.nodes.prompting.values import PromptContent
 from tests.support.floor import (
     CRITERIA,
     asked_for,
@@ -367,13 +367,13 @@ async def test_what_fits_is_found_in_few_tries(monkeypatch: pytest.MonkeyPatch) 
     long = "This goes on and on. " * 30
     said: Any = dict.fromkeys(("opening", "argument", "rebuttal", "closing"), long)
     tries: list[list[Turn]] = []
-    fill = _PromptValues.messages
+    fill = PromptContent.messages
 
-    def counted(sheet: _PromptValues, turns: list[Turn], pictures: Any) -> Any:
+    def counted(sheet: PromptContent, turns: list[Turn], pictures: Any) -> Any:
         tries.append(turns)
         return fill(sheet, turns, pictures)
 
-    monkeypatch.setattr(_PromptValues, "messages", counted)
+    monkeypatch.setattr(PromptContent, "messages", counted)
     cast = floor_cast(ann=said, ben=said)
     played = await debate(cast, round_count=12, context_tokens=4000)
     (final,) = [s for s in cast.sent_to("moderator") if asked_for(s) == "final"]
