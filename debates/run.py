@@ -21,12 +21,13 @@ from contend.debates.outputs import check_writable
 from contend.debates.repository import Repository, Status, StoredDebate
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Degradation, Remark
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.models.seats import SeatPlan, is_demonstration

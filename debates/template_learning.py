@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 from contend.debates.repository import StoredDebate
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Seat, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.values import Seat
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
 from contend.models.text import clean

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import Document, Image, Seat
+from contend.graph.values import Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers import weights
 from contend.models.providers.registry import (

@@ -9,17 +9,10 @@ from langgraph.runtime import Runtime
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Conviction
 from contend.graph.settings import DebateSettings, ForumSettings
-from contend.graph.state import (
-    Conviction,
-    DebateState,
-    Degradation,
-    Elimination,
-    Seat,
-    Turn,
-    WorkSpan,
-    seat_with_id,
-)
+from contend.graph.state import DebateState, Elimination, Turn, seat_with_id
+from contend.graph.values import Degradation, Seat, WorkSpan
 from contend.models.replies.conviction import (
     Claim,
     ConvictionBlock,

@@ -7,7 +7,9 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
-from contend.graph.state import Assessment, DebateState, Point, Seat, seat_with_role, turns_of
+from contend.graph.readings import Assessment, Point
+from contend.graph.state import DebateState, seat_with_role, turns_of
+from contend.graph.values import Seat
 from contend.models.replies.critique import (
     CritiqueBlock,
     ShortCritiqueBlock,

@@ -4,15 +4,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.readings import Ruling
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Ruling,
-    Seat,
-    Turn,
-    seat_with_role,
-)
+from contend.graph.state import DebateState, Turn, seat_with_role
+from contend.graph.values import NO_USAGE, Seat
 from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.decide import Reader, block_of, decide, in_words

@@ -8,7 +8,8 @@ from langgraph.runtime import Runtime
 from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Degradation, Seat, Turn, WorkSpan, turns_of
+from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.values import Degradation, Seat, WorkSpan
 from contend.nodes.calls.turn import (
     TurnResult,
     gather_results,

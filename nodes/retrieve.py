@@ -11,7 +11,8 @@ from contend.graph.errors import BadInput
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
-from contend.graph.state import DebateState, Document, Image, Retrieval, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Document, Image, Retrieval, Seat
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.calls.turn import report_problem

@@ -9,16 +9,8 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Degradation,
-    Seat,
-    Turn,
-    WorkSpan,
-    ids_with_role,
-    seat_with_id,
-)
+from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
+from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
 from contend.nodes.calls.turn import (
     lost_call,
     next_turn_id,

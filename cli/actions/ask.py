@@ -50,7 +50,8 @@ from contend.graph.errors import BadInput
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
-from contend.graph.state import DebateState, Remark, Seat
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
 from contend.models.needed import models_of
 from contend.models.seats import check_sight, choose_seats, preflight

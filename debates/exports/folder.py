@@ -35,8 +35,9 @@ from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, W
 from contend.debates.outputs import make_folder
 from contend.debates.repository import StoredDebate
 from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import StageScores
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
-from contend.graph.state import DebateState, StageScores, Turn
+from contend.graph.state import DebateState, Turn
 from contend.models.tokens import count_tokens
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.store import trace_of

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
     from contend.graph.settings import DebateSettings
-    from contend.graph.state import DebateState, Seat, Turn
+    from contend.graph.state import DebateState, Turn
+    from contend.graph.values import Seat
 
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",

@@ -7,8 +7,9 @@ from contend.graph.protocols.base import (
     describe_rounds_used,
     stop,
 )
+from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import Assessment, DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, StopDecision, turns_of
 from contend.nodes.prompting.points import points_of
 
 

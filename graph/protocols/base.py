@@ -11,16 +11,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from contend.graph.phases import PhaseName
 from contend.graph.settings import DebateSettings, FolderPlan
-from contend.graph.state import (
-    ClosingNode,
-    DebateState,
-    Document,
-    Image,
-    Seat,
-    StopDecision,
-    StopReason,
-    Turn,
-)
+from contend.graph.state import ClosingNode, DebateState, StopDecision, StopReason, Turn
+from contend.graph.values import Document, Image, Seat
 
 PromptValues = dict[str, Callable[[], str]]
 """Placeholders of prompts; each value is built only when a prompt asks for it."""

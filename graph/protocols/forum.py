@@ -10,18 +10,11 @@ from contend.graph.protocols.base import (
     describe_rounds_used,
     stop,
 )
+from contend.graph.readings import Conviction, Decision
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import (
-    ClosingNode,
-    Conviction,
-    DebateState,
-    Decision,
-    Seat,
-    StopDecision,
-    seat_with_id,
-    turns_of,
-)
+from contend.graph.state import ClosingNode, DebateState, StopDecision, seat_with_id, turns_of
+from contend.graph.values import Seat
 from contend.nodes.forum.concessions import count_concessions, staying
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.prompting.answers import answers_of

@@ -6,7 +6,8 @@ from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import Strategy, WhenASeatFails, stop
 from contend.graph.settings import RefineSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import DebateState, Seat, StopDecision, turns_of
+from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.values import Seat
 
 
 class RefineStrategy(Strategy[RefineSettings]):

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 
 
 class AdversarialSettings(DebateSettings):

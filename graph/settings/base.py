@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 
 MAX_QUESTION_CHARS = 100_000
 

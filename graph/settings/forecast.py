@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator
 
-from contend.graph.contract import (
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.terms import (
     CRITERIA,
     JUDGE_WEIGHT,
     MAX_ARGUMENT_LENGTH,
@@ -13,14 +14,14 @@ from contend.graph.contract import (
     ROLES,
     ROUNDS,
     Criterion,
-    DebateRequest,
     Role,
     check_criteria,
     check_roles,
 )
 from contend.graph.errors import BadInput
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 
 # Fitted by `python -m contend.evals.extremising` on market prices of resolved questions, for want
 # of enough resolved debates. The fit is loose (bootstrap: 0.95-1.21) and gains 0.0002 of log loss;

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from contend.graph.settings.seats import ManySeatSettings
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 
 JudgeMode = Literal["external_judge", "self_convergence", "display_only"]
 DebateFormat = Literal[

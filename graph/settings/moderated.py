@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
+from contend.graph.readings import Breach
 from contend.graph.settings.base import (
     DebateSettings,
     OutputFormat,
@@ -24,7 +25,7 @@ from contend.graph.settings.seats import (
     slugs,
     twice,
 )
-from contend.graph.state import Breach, Seat
+from contend.graph.values import Seat
 
 DebateFormat = Literal["formal", "casual", "educational", "competitive"]
 

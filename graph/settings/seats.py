@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, field_validator
 
 from contend.graph.settings.base import DebateSettings, SeatFiles, Settings, fallbacks_of
-from contend.graph.state import Seat, ToolName
+from contend.graph.values import Seat, ToolName
 
 FEWEST_SEATS, MOST_SEATS = 2, 8
 DEBATER = "debater"

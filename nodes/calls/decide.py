@@ -10,7 +10,9 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed
 from contend.graph.phases import PhaseName
-from contend.graph.state import DebateState, Degradation, Point, Seat, Turn
+from contend.graph.readings import Point
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.tasks import stored_task

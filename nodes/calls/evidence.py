@@ -9,7 +9,8 @@ from typing import Any
 from contend.graph.phases import PHASES
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import DebateState, Seat, Turn
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Seat
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.nodes.prompting.prompt import Material
 from contend.retrieval.documents import Passage, load_corpus

@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 
 from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PhaseName
-from contend.graph.state import NO_USAGE, Degradation, Seat, Usage
+from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.calls import Listener, Trouble
 from contend.models.text import SpeechFilter, clean_piece
 

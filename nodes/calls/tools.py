@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Seat, ToolUse
+from contend.graph.state import DebateState
+from contend.graph.values import Seat, ToolUse
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.models.tools import Call, calls_in, open_tools, use_tool
 from contend.nodes.calls.evidence import document_access

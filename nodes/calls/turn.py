@@ -15,19 +15,10 @@ from contend.graph.errors import ModelFailed, Paused
 from contend.graph.events import node_event
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Degradation,
-    Point,
-    Seat,
-    Turn,
-    TurnLength,
-    TurnStatus,
-    Usage,
-    WorkSpan,
-)
+from contend.graph.state import DebateState, Turn, TurnStatus
+from contend.graph.values import NO_USAGE, Degradation, Seat, TurnLength, Usage, WorkSpan
 from contend.models.calls import extract
 from contend.models.replies.control import nonce, without_block
 from contend.models.text import clean_data

@@ -5,14 +5,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import (
-    ArgumentReading,
-    DebateState,
-    Degradation,
-    Seat,
-    StatedProbabilities,
-    Turn,
-)
+from contend.graph.readings import ArgumentReading, StatedProbabilities
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ArgumentBlock,

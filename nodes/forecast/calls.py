@@ -11,16 +11,8 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed
 from contend.graph.phases import PhaseName
-from contend.graph.state import (
-    NO_USAGE,
-    CallSubject,
-    DebateState,
-    Degradation,
-    Seat,
-    Turn,
-    Usage,
-    WorkSpan,
-)
+from contend.graph.state import CallSubject, DebateState, Turn
+from contend.graph.values import NO_USAGE, Degradation, Seat, Usage, WorkSpan
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,

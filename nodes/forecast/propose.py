@@ -8,7 +8,8 @@ from langgraph.runtime import Runtime
 from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
 from contend.nodes.forecast.argue import argue

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from contend.graph.contract import (
+from contend.graph.contract.result import (
     Argument,
     DebateLog,
     DebateResult,
@@ -21,23 +21,18 @@ from contend.graph.contract import (
     Replaced,
     Report,
     ResultMetadata,
-    Role,
     RoleAssessment,
     Round,
     RoundSummary,
     Scores,
     TokensUsed,
 )
+from contend.graph.contract.terms import Role
+from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
-from contend.graph.state import (
-    NO_USAGE,
-    ArgumentReading,
-    DebateState,
-    ScoreReading,
-    Turn,
-    VerdictReading,
-)
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import NO_USAGE
 from contend.nodes.forecast.arguments import (
     Said,
     all_arguments,

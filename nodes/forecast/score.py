@@ -5,17 +5,11 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract import Criterion
+from contend.graph.contract.terms import Criterion
+from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import (
-    DebateState,
-    Degradation,
-    ScoreReading,
-    Seat,
-    Turn,
-    seat_with_id,
-    seat_with_role,
-)
+from contend.graph.state import DebateState, Turn, seat_with_id, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ScoreBlock,

@@ -5,10 +5,12 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract import DebateResult
+from contend.graph.contract.result import DebateResult
 from contend.graph.events import node_event
+from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateState, Degradation, Seat, VerdictReading, seat_with_role
+from contend.graph.state import DebateState, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     VerdictBlock,

@@ -4,17 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from contend.graph.phases import PHASES, StepPhase
 from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
+from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import (
-    Breach,
-    ClaimCheck,
-    FactCheck,
-    Seat,
-    Step,
-    Turn,
-    seat_with_id,
-)
+from contend.graph.state import Step, Turn, seat_with_id
+from contend.graph.values import Seat
 from contend.nodes.moderated.schedule import statements, unreviewed
 from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
 from contend.prompts import render

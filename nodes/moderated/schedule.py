@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import STATEMENTS, StepPhase
-from contend.graph.state import DebateState, Seat, Step, Turn
+from contend.graph.state import DebateState, Step, Turn
+from contend.graph.values import Seat
 
 MODERATOR = "moderator"
 

@@ -7,22 +7,11 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.readings import DebateScores, Deduction, ReadFrom, Ruling, StageScores, TurnScore
 from contend.graph.settings import ModeratedSettings
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import (
-    CallSubject,
-    DebateScores,
-    DebateState,
-    Deduction,
-    Degradation,
-    ReadFrom,
-    Ruling,
-    Seat,
-    StageScores,
-    Turn,
-    TurnScore,
-    seat_with_role,
-)
+from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.turn import lost_call, publish_turn, report_problem

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from contend.graph.state import SEVERITY_MARKS, Assessment, DebateState, Point
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point
+from contend.graph.state import DebateState
 from contend.models.replies.critique import all_points
 
 

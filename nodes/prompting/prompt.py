@@ -8,8 +8,10 @@ from functools import cache, partial
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from contend.graph.protocols.base import PromptValues
+from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Point, Seat, TemplateUse, Turn
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Seat, TemplateUse
 from contend.models.seats import is_demonstration
 from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points

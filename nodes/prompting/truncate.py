@@ -8,7 +8,7 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage
 
 from contend.graph.settings import DebateSettings
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models.seats import window_for
 
 Item = TypeVar("Item")

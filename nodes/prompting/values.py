@@ -10,15 +10,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from contend.graph.phases import PHASES
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    DebateState,
-    QuoteCheck,
-    Seat,
-    TemplateUse,
-    Turn,
-    ids_with_role,
-    turns_of,
-)
+from contend.graph.state import DebateState, Turn, ids_with_role, turns_of
+from contend.graph.values import QuoteCheck, Seat, TemplateUse
 from contend.models.seats import is_demonstration
 from contend.nodes.prompting.answers import answers_of, label_of
 from contend.nodes.prompting.points import list_points, points_of

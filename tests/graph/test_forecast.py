@@ -10,12 +10,13 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from contend.graph.contract import ROLES, DebateResult
+from contend.graph.contract.result import DebateResult
+from contend.graph.contract.terms import ROLES
 from contend.graph.errors import BadInput
 from contend.graph.forecast import graph
 from contend.graph.routing import after_arguing, after_scoring
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import Document
+from contend.graph.values import Document
 from contend.nodes.forecast.schedule import round_phase
 from tests.nodes.calls.test_evidence import INVENTED
 from tests.nodes.calls.test_evidence import documents as documents  # noqa: PLC0414 - the fixture

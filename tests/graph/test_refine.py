@@ -11,7 +11,8 @@ from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import strategy_for
 from contend.graph.refine import graph
 from contend.graph.settings import DebateSettings, RefineSettings
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.prompting.prompt import NOTHING_MORE, Material
 from tests.graph.test_routing import FROZEN_NODES
 from tests.support.scripted import (

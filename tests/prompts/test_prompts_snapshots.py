@@ -14,16 +14,10 @@ from langchain_core.messages import BaseMessage
 
 from contend.debates.template_learning import learning_prompt
 from contend.graph.phases import PhaseName
+from contend.graph.readings import Conviction, Point
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    Conviction,
-    DebateState,
-    Elimination,
-    Point,
-    QuoteCheck,
-    seat_with_id,
-    seat_with_role,
-)
+from contend.graph.state import DebateState, Elimination, seat_with_id, seat_with_role
+from contend.graph.values import QuoteCheck
 from contend.models.replies.control import nonce
 from contend.nodes.calls.turn import next_turn_id
 from contend.nodes.prompting.prompt import Material, build_prompt, extraction_prompt

@@ -3,8 +3,8 @@
 import pytest
 
 from contend.graph.protocols.adversarial import stop_rule
+from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import Assessment, Point
 from contend.models.replies.critique import (
     CritiqueBlock,
     CritiquePoint,

@@ -11,7 +11,7 @@ from langgraph.runtime import RunControl
 
 from contend.graph.errors import BadInput, Paused
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import Document, ToolUse
+from contend.graph.values import Document, ToolUse
 from contend.models.providers.registry import Provider, register
 from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, load
