@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import REPOSITORY, Result, Seen, ask_again, model_process, wall
-from contend.graph.contract import ROLES
+from contend.graph.contract.terms import ROLES
 
 LIMIT = 1.1
 SECONDS, RUNS = 1.2, 3
@@ -189,7 +189,7 @@ async def _forecast() -> None:
     from langgraph.runtime import RunControl
 
     from contend.debates.run import open_repository, run_debate, write_debate
-    from contend.graph.contract import DebateRequest
+    from contend.graph.contract.request import DebateRequest
     from contend.graph.settings import ForecastSettings
     from contend.models.seats import choose_seats
 

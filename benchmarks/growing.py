@@ -51,6 +51,7 @@ async def _run(rounds: int) -> int:
     """Run the real graph on the real saver, without the runner, and past its limit of rounds."""
     from contend.graph.adversarial import builder
     from contend.graph.checkpoints.saver import checkpointer
+    from contend.graph.protocols.base import strategy_for
     from contend.graph.settings import AdversarialSettings
 
     models = {f"{seat}_model": "bench:speaker" for seat in ("proposer", "skeptic", "synthesizer")}
@@ -61,7 +62,10 @@ async def _run(rounds: int) -> int:
         graph = builder.compile(checkpointer=saver)
         state = await graph.ainvoke(
             {"question": QUESTION},
-            {"configurable": {"thread_id": "growing"}, "recursion_limit": chosen.max_steps},
+            {
+                "configurable": {"thread_id": "growing"},
+                "recursion_limit": strategy_for(chosen).max_steps,
+            },
             context=chosen,
             durability="sync",
         )

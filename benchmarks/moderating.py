@@ -97,11 +97,12 @@ def _bare_write(home: Path) -> float:
 
 def _long_debate() -> tuple[Any, Any]:
     from contend.debates.repository import StoredDebate
+    from contend.graph.settings.moderated import ADVOCATE
     from contend.graph.state import Turn
 
     settings, now = _settings(), datetime.now(UTC)
     text = " ".join(f"word{n}" for n in range(_WORDS))
-    sides = [seat for seat in settings.table() if seat.role == settings.answering_role]
+    sides = [seat for seat in settings.table() if seat.role == ADVOCATE]
     turns = [
         Turn(
             id=f"r{at}.argument.{sides[at % 2].id}",

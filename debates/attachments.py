@@ -9,7 +9,7 @@ from typing import TypeVar
 from contend.debates.exports.labels import sentence
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings, SeatFiles, data_home
-from contend.graph.state import Document, Image
+from contend.graph.values import Document, Image
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
 from contend.models.providers.registry import open_models
 from contend.retrieval.documents import (

@@ -16,6 +16,7 @@ from contend.debates.outputs import check_writable
 from contend.debates.run import open_repository, run_debate, write_debate
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import data_home
 from contend.models.needed import missing_files, models_of
 from contend.models.providers.weights import WeightsUnavailable, pull
@@ -94,8 +95,8 @@ class PreparedDebate:
         embedding = seating.embedding_model
         await _pull_missing(models_of(seating.seats))
         await preflight(seating.seats, self.settings, self.topic)
-        if self.settings.folder_plan is not None:
-            check_writable(self.settings.folder_plan.base)
+        if plan := strategy_for(self.settings).folder_plan:
+            check_writable(plan.base)
         if self._brought.documents:
             await _pull_missing([embedding])
         elif self.settings.templates:

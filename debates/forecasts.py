@@ -15,16 +15,14 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from contend.debates.repository import Repository, StoredDebate
-from contend.graph.contract import (
-    MAX_REQUEST_BYTES,
-    OUTCOME_ID,
-    DebateRequest,
-    DebateResult,
-    PredictionTask,
-)
+from contend.graph.contract.request import DebateRequest, PredictionTask
+from contend.graph.contract.result import DebateResult
+from contend.graph.contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
 from contend.graph.errors import BadInput
+from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings
-from contend.graph.state import NO_USAGE, Seat, Usage, VerdictReading, turns_of
+from contend.graph.state import turns_of
+from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import open_models
 from contend.models.seats import is_demonstration
@@ -39,7 +37,7 @@ from contend.nodes.forecast.numbers import (
     linear_pool,
     log_loss,
 )
-from contend.nodes.prompting.prompt import fence_mark
+from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 
 PROTOCOL = "forecast"

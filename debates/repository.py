@@ -15,6 +15,7 @@ from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, writ
 from contend.debates.migrations import bring_up_to_date, stored_revision
 from contend.debates.outputs import find_folder
 from contend.graph.errors import BadInput
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
@@ -110,7 +111,7 @@ class StoredDebate(BaseModel):
 
     def _output(self) -> dict[str, str | None]:
         """Where its folder of files lies, in a protocol that writes one."""
-        plan = self.as_settings().folder_plan
+        plan = strategy_for(self.as_settings()).folder_plan
         if plan is None:
             return {}
         found = find_folder(plan.base, self.created_at, self.id)

@@ -21,11 +21,13 @@ from contend.debates.outputs import check_writable
 from contend.debates.repository import Repository, Status, StoredDebate
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Degradation, Remark
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.models.seats import SeatPlan, is_demonstration
@@ -57,8 +59,8 @@ def write_debate(
 
     With the id of a caller's task it is written only if no debate of that task is unfinished.
     """
-    if settings.folder_plan is not None:
-        check_writable(settings.folder_plan.base)
+    if plan := strategy_for(settings).folder_plan:
+        check_writable(plan.base)
     debate_id = str(uuid4())
     # The chosen models become named ones: a resumed debate must not choose again.
     chosen = settings.with_models({seat.id: seat.model for seat in seating.seats})
@@ -126,7 +128,7 @@ class _Run:
         self.state: DebateState = debate.as_state()
         self.config: Any = {
             "configurable": {"thread_id": debate.id},
-            "recursion_limit": self.settings.max_steps,
+            "recursion_limit": strategy_for(self.settings).max_steps,
         }
         self._scribe, self._told_trouble = FolderWriter(debate, self.settings), False
         self._saving: asyncio.Task[None] | None = None

@@ -20,7 +20,7 @@ from contend.graph.settings import (
     data_home,
     snake_case,
 )
-from contend.graph.state import ToolName
+from contend.graph.values import ToolName
 from contend.models.text import clean_data
 
 PREFIX = "CONTEND_"

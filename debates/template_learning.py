@@ -11,11 +11,13 @@ from pydantic import BaseModel, Field, ValidationError
 from contend.debates.repository import StoredDebate
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Seat, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.values import Seat
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
 from contend.models.text import clean
-from contend.nodes.prompting.prompt import fence_mark, points_of
+from contend.nodes.prompting.points import points_of
+from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 from contend.retrieval.templates import (
     HEADINGS,

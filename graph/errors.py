@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # an error must not cost the import of langgraph
     from datetime import datetime
 
-    from contend.graph.state import Degradation, Usage
+    from contend.graph.values import Degradation, Usage
 
 
 class BadInput(ValueError):

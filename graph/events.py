@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from contend.graph.phases import PhaseName
+
 EventName = Literal[
     "debate_start",
     "rag_complete",
@@ -52,7 +54,7 @@ class NodeEvent(TypedDict):
 Emit = Callable[[NodeEvent], None]
 
 
-def chunk_event(role: str, phase: str = "") -> EventName:
+def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
     """The event that streams the text of a role; the final answer has its own, whoever writes."""
     if phase == "synthesize":
         return "synthesis_chunk"

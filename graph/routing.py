@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from contend.graph.state import STATEMENTS, DebateState, ids_with_role
+from contend.graph.phases import STATEMENTS
+from contend.graph.state import DebateState, ids_with_role
 
 OnTheFloor = Literal["moderate", "propose", "judge_continue", "score", "synthesize"]
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
-from contend.graph.state import NO_USAGE, Seat, Usage
+from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.prices import priced
 from contend.models.providers.registry import (

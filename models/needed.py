@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from contend.graph.settings import data_home
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models.providers.registry import parse_spec
 from contend.models.providers.weights import EMBEDDINGS, KNOWN, Weights, is_pulled
 

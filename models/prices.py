@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from contend.graph.errors import BadInput
-from contend.graph.state import Usage
+from contend.graph.values import Usage
 from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
 Prices = Mapping[str, tuple[float, float]]

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from contend.graph.errors import BadInput, QuestionTooLong
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import Document, Image, Seat
+from contend.graph.values import Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers import weights
 from contend.models.providers.registry import (
@@ -143,7 +144,7 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
 
 
 def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) -> None:
-    seen = [image for image in images if settings.sees(seat, image)]
+    seen = [image for image in images if strategy_for(settings).sees(seat, image)]
     blind = _first_that(seat, lambda provider, name: provider.takes_images(name) is False)
     if not seen or blind is None:
         return
@@ -156,7 +157,7 @@ def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
     """Refuse a model that is known to call no tools, and a search where there is nothing."""
-    if not settings.most_tool_calls:  # a server's client may lay seats of any kind
+    if not strategy_for(settings).most_tool_calls:  # a server's client may lay seats of any kind
         raise BadInput(f"The seats of {settings.protocol} take no tools; {seat.name} has some.")
     unable = _first_that(seat, lambda provider, name: provider.takes_tools(name) is False)
     if unable is not None:
@@ -164,7 +165,7 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
             f"{seat.name}'s model {unable} cannot use tools ({', '.join(seat.tools)}). Leave the "
             "tools of this seat out, or give it a model that can."
         )
-    shown = any(settings.sees(seat, document) for document in documents)
+    shown = any(strategy_for(settings).sees(seat, document) for document in documents)
     if "search_documents" in seat.tools and not shown:
         raise BadInput(
             f"{seat.name} has the tool search_documents, but no documents to search. Give some "

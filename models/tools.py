@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall, ToolMe
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field, ValidationError
 
-from contend.graph.state import ToolName, ToolUse
+from contend.graph.values import ToolName, ToolUse
 from contend.models import calculator
 from contend.models.failures import first_line
 from contend.models.text import clean_reply

@@ -8,17 +8,11 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Conviction
 from contend.graph.settings import DebateSettings, ForumSettings
-from contend.graph.state import (
-    Conviction,
-    DebateState,
-    Degradation,
-    Elimination,
-    Seat,
-    Turn,
-    WorkSpan,
-    seat_with_id,
-)
+from contend.graph.state import DebateState, Elimination, Turn, seat_with_id
+from contend.graph.values import Degradation, Seat, WorkSpan
 from contend.models.replies.conviction import (
     Claim,
     ConvictionBlock,
@@ -33,7 +27,7 @@ from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
 from contend.nodes.forum.concessions import count_concessions, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
-from contend.nodes.prompting.prompt import speeches
+from contend.nodes.prompting.values import speeches
 from contend.nodes.rounds import still_active
 from contend.retrieval.quotes.check import was_said
 
@@ -196,7 +190,7 @@ def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) 
 
     A model's name counts only where one of the others has it.
     """
-    seats = [seat for seat in state["seats"] if settings.answers(seat)]
+    seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
     known |= {each.id: each.id for each in seats}
     known |= {each.name: each.id for each in seats}

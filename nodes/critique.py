@@ -6,8 +6,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.settings import DebateSettings
-from contend.graph.state import Assessment, DebateState, Point, Seat, seat_with_role, turns_of
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Assessment, Point
+from contend.graph.state import DebateState, seat_with_role, turns_of
+from contend.graph.values import Seat
 from contend.models.replies.critique import (
     CritiqueBlock,
     ShortCritiqueBlock,
@@ -17,15 +19,15 @@ from contend.models.replies.critique import (
 )
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn, take_turn
-from contend.nodes.prompting.prompt import points_of
+from contend.nodes.prompting.points import points_of
 from contend.prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the critic's turn: a verdict that is read, or feedback that is only passed on."""
-    settings: DebateSettings = runtime.context
-    seat = seat_with_role(state, settings.critic_role)
-    if settings.critique_decides:
+    strategy = strategy_for(runtime.context)
+    seat = seat_with_role(state, strategy.critic_role)
+    if strategy.critique_decides:
         return await _verdict(state, runtime, seat)
     return await _feedback(state, runtime, seat)
 

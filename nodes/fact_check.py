@@ -7,20 +7,9 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
-from contend.graph.state import (
-    NO_SOURCE,
-    NO_USAGE,
-    CallSubject,
-    ClaimCheck,
-    DebateState,
-    Degradation,
-    FactCheck,
-    Seat,
-    Step,
-    Turn,
-    WorkSpan,
-    seat_with_role,
-)
+from contend.graph.readings import NO_SOURCE, ClaimCheck, FactCheck
+from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_role
+from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
 from contend.models.replies.moderated import (
     MOST_CLAIMS,
     CheckBlock,

@@ -9,17 +9,11 @@ from langgraph.types import interrupt
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Decision
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    DebateState,
-    Decision,
-    Degradation,
-    Remark,
-    StopDecision,
-    Turn,
-    seat_with_role,
-    turns_of,
-)
+from contend.graph.state import DebateState, Remark, StopDecision, Turn, seat_with_role, turns_of
+from contend.graph.values import Degradation
 from contend.models.replies.decision import (
     DecisionBlock,
     ShortDecisionBlock,
@@ -30,10 +24,8 @@ from contend.models.replies.decision import (
 from contend.models.text import clean
 from contend.nodes.calls.decide import Reader, decide_all
 from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn
-from contend.nodes.prompting.prompt import points_of
+from contend.nodes.prompting.points import points_of
 from contend.nodes.rounds import open_round
-from contend.nodes.stop_rules import stop_decision
-from contend.nodes.summaries import round_facts_for
 
 _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,
@@ -46,10 +38,10 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Decide, let a person speak where one asked to, then close the rounds or open the next."""
-    settings: DebateSettings = runtime.context
+    settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
-    judged, degraded = await _judged(state, runtime) if settings.asks_judge(number) else ([], [])
-    stop = stop_decision(settings, {**state, "turns": [*state["turns"], *judged]})
+    judged, degraded = await _judged(state, runtime) if strategy.asks_judge(number) else ([], [])
+    stop = strategy.stop_decision({**state, "turns": [*state["turns"], *judged]})
     # What comes before the pause is free or a task: the node runs again when it is answered.
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
@@ -126,7 +118,7 @@ def _tell(
     why = read.reasoning if isinstance(read, Decision) else ""
     points = [point.model_dump() for point in points_of(state)]
     emit = runtime.stream_writer
-    facts = round_facts_for(runtime.context, state)
+    facts = strategy_for(runtime.context).round_facts(state)
     emit(node_event("round_complete", number, points=points, **facts))
     if stop is None:
         emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))

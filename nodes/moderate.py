@@ -4,15 +4,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.settings import ModeratedSettings
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Ruling,
-    Seat,
-    Turn,
-    seat_with_role,
-)
+from contend.graph.readings import Ruling
+from contend.graph.settings.moderated import ADVOCATE
+from contend.graph.state import DebateState, Turn, seat_with_role
+from contend.graph.values import NO_USAGE, Seat
 from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.decide import Reader, block_of, decide, in_words
@@ -37,8 +32,7 @@ _POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
 
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the moderator's next turn; the first of a stage also makes its programme."""
-    settings: ModeratedSettings = runtime.context
-    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")

@@ -6,8 +6,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Degradation, Seat, Turn, WorkSpan, turns_of
+from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.values import Degradation, Seat, WorkSpan
 from contend.nodes.calls.turn import (
     TurnResult,
     gather_results,
@@ -29,7 +31,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: DebateSettings = runtime.context
     # A debate kept by an earlier release has no list of those who wait.
     waiting = state.get("waiting") or still_active(state, settings)
-    now = settings.speakers(state["round"], waiting)
+    now = strategy_for(settings).speakers(state["round"], waiting)
     seats = [seat for seat in state["seats"] if seat.id in now]
     heard = await _hear(state, runtime, seats)
     rest = [seat for seat in waiting if seat not in now]
@@ -52,7 +54,7 @@ async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) ->
 def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
     settings: DebateSettings = runtime.context
     has_spoken = bool(answers_of(state, seat.id))
-    return settings.answering_part(state["round"], has_spoken=has_spoken)
+    return strategy_for(settings).answering_part(state["round"], has_spoken=has_spoken)
 
 
 async def _spoken(
@@ -68,7 +70,7 @@ async def _spoken(
 def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
     """Whether the debate can go on without those who failed."""
     answers = turns_of(state, "propose")
-    match settings.when_a_seat_fails:
+    match strategy_for(settings).when_a_seat_fails:
         case "keep_answer":
             return somebody_else or bool(answers)
         case "sit_out":
@@ -81,7 +83,7 @@ def _settled(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], heard: Sequence[Heard]
 ) -> dict[str, Any]:
     """The turns of all seats, in the order of the table, with what stands in for failed ones."""
-    keeps = runtime.context.when_a_seat_fails == "keep_answer"
+    keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
     turns: list[Turn] = []
     degraded: list[Degradation] = []
@@ -111,7 +113,7 @@ def _kept(
 ) -> tuple[list[Turn], Degradation]:
     """The seat's previous or initial answer in the failed one's place; who has none sits out."""
     answers = answers_of(state, seat.id)
-    if not answers or runtime.context.when_a_seat_fails == "sit_out":
+    if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)
         return [], report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]

@@ -9,8 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from contend.graph.errors import BadInput
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
-from contend.graph.state import DebateState, Document, Image, Retrieval, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Document, Image, Retrieval, Seat
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.calls.turn import report_problem
@@ -27,7 +29,8 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     if state.get("turns"):
         raise BadInput("This thread holds a debate already; ask a new question in a new thread.")
     question = checked_question(state.get("question", ""))
-    runtime.context.check_given(state)
+    strategy = strategy_for(runtime.context)
+    strategy.check_input(state)
     brought = _brought(state)
     seats = await _seats(state | brought, runtime.context, question)
     started = datetime.now(UTC)
@@ -42,8 +45,8 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in found.trouble]
     _tell(runtime, retrieval, found.notice)
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
-    opened |= runtime.context.opening_state()
-    first = open_round(opened, runtime, runtime.context.first_round)
+    opened |= strategy.opening_state()
+    first = open_round(opened, runtime, strategy.first_round)
     return {**opened, **first, **brought, "degraded": degraded}
 
 

@@ -5,24 +5,25 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, ids_with_role
 
 
 def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:
     """Tell viewers of the round, and give the state it begins with."""
-    settings: DebateSettings = runtime.context
-    waiting = still_active(state, settings)
-    first = ids_with_role(state, settings.opening_role(number))
-    at_once = len(settings.speakers(number, waiting)) > 1
+    strategy = strategy_for(runtime.context)
+    waiting = still_active(state, runtime.context)
+    first = ids_with_role(state, strategy.opening_role(number))
+    at_once = len(strategy.speakers(number, waiting)) > 1
     runtime.stream_writer(
         node_event("round_start", number, active=waiting, at_once=at_once, first=first)
     )
-    return {"round": number, "waiting": waiting, "closing": settings.closing_node(number)}
+    return {"round": number, "waiting": waiting, "closing": strategy.closing_node(number)}
 
 
 def still_active(state: DebateState, settings: DebateSettings) -> list[str]:
     """Those who answer and have not conceded, in the order of the table."""
-    answering = [seat.id for seat in state["seats"] if settings.answers(seat)]
+    answering = [seat.id for seat in state["seats"] if strategy_for(settings).answers(seat)]
     active = state.get("active", answering)
     return [seat for seat in answering if seat in active]

@@ -6,7 +6,8 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
-from contend.graph.state import AutoScore, DebateState, Turn, seat_with_role
+from contend.graph.readings import AutoScore
+from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.models.replies.rating import RatingBlock, RatingReport, ratings_from_words
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.turn import lost_call, publish_turn, report_problem

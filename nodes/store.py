@@ -5,16 +5,17 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
+from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.readings import Point
+from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.values import NO_USAGE, Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
-from contend.nodes.prompting.prompt import points_of
+from contend.nodes.prompting.points import points_of
 from contend.nodes.timing import busy_ms, intervals, worked_ms
-
-_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def spoken_by_models(turns: Iterable[Turn]) -> list[Turn]:
 def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
     rounds: dict[int, list[Turn]] = {}
     for turn in spoken_by_models(state.get("turns", [])):
-        if turn.phase not in _AFTER_THE_ROUNDS:
+        if turn.phase not in AFTER_THE_ROUNDS:
             rounds.setdefault(turn.round, []).append(turn)
     return rounds
 

@@ -7,17 +7,10 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Degradation,
-    Seat,
-    Turn,
-    WorkSpan,
-    ids_with_role,
-    seat_with_id,
-)
+from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
+from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
 from contend.nodes.calls.turn import (
     lost_call,
     next_turn_id,
@@ -35,7 +28,7 @@ from contend.nodes.rounds import still_active
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Write the final answer from the whole debate, or an index where nobody is to write one."""
-    role = runtime.context.writer_role
+    role = strategy_for(runtime.context).writer_role
     update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
     publish_turn(runtime, answer)
@@ -49,7 +42,9 @@ async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
     reviews, degraded, lost = (
-        await _verdict(state, runtime, seat) if settings.gives_verdict else ([], [], [])
+        await _verdict(state, runtime, seat)
+        if strategy_for(settings).gives_verdict
+        else ([], [], [])
     )
     if reviews:
         pause_if_asked(runtime)
@@ -88,7 +83,7 @@ async def _answer(
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
-        if runtime.context.when_a_seat_fails != "keep_answer":
+        if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
             raise
         return _best_initial(state, runtime, seat, failure)
     return spoken["turn"], spoken["degraded"]

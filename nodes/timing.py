@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from contend.graph.state import DebateState, Turn, Usage, WorkSpan
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Usage, WorkSpan
 
 Interval = tuple[datetime, datetime]
 

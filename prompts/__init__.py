@@ -3,20 +3,26 @@
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
 
 
 @cache
 def load(name: str) -> str:
-    """The text of prompts/<name>.md."""
-    return files("contend.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    """Return the text of prompts/<name>.md."""
+    return _file(name).read_text(encoding="utf-8").strip()
 
 
 def exists(name: str) -> bool:
-    """Whether there is a prompts/<name>.md."""
-    return files("contend.prompts").joinpath(f"{name}.md").is_file()
+    """Return whether there is a prompts/<name>.md."""
+    return _file(name).is_file()
+
+
+def _file(name: str) -> Path:
+    """Find a prompt in the folders of this package; a test may add one for its own protocol."""
+    *others, first = (Path(folder, f"{name}.md") for folder in reversed(__path__))
+    return next((file for file in others if file.is_file()), first)
 
 
 def placeholders(text: str) -> set[str]:

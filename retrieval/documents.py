@@ -15,7 +15,7 @@ from itertools import accumulate, count, pairwise
 from pathlib import Path
 
 from contend.graph.errors import BadInput
-from contend.graph.state import Document
+from contend.graph.values import Document
 from contend.models.folders import make_private
 from contend.models.text import clean_piece
 from contend.retrieval.files import regular_size, write_private

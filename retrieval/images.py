@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contend.graph.errors import BadInput
-from contend.graph.state import Image
+from contend.graph.values import Image
 from contend.models.folders import make_private
 from contend.models.text import clean_piece
 from contend.retrieval.files import read_regular, write_private

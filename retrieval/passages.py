@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contend.graph.settings import data_home
-from contend.graph.state import Document
+from contend.graph.values import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
 from contend.retrieval.index import Hit, VectorIndex, index_name, open_index

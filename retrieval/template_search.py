@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import TemplateUse
+from contend.graph.values import TemplateUse
 from contend.models.embeddings import PUBLISHED_SIMILARITY, Embedder, EmbeddingFailed, Progress
 from contend.retrieval.index import VectorIndex, index_name, open_index
 from contend.retrieval.open_once import Opened

@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import DatabaseUnavailable
 from contend.service.errors import (
     Refused,

@@ -3,7 +3,7 @@
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from contend.graph.contract import MAX_REQUEST_BYTES
+from contend.graph.contract.terms import MAX_REQUEST_BYTES
 from contend.service.errors import Refused
 
 

@@ -9,18 +9,15 @@ from pydantic import BaseModel, Field, ValidationError
 
 from contend.debates.forecasts import problems
 from contend.debates.repository import StoredDebate
-from contend.graph.contract import (
-    MAX_REQUEST_BYTES,
-    MOST_ROUNDS,
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.result import (
     Argument,
-    DebateRequest,
     DebateResult,
     Disagreement,
     OutcomeForecast,
-    Role,
     Round,
-    Share,
 )
+from contend.graph.contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
 from contend.service.auth import require_token
 from contend.service.bodies import read_body
 from contend.service.errors import Refused

@@ -16,7 +16,7 @@ from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.repository import Repository, StoredDebate, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event, write_debate
 from contend.debates.settings_sources import load_settings
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.settings.forecast import ForecastSettings, settings_of
 from contend.models.failures import scrub

@@ -47,9 +47,11 @@ from contend.debates.settings_sources import (
     parse_seats,
 )
 from contend.graph.errors import BadInput
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
-from contend.graph.state import DebateState, Remark, Seat
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
 from contend.models.needed import models_of
 from contend.models.seats import check_sight, choose_seats, preflight
@@ -119,8 +121,8 @@ def ask_question(request: Request, output: Output) -> int:
         warm_up(seating.embedding_model)
     given: DebateState = {"documents": brought.documents, "images": brought.images}
     _make_ready({**given, "question": question, "seats": seating.seats}, settings, output)
-    if settings.folder_plan is not None:
-        check_writable(settings.folder_plan.base)
+    if plan := strategy_for(settings).folder_plan:
+        check_writable(plan.base)
     _make_ready_to_search(seating.embedding_model, settings, brought, output)
     with database.records() as records:  # one that is away is told before a model is asked anything
         if forecast is None and request.protocol == FORECAST:

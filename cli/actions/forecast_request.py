@@ -21,10 +21,11 @@ from contend.debates.forecasts import (
     read_request,
     with_due,
 )
-from contend.graph.contract import MAX_REQUEST_BYTES, DebateRequest
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.terms import MAX_REQUEST_BYTES
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models.seats import is_demonstration
 
 # Calls of some seconds, some thirty of them, on two cores; a guess on the safe side.

@@ -17,7 +17,7 @@ from rich.progress import (
 from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models.needed import embedded_files, missing_files, models_of
 from contend.models.providers.registry import parse_spec, unknown_model
 from contend.models.providers.weights import (

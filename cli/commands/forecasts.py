@@ -131,7 +131,7 @@ def schema(
 ) -> int:
     """Print the JSON Schema of a forecast's request or result."""
     from contend.cli.view.console import write_json  # --help must not wait for it
-    from contend.graph.contract import json_schemas
+    from contend.graph.contract.result import json_schemas
 
     write_json(json_schemas()[f"debate_{of}"])
     return OK

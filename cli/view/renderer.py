@@ -27,7 +27,9 @@ from contend.debates.exports.labels import (
     stop_words,
 )
 from contend.debates.repository import StoredDebate
-from contend.graph.state import SEVERITY_MARKS, Turn
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import SEVERITY_MARKS
+from contend.graph.state import Turn
 
 _LONGEST_QUESTION = 600
 # After these a seat is at nothing any more.
@@ -45,7 +47,8 @@ class Renderer:
 
     def header(self, debate: StoredDebate, notice: str) -> None:
         """What is asked, who sits where, and how the models were chosen."""
-        state, page, rounds = debate.as_state(), self._page, debate.as_settings().rounds
+        state, page = debate.as_state(), self._page
+        rounds = strategy_for(debate.as_settings()).rounds
         self._untold = [entry.model_dump() for entry in state.get("eliminations", [])]
         self._standing = SeatTable(state.get("seats", []), self._untold)
         self._stage.lay_table(self._standing, rounds)

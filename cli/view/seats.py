@@ -8,7 +8,7 @@ from rich.text import Text
 
 from contend.cli.view.format import listed, one_line, plain
 from contend.cli.view.wrap import cut
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 
 Entry = Mapping[str, Any]
 """An elimination, as the record tells it."""

@@ -9,7 +9,7 @@ from contend.cli.view.page import Page
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
-from contend.graph.contract import ROLES
+from contend.graph.contract.terms import ROLES
 
 _LONGEST_REASON = 400
 _AFTER_THE_ROUNDS = {

@@ -19,7 +19,8 @@ from contend.debates.exports.labels import (
     stand_in_words,
     tool_words,
 )
-from contend.graph.state import SEVERITY_MARKS, Turn
+from contend.graph.readings import SEVERITY_MARKS
+from contend.graph.state import Turn
 
 _LONGEST_TOOL_USE = 160
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}

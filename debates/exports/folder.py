@@ -34,9 +34,12 @@ from contend.debates.exports.moderated import (
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
 from contend.debates.outputs import make_folder
 from contend.debates.repository import StoredDebate
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import StageScores
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
-from contend.graph.state import DebateState, StageScores, Turn
+from contend.graph.state import DebateState, Turn
 from contend.models.tokens import count_tokens
+from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.store import trace_of
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
@@ -82,7 +85,7 @@ class FolderWriter:
     """Keeps the folder of a running debate, if it has one, for as long as it can be written."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
-        self._debate, self._plan = debate, settings.folder_plan
+        self._debate, self._plan = debate, strategy_for(settings).folder_plan
         self._folder: Folder | None = None
         self.trouble = ""
         """Why it could not be written; a debate is worth more than its folder."""
@@ -178,7 +181,7 @@ class Folder:
             return {}
         if turn.phase == "synthesize":
             return {"phase": PHASE_WORDS["verdict"]}
-        return {"phase": self._settings.phase(turn.round)} if turn.phase == "propose" else {}
+        return {"phase": round_phase(self._settings, turn.round)} if turn.phase == "propose" else {}
 
     @property
     def _statements(self) -> dict[str, str]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
     from contend.graph.settings import DebateSettings
-    from contend.graph.state import DebateState, Seat, Turn
+    from contend.graph.state import DebateState, Turn
+    from contend.graph.values import Seat
 
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
@@ -174,12 +175,15 @@ def stand_in_words(phase: str, status: str) -> str:
 
 def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
     """What the seats know each other as, where that is not their names, in one line."""
+    from contend.graph.protocols.base import strategy_for  # --help must not wait for langgraph
+
     places: dict[str, int] = {}
     pairs = []
     for seat in seats:
         place = places[seat.role] = places.get(seat.role, -1) + 1
-        if settings.label(seat, place) != seat.name:
-            pairs.append(f"{seat.name} is {settings.label(seat, place)}")
+        label = strategy_for(settings).label(seat, place)
+        if label != seat.name:
+            pairs.append(f"{seat.name} is {label}")
     return [f"To each other: {', '.join(pairs)}."] if pairs else []
 
 

@@ -27,9 +27,10 @@ from contend.debates.exports.labels import (
 )
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.repository import StoredDebate
-from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
-
-_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
+from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.readings import SEVERITY_MARKS
+from contend.graph.state import Turn
+from contend.graph.values import NO_USAGE, WorkSpan
 
 
 def to_markdown(debate: StoredDebate) -> str:
@@ -196,7 +197,7 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
     opening = opening_title(seat.role for seat in seats)
     closings, shown = closings_begin(debate.turns), ""
     for at, turn in enumerate(debate.turns):
-        if turn.phase in _AFTER_THE_ROUNDS:
+        if turn.phase in AFTER_THE_ROUNDS:
             continue
         title = CLOSINGS if at >= closings else f"Round {turn.round}" if turn.round else opening
         if title != shown:

@@ -18,26 +18,24 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from contend.graph.settings import data_home
-from contend.graph.state import (
-    CallSubject,
+from contend.graph.readings import (
     DebateScores,
     SideScore,
     StageScores,
     StatedProbabilities,
     StatementScores,
-    TurnLength,
-    Value,
-    WorkSpan,
 )
+from contend.graph.settings import data_home
+from contend.graph.state import CallSubject
+from contend.graph.values import TurnLength, Value, WorkSpan
 
 if TYPE_CHECKING:  # only who uses a server loads its driver
     from contend.graph.checkpoints.postgres import Postgres
 
 BUSY_TIMEOUT_MS = 30_000
 
-# What checkpoints of release 0.1 call our values.
-_OLD_MODULE = "graph.state"
+# Where checkpoints of earlier versions find our values.
+_OLD_MODULES = ("graph.state", "contend.graph.state")
 _OLD_NAMES: dict[str, type[Value]] = {
     **{value.__name__: value for value in Value.__subclasses__()},
     "Cue": CallSubject,
@@ -132,6 +130,6 @@ def _unpack(load: Callable[[int, bytes], Any], code: int, data: bytes) -> Any:
     if code == EXT_DELTA_SNAPSHOT:
         return _DeltaSnapshot(inner)
     module, name, values, *_ = inner
-    if module != _OLD_MODULE or name not in _OLD_NAMES:
+    if module not in _OLD_MODULES or name not in _OLD_NAMES:
         return load(code, data)
     return _OLD_NAMES[name].model_validate(values)

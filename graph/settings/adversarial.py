@@ -1,15 +1,17 @@
 """What an adversarial debate can be told."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 
 
 class AdversarialSettings(DebateSettings):
     """Proposer answers, Skeptic attacks, Synthesizer writes the answer."""
+
+    protocol: ClassVar[str] = "adversarial"
 
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."
@@ -42,44 +44,9 @@ class AdversarialSettings(DebateSettings):
         return self
 
     @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return "adversarial"
-
-    @property
     def opening_seats(self) -> tuple[str, ...]:
         """Those who speak in round 1."""
         return ("proposer", "skeptic")
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        """As set."""
-        return self.min_rounds, self.max_rounds
-
-    @property
-    def answering_role(self) -> str:
-        """The Proposer."""
-        return "proposer"
-
-    @property
-    def critic_role(self) -> str:
-        """The Skeptic."""
-        return "skeptic"
-
-    @property
-    def writer_role(self) -> str:
-        """The Synthesizer."""
-        return "synthesizer"
-
-    @property
-    def critique_decides(self) -> bool:
-        """The Skeptic may find the answer ready."""
-        return True
-
-    @property
-    def max_steps(self) -> int:
-        """Three steps a round, four around them, and room for resumed ones."""
-        return 3 * self.max_rounds + 10
 
     def table(self) -> list[Seat]:
         """Proposer, Skeptic, Synthesizer and, apart from them, the judge."""

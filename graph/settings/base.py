@@ -3,10 +3,10 @@
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import platformdirs
 from pydantic import (
@@ -19,13 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from contend.graph.state import ClosingNode, DebateState, Document, Image, Seat
+from contend.graph.values import Seat
 
 MAX_QUESTION_CHARS = 100_000
 
 PausePoint = Literal["never", "each_round", "before_synthesis"]
 OutputFormat = Literal["markdown", "json", "text"]
-WhenASeatFails = Literal["stop", "keep_answer", "sit_out"]
 
 
 class SeatFiles(NamedTuple):
@@ -37,7 +36,7 @@ class SeatFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """Where a debate's folder of files goes, and in which form."""
+    """Where a debate's folder of files goes, and in which format."""
 
     base: Path
     form: OutputFormat
@@ -87,7 +86,10 @@ class Settings(BaseModel):
 
 
 class DebateSettings(Settings):
-    """What every protocol can be told."""
+    """The settings that every protocol has."""
+
+    protocol: ClassVar[str]
+    """The protocol's name, which is also the folder of its prompts."""
 
     pause: PausePoint = Field(
         "never", description="Where the debate waits for a person: nowhere, each round, or once."
@@ -149,128 +151,12 @@ class DebateSettings(Settings):
 
     @property
     @abstractmethod
-    def protocol(self) -> str:
-        """The protocol's name, which is also its prompts' folder."""
-
-    @property
-    @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
         """The seats that speak in round 1: templates and images are for them."""
-
-    @property
-    @abstractmethod
-    def rounds(self) -> tuple[int, int]:
-        """The least and the most rounds of argument."""
-
-    @property
-    @abstractmethod
-    def answering_role(self) -> str:
-        """The role of those who answer the question in every round."""
-
-    @property
-    @abstractmethod
-    def critic_role(self) -> str:
-        """The role that tells them what to mend."""
-
-    @property
-    @abstractmethod
-    def writer_role(self) -> str | None:
-        """The role that writes the final answer; None where nobody does."""
-
-    @property
-    @abstractmethod
-    def max_steps(self) -> int:
-        """The most steps its graph can take; langgraph's own default is ten thousand."""
-
-    @property
-    def first_round(self) -> int:
-        """The number of the first round; 0 where the answers come before any argument."""
-        return 1
-
-    @property
-    def critique_decides(self) -> bool:
-        """Whether a critique can end the debate, so that what it decides must be read."""
-        return False
-
-    @property
-    def when_a_seat_fails(self) -> WhenASeatFails:
-        """What its failure to answer means, as long as somebody else has answered."""
-        return "stop"
-
-    @property
-    def gives_verdict(self) -> bool:
-        """Whether the positions are reviewed before the answer is written."""
-        return False
-
-    @property
-    def style(self) -> str:
-        """The manner of debate, where a protocol has several; it names the file of a task."""
-        return ""
-
-    def own_prompt(self, part: str) -> str | None:  # noqa: ARG002 - some protocols ask it
-        """The user's own prompt for a part, in place of ours."""
-        return None
-
-    def answering_part(self, round_number: int, *, has_spoken: bool) -> str:  # noqa: ARG002
-        """The prompt an answer is asked for with: for a first one, or for what follows it."""
-        return "again" if round_number > self.first_round else "first"
-
-    def answers(self, seat: Seat) -> bool:
-        """Whether this seat speaks in every round."""
-        return seat.role == self.answering_role
-
-    def check_given(self, given: DebateState) -> None:
-        """Raise BadInput when what the caller gave is not enough for this protocol."""
-
-    def label(self, seat: Seat, place: int) -> str:  # noqa: ARG002 - some protocols ask it
-        """What other speakers know a seat as; `place` counts the seats of its role from 0."""
-        return seat.name
-
-    def opening_state(self) -> DebateState:
-        """What the state begins with besides question, seats and first round."""
-        return {}
-
-    def opening_role(self, round_number: int) -> str:  # noqa: ARG002 - some protocols ask it
-        """The role that speaks first in a round."""
-        return self.answering_role
-
-    def closing_node(self, round_number: int) -> ClosingNode:  # noqa: ARG002 - some ask it
-        """What follows when all have spoken in a round."""
-        return "judge_continue"
-
-    def asks_judge(self, round_number: int) -> bool:  # noqa: ARG002 - some protocols ask it
-        """Whether a judge is asked, after this round, if another is worth it."""
-        return False
-
-    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - some protocols ask it
-        """Who of those still to speak in this round speaks now; several speak at once."""
-        return tuple(waiting)
-
-    def token_limit(self, phase: str) -> int | None:  # noqa: ARG002 - some protocols ask it
-        """The most tokens a turn of this phase may have; None where there is no such rule."""
-        return None
-
-    @property
-    def folder_plan(self) -> FolderPlan | None:
-        """The folder of files that is written while the debate goes on; None for none."""
-        return None
-
-    def for_call(self, phase: str, round_number: int) -> Self:  # noqa: ARG002 - some protocols ask them
-        """The settings that hold for a call of this phase: its time and its tries."""
-        return self
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         """The files that single seats bring along, by the seat's id; the others have none."""
         return {}
-
-    def sees(self, seat: Seat, brought: Document | Image) -> bool:
-        """Whether a seat is shown it; whoever does not answer, such as the judge, sees all."""
-        return not brought.seats or seat.id in brought.seats or seat.role != self.answering_role
-
-    @property
-    def most_tool_calls(self) -> int:
-        """How often a seat may use its tools in one turn."""
-        return 0
 
     def is_named(self, seat: Seat) -> bool:
         """Whether the user named this seat's model."""

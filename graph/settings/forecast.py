@@ -1,12 +1,12 @@
 """What a forecasting debate can be told."""
 
 import json
-from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator
 
-from contend.graph.contract import (
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.terms import (
     CRITERIA,
     JUDGE_WEIGHT,
     MAX_ARGUMENT_LENGTH,
@@ -14,38 +14,26 @@ from contend.graph.contract import (
     ROLES,
     ROUNDS,
     Criterion,
-    DebateRequest,
-    Phase,
     Role,
     check_criteria,
     check_roles,
 )
 from contend.graph.errors import BadInput
-from contend.graph.settings.base import DebateSettings, WhenASeatFails, fallbacks_of, temperature_of
-from contend.graph.state import DebateState, Seat
+from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 
 # Fitted by `python -m contend.evals.extremising` on market prices of resolved questions, for want
 # of enough resolved debates. The fit is loose (bootstrap: 0.95-1.21) and gains 0.0002 of log loss;
 # `contend scoreboard` fits it to the user's own forecasts.
 EXTREMISING_FACTOR = 1.1
-# What the verdict has at the least, when the rounds have used up all other time.
-_VERDICT_SHARE = 0.2
 _AS_SETTING = {"rounds": "max_rounds"}
-# A round's time against the one before: without a first round there is no forecast at all.
-_NEXT_ROUND = 0.6
-RoundPart = Literal["before_judge", "arguments", "second_versions", "scores"]
-# How much of a round's time is over when its parts are due, so that nobody who hangs takes the time
-# of the others. Arguments that the judge waits for are due before its own.
-_DUE: dict[RoundPart, float] = {
-    "before_judge": 0.4,
-    "arguments": 0.7,
-    "second_versions": 0.9,
-    "scores": 1.0,
-}
 
 
 class ForecastSettings(DebateSettings):
     """Five roles argue over outcomes for three rounds; numbers give a distribution."""
+
+    protocol: ClassVar[str] = "forecast"
 
     max_rounds: int = Field(
         ROUNDS, ge=1, le=MOST_ROUNDS, description="Rounds of argument; all are held."
@@ -101,99 +89,9 @@ class ForecastSettings(DebateSettings):
         return criteria
 
     @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return "forecast"
-
-    @property
     def opening_seats(self) -> tuple[str, ...]:
         """All roles."""
         return self.roles
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        """No rule ends them early."""
-        return self.max_rounds, self.max_rounds
-
-    @property
-    def answering_role(self) -> str:
-        """The first at the table; all roles argue."""
-        return self.roles[0]
-
-    @property
-    def critic_role(self) -> str:
-        """The judge scores."""
-        return "judge"
-
-    @property
-    def writer_role(self) -> str:
-        """The judge gives the verdict."""
-        return "judge"
-
-    @property
-    def when_a_seat_fails(self) -> WhenASeatFails:
-        """A role that cannot speak leaves a gap, which the result names."""
-        return "sit_out"
-
-    @property
-    def max_steps(self) -> int:
-        """Five steps a round at the most, three around them, and room for resumed ones."""
-        return 5 * self.max_rounds + 10
-
-    @property
-    def rounds_timeout(self) -> float:
-        """Seconds for the rounds; the rest is the verdict's."""
-        return self.overall_timeout * (1 - _VERDICT_SHARE)
-
-    def due(self, round_number: int, part: RoundPart) -> float:
-        """Seconds into the debate at which a part of a round is due; time not used is kept."""
-        shares = [_NEXT_ROUND**number for number in range(self.max_rounds)]
-        done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
-        return self.rounds_timeout * done / sum(shares)
-
-    def token_limit(self, phase: str) -> int | None:
-        """Arguments have one."""
-        return self.max_argument_length if phase == "propose" else None
-
-    def answers(self, seat: Seat) -> bool:
-        """All roles speak in every round, the judge too."""
-        return seat.role in self.roles
-
-    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """All at once; in the last round the judge comes after all others."""
-        others = tuple(seat for seat in waiting if seat != "judge")
-        return others if round_number == self.max_rounds and others else tuple(waiting)
-
-    def phase(self, round_number: int) -> Phase:
-        """What a round is for."""
-        if round_number == 1:
-            return "opening"
-        return "closing" if round_number == self.max_rounds else "rebuttal"
-
-    def check_given(self, given: DebateState) -> None:
-        """A forecast needs outcomes."""
-        if not given.get("request"):
-            raise BadInput(
-                "A forecast needs the outcomes it is about: give each with --outcome ID: LABEL, or "
-                "a request with --request FILE."
-            )
-        request = request_of(given)
-        seats = given.get("seats")
-        if not (seats and all(isinstance(seat, Seat) for seat in seats)):
-            self._check_alike(request, given.get("question"))
-
-    def _check_alike(self, request: DebateRequest, question: str | None) -> None:
-        """Where no front end has merged the two, whatever they say differently would be ignored."""
-        asked = request.prediction_context.task.question
-        if question != asked:
-            raise BadInput("The question is not the one of the request; give the same in both.")
-        held = self.model_dump(mode="json")
-        for name, wanted in settings_of(request).items():
-            if wanted != held[name]:
-                raise BadInput(
-                    f"The request's config wants {name} {wanted}, the settings say {held[name]}: "
-                    "give it as a setting, or leave it out of the request."
-                )
 
     def table(self) -> list[Seat]:
         """The roles in the order given."""

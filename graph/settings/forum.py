@@ -1,14 +1,12 @@
 """What a forum can be told."""
 
 import re
-from collections.abc import Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from contend.graph.settings.base import WhenASeatFails
 from contend.graph.settings.seats import ManySeatSettings
-from contend.graph.state import ClosingNode, DebateState, Seat
+from contend.graph.values import Seat
 
 JudgeMode = Literal["external_judge", "self_convergence", "display_only"]
 DebateFormat = Literal[
@@ -25,12 +23,12 @@ CUSTOM_PLACEHOLDERS = (
 )
 # Any word in braces, however spaced, accented or capitalised: it counts only if it is exact.
 _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
-# Positions are still being formed in round 1, and behind the last one comes the end anyway.
-_FIRST_CHECKED_ROUND = 2
 
 
 class ForumSettings(ManySeatSettings):
     """All hold positions of their own; a judge ends it, or they concede until one is left."""
+
+    protocol: ClassVar[str] = "forum"
 
     judge_model: str = Field(
         "ollama:gemma3:27b",
@@ -82,81 +80,7 @@ class ForumSettings(ManySeatSettings):
             )
         return self
 
-    @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return "forum"
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        """A judge or concessions may end it after the second round."""
-        if self.judge_mode == "display_only":
-            return self.max_rounds, self.max_rounds
-        return min(_FIRST_CHECKED_ROUND, self.max_rounds), self.max_rounds
-
-    @property
-    def critic_role(self) -> str:
-        """Nobody stands apart to criticise: the seats do it."""
-        return self.answering_role
-
-    @property
-    def writer_role(self) -> str | None:
-        """The judge, the winner among the seats, or nobody."""
-        writers = {"external_judge": "judge", "self_convergence": self.answering_role}
-        return writers.get(self.judge_mode)
-
-    @property
-    def gives_verdict(self) -> bool:
-        """The judge reviews the positions before it writes."""
-        return self.judge_mode == "external_judge"
-
-    @property
-    def when_a_seat_fails(self) -> WhenASeatFails:
-        """It sits the round out."""
-        return "sit_out"
-
-    @property
-    def style(self) -> str:
-        """The format, which names the file of the task."""
-        return self.debate_format
-
-    @property
-    def max_steps(self) -> int:
-        """A step for each speech, two to close a round, five around them, room for resumed ones."""
-        return (len(self.seats) + 2) * self.max_rounds + 12
-
     def table(self) -> list[Seat]:
         """The seats in the user's order; then the judge, if there is any use for one."""
         judged = self.judge_mode != "display_only" and self.judge_model.strip()
         return super().table() if judged else self.debaters()
-
-    def opening_state(self) -> DebateState:
-        """All are in at the start."""
-        return {"active": list(self.opening_seats)}
-
-    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """All at once and blind to each other in round 1, then one after another."""
-        return tuple(waiting) if round_number == self.first_round else tuple(waiting[:1])
-
-    def closing_node(self, round_number: int) -> ClosingNode:
-        """Where the seats end it themselves, they are asked whether they concede."""
-        asks = self.judge_mode == "self_convergence" and self._is_checked(round_number)
-        return "conviction_check" if asks else "judge_continue"
-
-    def asks_judge(self, round_number: int) -> bool:
-        """From the second round to the one before last."""
-        return self.judge_mode == "external_judge" and self._is_checked(round_number)
-
-    def label(self, seat: Seat, place: int) -> str:
-        """By name, or by number so that no brand persuades anybody."""
-        hidden = self.anonymous and seat.role == self.answering_role
-        return f"Debater {place + 1}" if hidden else seat.name
-
-    def own_prompt(self, part: str) -> str | None:
-        """The user's own words for every turn of the custom format."""
-        if self.debate_format == "custom" and part in ("first", "again"):
-            return self.custom_format_prompt
-        return None
-
-    def _is_checked(self, round_number: int) -> bool:
-        return _FIRST_CHECKED_ROUND <= round_number < self.max_rounds

@@ -1,20 +1,19 @@
 """What a moderated debate can be told."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
+from contend.graph.readings import Breach
 from contend.graph.settings.base import (
     DebateSettings,
-    FolderPlan,
     OutputFormat,
     Settings,
     fallbacks_of,
-    outputs_home,
     snake_case,
     temperature_of,
 )
@@ -26,7 +25,7 @@ from contend.graph.settings.seats import (
     slugs,
     twice,
 )
-from contend.graph.state import Breach, Seat
+from contend.graph.values import Seat
 
 DebateFormat = Literal["formal", "casual", "educational", "competitive"]
 
@@ -106,6 +105,8 @@ _WEIGHTS = {
 
 class ModeratedSettings(DebateSettings):
     """Advocates of fixed positions argue under a moderator; a judge scores what they say."""
+
+    protocol: ClassVar[str] = "moderated"
 
     positions: tuple[PositionChoice, ...] = Field(
         _UNDECIDED,
@@ -227,74 +228,14 @@ class ModeratedSettings(DebateSettings):
         return self
 
     @property
-    def protocol(self) -> str:
-        """The protocol's name."""
-        return "moderated"
-
-    @property
     def format(self) -> Format:
         """What the chosen format decides."""
         return FORMATS[self.debate_format]
 
     @property
-    def first_round(self) -> int:
-        """The opening statements are round 0."""
-        return 0
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        """No rule ends them early."""
-        return self.round_count, self.round_count
-
-    @property
     def opening_seats(self) -> tuple[str, ...]:
         """All who hold a position."""
         return tuple(seat.id for seat in self._advocates())
-
-    @property
-    def answering_role(self) -> str:
-        """Those who hold a position."""
-        return ADVOCATE
-
-    @property
-    def critic_role(self) -> str:
-        """The moderator comments on every turn."""
-        return "moderator"
-
-    @property
-    def writer_role(self) -> str:
-        """The moderator sums up."""
-        return "moderator"
-
-    def opening_role(self, round_number: int) -> str:  # noqa: ARG002 - the same in every round
-        """The moderator opens every round."""
-        return "moderator"
-
-    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002 - the same in every round
-        """One after another."""
-        return tuple(waiting[:1])
-
-    @property
-    def max_steps(self) -> int:
-        """Four steps a statement (request, statement, check, correction), and those around them."""
-        statements = len(self.positions) * (2 + 2 * self.round_count)
-        return 4 * statements + 3 * self.round_count + 20
-
-    @property
-    def folder_plan(self) -> FolderPlan:
-        """A folder where the user wants it, or in the data folder."""
-        base = self.output_dir or outputs_home()
-        return FolderPlan(base, self.output_format, self.generate_full_transcript)
-
-    def token_limit(self, phase: str) -> int | None:
-        """The limits of the phases that have one."""
-        return {
-            "opening": self.opening_statement_max_tokens,
-            "argument": self.argument_max_tokens,
-            "rebuttal": self.argument_max_tokens,
-            "closing": self.closing_statement_max_tokens,
-            "correction": self.correction_max_tokens,
-        }.get(phase)
 
     def table(self) -> list[Seat]:
         """The moderator, the sides, and those of the officials who are wanted."""

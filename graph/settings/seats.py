@@ -8,9 +8,10 @@ from typing import Any, Self
 from pydantic import Field, field_validator
 
 from contend.graph.settings.base import DebateSettings, SeatFiles, Settings, fallbacks_of
-from contend.graph.state import Seat, ToolName
+from contend.graph.values import Seat, ToolName
 
 FEWEST_SEATS, MOST_SEATS = 2, 8
+DEBATER = "debater"
 
 # What a seat of the user's naming must not be called in turns and in the record.
 _TAKEN_IDS = ("judge", "user", "embedding", "index")
@@ -99,16 +100,6 @@ class ManySeatSettings(DebateSettings):
         """All who debate."""
         return tuple(seat.id for seat in self.debaters())
 
-    @property
-    def answering_role(self) -> str:
-        """Every seat but the judge's."""
-        return "debater"
-
-    @property
-    def most_tool_calls(self) -> int:
-        """As set."""
-        return self.max_tool_calls
-
     def files_of_seats(self) -> dict[str, SeatFiles]:
         """As the seats were laid."""
         files = (SeatFiles(choice.docs, choice.images) for choice in self.seats)
@@ -126,7 +117,7 @@ class ManySeatSettings(DebateSettings):
             Seat(
                 id=slug,
                 name=choice.name,
-                role="debater",
+                role=DEBATER,
                 model=choice.model,
                 temperature=choice.temperature,
                 system_prompt=choice.system_prompt,
@@ -138,7 +129,7 @@ class ManySeatSettings(DebateSettings):
 
     def is_named(self, seat: Seat) -> bool:
         """Seats are named together: those given replace the defaults."""
-        if seat.role == self.answering_role:
+        if seat.role == DEBATER:
             return "seats" in self.model_fields_set
         return super().is_named(seat)
 
@@ -159,7 +150,7 @@ class ManySeatSettings(DebateSettings):
 
     def how_to_name(self, seat: Seat) -> str:
         """Debaters are laid with an option of their own."""
-        if seat.role == self.answering_role:
+        if seat.role == DEBATER:
             return f"--seat '{seat.name}=PROVIDER:NAME'"
         return super().how_to_name(seat)
 

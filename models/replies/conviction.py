@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from contend.graph.state import ReadFrom
+from contend.graph.readings import ReadFrom
 from contend.models.replies.signals import Remarked, first_signal
 
 _SAYS_NOT = re.compile(r"(?:I\s+am\s+)?NOT\s+CONVINCED\b", re.IGNORECASE)

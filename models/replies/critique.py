@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.state import Assessment, Point, Severity
+from contend.graph.readings import Assessment, Point, Severity
 from contend.models.replies.critique_words import Found, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"

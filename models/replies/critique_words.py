@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from contend.graph.state import Point, PointStatus, Severity
+from contend.graph.readings import Point, PointStatus, Severity
 
 SEVERITY_MARKS: dict[str, Severity] = {"🔴": "critical", "🟡": "major", "🟢": "minor"}
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}

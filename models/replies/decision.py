@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
-from contend.graph.state import Decision
+from contend.graph.readings import Decision
 from contend.models.replies.signals import Remarked, first_signal
 
 Word = Literal["continue", "stop"]

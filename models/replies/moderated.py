@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
+from contend.graph.readings import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, StatementScores
 from contend.graph.settings import held_twice
-from contend.graph.state import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, Seat, StatementScores
+from contend.graph.values import Seat
 
 MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]

@@ -9,7 +9,10 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed
-from contend.graph.state import DebateState, Degradation, Point, Seat, Turn
+from contend.graph.phases import PhaseName
+from contend.graph.readings import Point
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.tasks import stored_task
@@ -58,7 +61,7 @@ async def decide(
     state: DebateState,
     room: Runtime[Any],
     seat: Seat,
-    phase: str,
+    phase: PhaseName,
     part: str,
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
@@ -76,7 +79,7 @@ async def decide_all(
     state: DebateState,
     room: Runtime[Any],
     seats: Sequence[Seat],
-    phase: str,
+    phase: PhaseName,
     part: str,
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
@@ -92,7 +95,7 @@ async def decide_all(
 async def decide_calls(
     calls: Sequence[Call],
     room: Runtime[Any],
-    phase: str,
+    phase: PhaseName,
     part: str,
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
@@ -116,7 +119,7 @@ class _Outcome(TypedDict):
 
 
 async def _ask(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str
+    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> _Outcome:
     """Ask for a speech. A failure is a result: raised, it would be asked for again on resume, and
     the answer that then came would shift the order of all later tasks.

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from contend.graph.phases import PHASES
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import DebateState, Seat, Turn
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Seat
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.nodes.prompting.prompt import Material
 from contend.retrieval.documents import Passage, load_corpus
@@ -16,8 +19,6 @@ from contend.retrieval.passages import DocumentAccess, find_passages
 from contend.retrieval.quotes.check import check_quotes
 
 _MOST_QUERIES, _MOST_REMARKS = 12, 3
-# The judge rates the answer; nobody relies on what it quotes.
-_NO_PART_OF_THE_DEBATE = ("score",)
 _FIRST_PARTS = ("first", "opening")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _SHORTEST_CLAIM = 5
@@ -28,7 +29,7 @@ async def gather_evidence(
 ) -> tuple[Material, list[str]]:
     """The material of a seat's turn, and what could not be had of it."""
     passages, trouble = await _passages(state, settings, seat)
-    images = [each for each in state.get("images", []) if settings.sees(seat, each)]
+    images = [each for each in state.get("images", []) if strategy_for(settings).sees(seat, each)]
     images = images if part in _FIRST_PARTS else []
     pictures = await asyncio.to_thread(load_images, images, data_home())
     return Material(passages, pictures), trouble
@@ -37,7 +38,9 @@ async def gather_evidence(
 def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
     """The documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
-    return DocumentAccess(documents, tuple(each for each in documents if settings.sees(seat, each)))
+    return DocumentAccess(
+        documents, tuple(each for each in documents if strategy_for(settings).sees(seat, each))
+    )
 
 
 async def _passages(
@@ -84,7 +87,7 @@ def _said_last(turns: list[Turn]) -> list[str]:
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
     """The turn with every quoted span marked as found in the documents or not."""
     documents = state.get("documents", [])
-    if not documents or turn.phase in _NO_PART_OF_THE_DEBATE:
+    if not documents or not PHASES[turn.phase].has_checked_quotes:
         return turn
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
     disproved = [

@@ -2,12 +2,13 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
 from contend.graph.events import chunk_event, node_event
-from contend.graph.state import NO_USAGE, Degradation, Seat, Usage
+from contend.graph.phases import PhaseName
+from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.calls import Listener, Trouble
 from contend.models.text import SpeechFilter, clean_piece
 
@@ -24,7 +25,7 @@ def report_problem(
     why: str,
     *,
     restart: bool = False,
-    phase: str = "",
+    phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
     """Announce something that did not go as planned; `restart` voids what was streamed of it."""
     whom = seat.id if seat else None
@@ -42,7 +43,7 @@ class TurnStream:
     seat: Seat
     round_number: int
     hidden_mark: str
-    phase: str = ""
+    phase: PhaseName | Literal[""] = ""
     before: str = ""
     """What the speech said before this call: told again whenever this call starts again."""
     tokens_before: int = 0

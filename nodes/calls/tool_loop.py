@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import DebateSettings
-from contend.graph.state import NO_USAGE, Degradation, Usage
+from contend.graph.values import NO_USAGE, Degradation, Usage
 from contend.models.calls import Aids, ask
 from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in

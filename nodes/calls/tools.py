@@ -9,13 +9,15 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool, ToolException
 from typing_extensions import TypedDict
 
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Seat, ToolUse
+from contend.graph.state import DebateState
+from contend.graph.values import Seat, ToolUse
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.models.tools import Call, calls_in, open_tools, use_tool
 from contend.nodes.calls.evidence import document_access
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.prompting.prompt import estimate_tokens, room_beside_reply
+from contend.nodes.prompting.truncate import estimate_tokens, room_beside_reply
 from contend.prompts import fence
 from contend.retrieval.documents import Passage
 from contend.retrieval.passages import find_passages
@@ -59,7 +61,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 
     return Toolbox(
         tools=tuple(open_tools(seat.tools, search)),
-        most=settings.most_tool_calls,
+        most=strategy_for(settings).most_tool_calls,
         mark=mark,
         room=room_beside_reply(seat, settings),
     )

@@ -13,19 +13,12 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.events import node_event
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    NO_USAGE,
-    DebateState,
-    Degradation,
-    Point,
-    Seat,
-    Turn,
-    TurnLength,
-    TurnStatus,
-    Usage,
-    WorkSpan,
-)
+from contend.graph.state import DebateState, Turn, TurnStatus
+from contend.graph.values import NO_USAGE, Degradation, Seat, TurnLength, Usage, WorkSpan
 from contend.models.calls import extract
 from contend.models.replies.control import nonce, without_block
 from contend.models.text import clean_data
@@ -35,7 +28,8 @@ from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
-from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt, fence_mark
+from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
+from contend.nodes.prompting.values import fence_mark
 
 __all__ = [
     "Extraction",
@@ -82,7 +76,7 @@ def debate_id(runtime: Runtime[Any]) -> str:
     return (info.thread_id if info else None) or "local"
 
 
-def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
+def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
     """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
@@ -91,7 +85,7 @@ def next_turn_id(state: DebateState, phase: str, seat: str) -> str:
 
 
 async def take_turn(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: str, part: str
+    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
     """Ask the seat for its speech, streaming it to whoever watches."""
     settings: DebateSettings = room.context
@@ -99,7 +93,8 @@ async def take_turn(
     tag = nonce(debate_id(room), this)
     voice = TurnStream(room, seat, state["round"], tag, phase)
     voice.begin()
-    policy, limit = settings.for_call(phase, state["round"]), settings.token_limit(phase)
+    strategy = strategy_for(settings)
+    policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
     told = build_prompt(state, settings, seat, part, debate_id(room), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
@@ -159,7 +154,7 @@ def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
 
 def substitute_turn(
     state: DebateState,
-    phase: str,
+    phase: PhaseName,
     failure: ModelFailed,
     source: Turn | Seat,
     status: TurnStatus,

@@ -5,14 +5,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import (
-    ArgumentReading,
-    DebateState,
-    Degradation,
-    Seat,
-    StatedProbabilities,
-    Turn,
-)
+from contend.graph.readings import ArgumentReading, StatedProbabilities
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ArgumentBlock,
@@ -28,7 +23,6 @@ from contend.models.seats import is_demonstration
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
-    Deadline,
     Work,
     fill_once,
     how_often,
@@ -37,6 +31,7 @@ from contend.nodes.forecast.calls import (
     with_turns,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
+from contend.nodes.forecast.schedule import Deadline
 
 FEWEST_PRECEDENTS = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
@@ -11,18 +10,9 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed
-from contend.graph.settings import ForecastSettings
-from contend.graph.settings.forecast import RoundPart
-from contend.graph.state import (
-    NO_USAGE,
-    CallSubject,
-    DebateState,
-    Degradation,
-    Seat,
-    Turn,
-    Usage,
-    WorkSpan,
-)
+from contend.graph.phases import PhaseName
+from contend.graph.state import CallSubject, DebateState, Turn
+from contend.graph.values import NO_USAGE, Degradation, Seat, Usage, WorkSpan
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,
@@ -36,8 +26,9 @@ from contend.nodes.calls.turn import (
     take_turn,
 )
 from contend.nodes.forecast.arguments import all_arguments
+from contend.nodes.forecast.schedule import Deadline
 from contend.nodes.prompting.prompt import build_prompt
-from contend.nodes.timing import call_since, since, worked_ms
+from contend.nodes.timing import call_since, since
 
 Result = TypeVar("Result")
 
@@ -100,47 +91,6 @@ class Filled(Extraction):
     called: bool
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """When a call must have ended."""
-
-    at: float
-    """By the clock of the event loop."""
-    due: float
-    """By the clock of the debate, which stands still in pauses."""
-    in_all: float
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        return self.at - asyncio.get_running_loop().time()
-
-    @property
-    def why(self) -> str:
-        """Why there is nothing, when it is over."""
-        due = f"it was due {round(self.due, 1):g} s into the debate"
-        return f"{due}; overall_timeout is {self.in_all:g} s"
-
-
-class Clock:
-    """The time worked on a debate; it goes on from the beginning of a step."""
-
-    def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
-        self._settings, self._round = settings, state["round"]
-        self._began = asyncio.get_running_loop().time() - worked_ms(state) / 1000
-
-    def end_of(self, part: RoundPart) -> Deadline:
-        """When a part of this round must have ended."""
-        return self._deadline(self._settings.due(self._round, part))
-
-    def end_of_debate(self) -> Deadline:
-        """When all must have ended."""
-        return self._deadline(self._settings.overall_timeout)
-
-    def _deadline(self, due: float) -> Deadline:
-        return Deadline(self._began + due, due, self._settings.overall_timeout)
-
-
 class Teller:
     """Tells viewers of each turn once: when it is made, or later if that was before a crash."""
 
@@ -159,7 +109,7 @@ async def _speak(
     state: DebateState,
     room: Runtime[Any],
     seat: Seat,
-    phase: str,
+    phase: PhaseName,
     part: str,
     about: Turn | None,
     deadline: Deadline,

@@ -5,6 +5,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
 from contend.nodes.calls.tasks import stored_task
@@ -13,7 +14,6 @@ from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
     OUT_OF_TIME,
-    Clock,
     Teller,
     Work,
     joined,
@@ -21,6 +21,7 @@ from contend.nodes.forecast.calls import (
     update_of,
     with_turns,
 )
+from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score
 
 TOO_WEAK = 0.2
@@ -67,7 +68,7 @@ def _is_weak(said: Said) -> bool:
 def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
     """Who spoke behind the others and heard a version that does not stand, if there is one."""
     number = state["round"]
-    first = settings.speakers(number, settings.roles)
+    first = strategy_for(settings).speakers(number, settings.roles)
     said = of_round(all_arguments(state), number)
     kept = {each.turn.id for each in of_round(kept_arguments(state), number)}
     heard = {each.role: each.turn.id for each in reversed(said) if each.role in first}
@@ -106,7 +107,7 @@ async def _argue_anew(
     state: DebateState, room: Runtime[Any], heard: Turn, clock: Clock, teller: Teller
 ) -> Work:
     """Let a role answer what stands now; its earlier version is kept for the record."""
-    seat, part = seat_with_id(state, heard.seat), room.context.phase(heard.round)
+    seat, part = seat_with_id(state, heard.seat), round_phase(room.context, heard.round)
     argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
         return argued

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from contend.graph.contract import Gap, Role
+from contend.graph.contract.result import Gap
+from contend.graph.contract.terms import Role
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS

@@ -1,13 +1,14 @@
 """What the prompts of a forecast are filled with, within the tokens an argument may be given."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
-from contend.graph.contract import Criterion, PredictionContext
-from contend.graph.settings import DebateSettings, ForecastSettings
-from contend.graph.state import DebateState, Seat, Turn
+from contend.graph.contract.request import PredictionContext
+from contend.graph.contract.terms import Criterion
+from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import Turn
 from contend.nodes.forecast.arguments import (
     Said,
     context_of,
@@ -18,9 +19,6 @@ from contend.nodes.forecast.arguments import (
     point_id,
 )
 from contend.prompts import render
-
-Fence = Callable[[str, str], str]
-Values = dict[str, Callable[[], str]]
 
 # A fine tokenizer's, for English. Windows are guarded by a more cautious count elsewhere.
 _BYTES_PER_TOKEN = 3.8
@@ -43,37 +41,19 @@ _BANDS: dict[Criterion, str] = {
 }
 
 
-@dataclass(frozen=True)
-class ForecastCall:
-    """One call of a forecast: whose, for what, and how text is fenced."""
-
-    state: DebateState
-    seat: Seat
-    part: str
-    tag: str
-    mark: str
-    data: Fence
+def forecast_values(settings: ForecastSettings, call: PromptCall) -> PromptValues:
+    """Return the values that the prompts of a forecast ask for."""
+    return _ForecastValues(settings, call).values()
 
 
-@singledispatch
-def forecast_values(settings: DebateSettings, call: ForecastCall) -> Values:  # noqa: ARG001
-    """What the prompts of a forecast may ask for; nothing in any other debate."""
-    return {}
-
-
-@forecast_values.register
-def _values(settings: ForecastSettings, call: ForecastCall) -> Values:
-    return _Sheet(settings, call).values()
-
-
-class _Sheet:
+class _ForecastValues:
     """Everything a prompt of a forecast can be filled with."""
 
-    def __init__(self, settings: ForecastSettings, call: ForecastCall) -> None:
+    def __init__(self, settings: ForecastSettings, call: PromptCall) -> None:
         self._settings, self.state, self.seat = settings, call.state, call.seat
-        self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.data
+        self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.fence
 
-    def values(self) -> Values:
+    def values(self) -> PromptValues:
         """Every value a prompt of a forecast may ask for; each is made only when one does."""
         return {
             "data_short": lambda: render("forecast/data", {"mark": lambda: self.mark}),
@@ -169,7 +149,8 @@ class _Sheet:
     def _points_before(self) -> str:
         """What had been said when the argument was made that is to be scored."""
         number, role = self._about.round, self._about.role
-        late = role not in self._settings.speakers(number, self._settings.roles)
+        speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
+        late = role not in speakers
         said = [
             each
             for each in self._kept
@@ -250,7 +231,7 @@ class _Sheet:
 
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids
-        values: Values = {
+        values: PromptValues = {
             "nonce": lambda: self.tag,
             "probability_slots": lambda: json.dumps(dict.fromkeys(ids, 0)),
             "more_slots": self._more_slots,

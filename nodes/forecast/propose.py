@@ -6,13 +6,14 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
 from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import (
-    Clock,
     Teller,
     Unheard,
     Work,
@@ -21,6 +22,7 @@ from contend.nodes.forecast.calls import (
     update_of,
     with_turns,
 )
+from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score
 
 
@@ -29,7 +31,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ForecastSettings = runtime.context
     began, waiting = datetime.now(UTC), state["waiting"]
     clock, teller = Clock(state, settings), Teller(runtime)
-    now = settings.speakers(state["round"], waiting)
+    now = strategy_for(settings).speakers(state["round"], waiting)
     rest = [seat for seat in waiting if seat not in now]
     seats = [seat for seat in state["seats"] if seat.id in now]
     heard = await gather_results(
@@ -61,7 +63,7 @@ async def _contribute(
     awaited: bool,
 ) -> Work:
     """One role's argument, scored at once unless somebody waits for it to speak next."""
-    part = room.context.phase(state["round"])
+    part = round_phase(room.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, room, seat, part, None, due)
     teller.tell(argued["turns"])

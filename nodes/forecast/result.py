@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from contend.graph.contract import (
+from contend.graph.contract.result import (
     Argument,
     DebateLog,
     DebateResult,
@@ -21,23 +21,18 @@ from contend.graph.contract import (
     Replaced,
     Report,
     ResultMetadata,
-    Role,
     RoleAssessment,
     Round,
     RoundSummary,
     Scores,
     TokensUsed,
 )
+from contend.graph.contract.terms import Role
+from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
-from contend.graph.state import (
-    NO_USAGE,
-    ArgumentReading,
-    DebateState,
-    ScoreReading,
-    Turn,
-    VerdictReading,
-)
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import NO_USAGE
 from contend.nodes.forecast.arguments import (
     Said,
     all_arguments,
@@ -65,6 +60,7 @@ from contend.nodes.forecast.numbers import (
     spread,
     weighed,
 )
+from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import worked_ms
 
 GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
@@ -100,7 +96,7 @@ def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> 
     """What viewers are told of a finished round."""
     kept = kept_arguments(state)
     return {
-        "phase": settings.phase(number),
+        "phase": round_phase(settings, number),
         "summary": _summary(state, kept, number).model_dump(mode="json"),
         "scores": {
             said.role: said.composite for said in of_round(kept, number) if said.score is not None
@@ -115,7 +111,7 @@ def _rounds(state: DebateState, settings: ForecastSettings, kept: list[Said]) ->
     return tuple(
         Round(
             round_number=number,
-            phase=settings.phase(number),
+            phase=round_phase(settings, number),
             arguments=tuple(_argument(said) for said in _in_order(kept, settings, number)),
             round_summary=_summary(state, kept, number),
         )

@@ -5,17 +5,11 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract import Criterion
+from contend.graph.contract.terms import Criterion
+from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import (
-    DebateState,
-    Degradation,
-    ScoreReading,
-    Seat,
-    Turn,
-    seat_with_id,
-    seat_with_role,
-)
+from contend.graph.state import DebateState, Turn, seat_with_id, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ScoreBlock,
@@ -26,8 +20,9 @@ from contend.models.replies.forecast import (
 )
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
-from contend.nodes.forecast.calls import Deadline, Work, fill_once, how_often, speak_once
+from contend.nodes.forecast.calls import Work, fill_once, how_often, speak_once
 from contend.nodes.forecast.numbers import composite
+from contend.nodes.forecast.schedule import Deadline
 
 
 async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline) -> Work:

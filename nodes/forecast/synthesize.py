@@ -5,10 +5,12 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract import DebateResult
+from contend.graph.contract.result import DebateResult
 from contend.graph.events import node_event
+from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateState, Degradation, Seat, VerdictReading, seat_with_role
+from contend.graph.state import DebateState, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     VerdictBlock,
@@ -27,8 +29,6 @@ from contend.nodes.calls.turn import (
 )
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
-    Clock,
-    Deadline,
     Filled,
     Heard,
     Work,
@@ -41,6 +41,7 @@ from contend.nodes.forecast.calls import (
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
 from contend.nodes.forecast.result import result_of
+from contend.nodes.forecast.schedule import Clock, Deadline
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import re
 
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.prompting.answers import answers_of
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")

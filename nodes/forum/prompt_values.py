@@ -1,7 +1,8 @@
 """How a debate stands that seats can leave: who is in, who conceded, what is doubted."""
 
+from contend.graph.readings import Conviction
 from contend.graph.settings import DebateSettings
-from contend.graph.state import Conviction, DebateState, turns_of
+from contend.graph.state import DebateState, turns_of
 from contend.nodes.prompting.answers import answers_of, label_of
 from contend.nodes.rounds import still_active
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.moderated.schedule import statements
 
 # More than a debate has sides; one of them is in no side's name.

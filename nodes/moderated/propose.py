@@ -4,7 +4,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import CallSubject, DebateState, Seat, Step, Turn, seat_with_id
+from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_id
+from contend.graph.values import Seat
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
 from contend.nodes.calls.evidence import argued

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from contend.graph.state import DebateScores, DebateState, Ruling, SideScore, Turn
+from contend.graph.readings import DebateScores, Ruling, SideScore
+from contend.graph.state import DebateState, Turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import MODERATOR
 from contend.nodes.moderated.score_notes import scoring_of

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from contend.graph.state import STATEMENTS, DebateState, Seat, Step, StepPhase, Turn
+from contend.graph.phases import STATEMENTS, StepPhase
+from contend.graph.state import DebateState, Step, Turn
+from contend.graph.values import Seat
 
 MODERATOR = "moderator"
 

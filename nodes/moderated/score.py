@@ -7,21 +7,11 @@ from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.readings import DebateScores, Deduction, ReadFrom, Ruling, StageScores, TurnScore
 from contend.graph.settings import ModeratedSettings
-from contend.graph.state import (
-    CallSubject,
-    DebateScores,
-    DebateState,
-    Deduction,
-    Degradation,
-    ReadFrom,
-    Ruling,
-    Seat,
-    StageScores,
-    Turn,
-    TurnScore,
-    seat_with_role,
-)
+from contend.graph.settings.moderated import ADVOCATE
+from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
@@ -48,7 +38,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, judge) for cue in cues]
     decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
     turns: list[Turn] = []
-    degraded = _not_anonymised(state, runtime, judge, settings)
+    degraded = _not_anonymised(state, runtime, judge)
     for cue, each in zip(cues, decided, strict=True):
         marked, told = _marked(state, runtime, judge, cue, each)
         turns, degraded = [*turns, *marked], [*degraded, *told]
@@ -58,11 +48,9 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     return {"turns": turns, "verdict": verdict, "degraded": degraded, "spans": lost}
 
 
-def _not_anonymised(
-    state: DebateState, runtime: Runtime[Any], judge: Seat, settings: ModeratedSettings
-) -> list[Degradation]:
-    """Told once: which sides the judge can know by name."""
-    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
+    """Report which sides the judge can recognize by name."""
+    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     kept = names_kept(state, sides)
     if not kept:
         return []
@@ -129,7 +117,7 @@ def _verdict(
         if (score := _score(turn, state["turns"], marked, settings)) is not None
     ]
     scored = {score.turn for score in scores}
-    sides = [seat for seat in state["seats"] if seat.role == settings.answering_role]
+    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     return verdict_of(
         [standing(side, scores, settings.scoring_weights) for side in sides],
         declares_winner=settings.format.declares_winner,

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
-    from contend.graph.state import DebateScores, DebateState
+    from contend.graph.readings import DebateScores
+    from contend.graph.state import DebateState
 
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from contend.graph.state import DebateScores, Deduction, Seat, SideScore, TurnScore
+from contend.graph.readings import DebateScores, Deduction, SideScore, TurnScore
+from contend.graph.values import Seat
 
 RULE = "rule_adherence"
 # One criterion may differ by so many times what the whole may: single marks are coarser.

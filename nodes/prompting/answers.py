@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id, turns_of
 
@@ -27,7 +28,7 @@ def latest_answers(state: DebateState) -> list[Turn]:
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """What other speakers know a seat as: the same in every prompt, even when a seat sits out."""
     seat = seat_with_id(state, seat_id)
-    return settings.label(seat, ids_with_role(state, seat.role).index(seat_id))
+    return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:

@@ -1,6 +1,6 @@
 """What speakers are told of quotes that were held against the documents."""
 
-from contend.graph.state import QuoteCheck
+from contend.graph.values import QuoteCheck
 
 
 def is_checked(quote: QuoteCheck) -> bool:

@@ -1,10 +1,61 @@
-"""Making long answers fit: whole paragraphs, the newest first, and an honest count of the rest."""
+"""Fitting prompts into a model's window: whole items and paragraphs, and a count of the rest."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+from langchain_core.messages import BaseMessage
+
+from contend.graph.settings import DebateSettings
+from contend.graph.values import Seat
+from contend.models.seats import window_for
+
+Item = TypeVar("Item")
+
+# A cautious estimate: most tokenizers need fewer tokens.
+BYTES_PER_TOKEN = 3
+_REPLY_SHARE = 4
+_LONGEST_REPLY = 4096
+# The part of a prompt that templates may fill, and passages and checks of quotes as much: the
+# debate itself comes first.
+_MATERIAL_SHARE = 4
+_TOOLS_SHARE = 4
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+
+
+def estimate_tokens(messages: list[BaseMessage]) -> int:
+    """Estimate the tokens of messages, rather too many than too few."""
+    return sum(len(message.text.encode()) for message in messages) // BYTES_PER_TOKEN
+
+
+def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
+    """Return the tokens of the seat's window left for its input; None without a limit."""
+    window = window_for(seat.model, settings)
+    return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
+
+
+def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
+    """Return the tokens a prompt may fill: tools need some for their results."""
+    room = room_beside_reply(seat, settings)
+    return room if room is None or not seat.tools else room - room // _TOOLS_SHARE
+
+
+def fit_items(
+    items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
+) -> tuple[Item, ...]:
+    """Return as many of the first items, whole, as may fill their part of the prompt."""
+    if room is None:
+        return tuple(items)
+    left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
+    fitting = []
+    for item in items:
+        left -= len(text_of(item).encode())
+        if left < 0:
+            break
+        fitting.append(item)
+    return tuple(fitting)
 
 
 @dataclass(frozen=True)
@@ -17,7 +68,7 @@ class Excerpt:
 
     @property
     def note(self) -> str:
-        """What a reader must know of it; nothing when it is whole."""
+        """What was left out; empty if nothing was."""
         if not self.left_out:
             return ""
         if self.left_out == self.paragraphs:
@@ -29,7 +80,7 @@ class Excerpt:
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Equal shares of the room; what a short text leaves of its share is for the others."""
+    """Divide the room equally; the others share what a short text does not need."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -39,7 +90,7 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def ending(text: str, room: int) -> Excerpt:
-    """As many of the last paragraphs as have room in this many bytes, each of them whole."""
+    """Return as many of the last paragraphs, whole, as fit in this many bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
     paragraphs = _BETWEEN_PARAGRAPHS.split(text.strip())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
 
-from contend.graph.state import QuoteCheck
+from contend.graph.values import QuoteCheck
 from contend.retrieval.documents import Corpus
 from contend.retrieval.quotes.spans import QuotedSpan, Reference, find_spans
 from contend.retrieval.quotes.words import (

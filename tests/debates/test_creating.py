@@ -16,6 +16,7 @@ from contend.debates.creating import (
 )
 from contend.debates.events import Event
 from contend.graph.errors import BadInput
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ModeratedSettings, data_home
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable
 from tests.support.floor_server import SUMMARY, floor_script
@@ -114,7 +115,7 @@ def test_participants_become_settings() -> None:
     assert (seats["ann"].temperature, seats["ann"].system_prompt) == (0.1, "Be brief.")
     assert (seats["fact_checker"].name, seats["fact_checker"].temperature) == ("Dana", 0.0)
     assert seats["fact_checker"].system_prompt == "Trust nobody."
-    assert settings.rounds == (2, 2)
+    assert strategy_for(settings).rounds == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from contend.debates.forecasts import (
 )
 from contend.debates.repository import Repository, StoredDebate
 from contend.debates.run import open_repository, run_debate, write_debate
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from tests.support.forecasting import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from contend.graph.state import Assessment
+from contend.graph.readings import Assessment
 from contend.models.replies.critique import CritiqueBlock
 from tests.support.scripted import (
     Lines,

@@ -10,12 +10,14 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from contend.graph.contract import ROLES, DebateResult
+from contend.graph.contract.result import DebateResult
+from contend.graph.contract.terms import ROLES
 from contend.graph.errors import BadInput
 from contend.graph.forecast import graph
 from contend.graph.routing import after_arguing, after_scoring
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import Document
+from contend.graph.values import Document
+from contend.nodes.forecast.schedule import round_phase
 from tests.nodes.calls.test_evidence import INVENTED
 from tests.nodes.calls.test_evidence import documents as documents  # noqa: PLC0414 - the fixture
 from tests.support.forecasting import (
@@ -90,7 +92,7 @@ def test_the_contracts_numbers_are_the_defaults() -> None:
     assert settings.scoring_criteria == ("logical_strength", "evidence_quality", "novelty")
     assert settings.judge_weight == 0.6
     assert settings.overall_timeout == 120
-    assert [settings.phase(n) for n in (1, 2, 3)] == ["opening", "rebuttal", "closing"]
+    assert [round_phase(settings, n) for n in (1, 2, 3)] == ["opening", "rebuttal", "closing"]
 
 
 class TestFullRun:
@@ -712,9 +714,12 @@ async def test_a_role_that_falls_silent_about_an_outcome_settles_nothing() -> No
 
 
 BARE: dict[str, tuple[dict[str, Any], str]] = {
-    "rounds": ({"config": {"rounds": 1}}, "wants max_rounds 1, the settings say 3"),
-    "roles": ({"config": {"roles": ["optimist", "judge"]}}, "wants roles"),
-    "weight": ({"config": {"judge_weight": 0.0}}, "wants judge_weight 0.0, the settings say 0.6"),
+    "rounds": ({"config": {"rounds": 1}}, "sets max_rounds to 1, but the settings say 3"),
+    "roles": ({"config": {"roles": ["optimist", "judge"]}}, "sets roles"),
+    "weight": (
+        {"config": {"judge_weight": 0.0}},
+        "sets judge_weight to 0.0, but",
+    ),
 }
 
 
@@ -728,7 +733,7 @@ async def test_a_bare_start_ignores_nothing_of_the_request(more: dict[str, Any],
 
 async def test_a_bare_start_asks_the_question_of_the_request() -> None:
     cast = panel()
-    with pytest.raises(BadInput, match="not the one of the request"):
+    with pytest.raises(BadInput, match="differs from the request"):
         await forecasted(cast, {"question": "Will it rain?", "request": request()})
     assert cast.sent == []
 

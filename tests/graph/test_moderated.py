@@ -9,8 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from contend.graph.moderated import graph
+from contend.graph.readings import Ruling
 from contend.graph.settings import FORMATS
-from contend.graph.state import Ruling, Turn
+from contend.graph.state import Turn
 from tests.support.floor import (
     HELD,
     TOPIC,

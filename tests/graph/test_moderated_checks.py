@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from contend.graph.readings import FactCheck
 from contend.graph.settings import data_home
-from contend.graph.state import Document, FactCheck
+from contend.graph.values import Document
 from contend.models.replies.moderated import CheckBlock
 from contend.retrieval.documents import load_documents, save_corpus
 from tests.support.floor import TOPIC, asked_for, debate, floor_cast, told, with_block

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from contend.graph.phases import PHASES
 from contend.graph.state import Turn
 from contend.models.replies.moderated import StageBlock
 from contend.nodes.moderated.anonymize import _kept
-from contend.nodes.moderated.prompt_values import _EXCHANGED
-from contend.nodes.prompting.prompt import _PromptValues
+from contend.nodes.prompting.values import PromptContent
 from tests.support.floor import (
     CRITERIA,
     asked_for,
@@ -367,17 +367,18 @@ async def test_what_fits_is_found_in_few_tries(monkeypatch: pytest.MonkeyPatch) 
     long = "This goes on and on. " * 30
     said: Any = dict.fromkeys(("opening", "argument", "rebuttal", "closing"), long)
     tries: list[list[Turn]] = []
-    fill = _PromptValues.messages
+    fill = PromptContent.messages
 
-    def counted(sheet: _PromptValues, turns: list[Turn], pictures: Any) -> Any:
+    def counted(sheet: PromptContent, turns: list[Turn], pictures: Any) -> Any:
         tries.append(turns)
         return fill(sheet, turns, pictures)
 
-    monkeypatch.setattr(_PromptValues, "messages", counted)
+    monkeypatch.setattr(PromptContent, "messages", counted)
     cast = floor_cast(ann=said, ben=said)
     played = await debate(cast, round_count=12, context_tokens=4000)
     (final,) = [s for s in cast.sent_to("moderator") if asked_for(s) == "final"]
-    whole = len([turn for turn in played.turns if turn.phase in _EXCHANGED])
+    earlier = [turn for turn in played.turns if turn.phase != "synthesize"]
+    whole = sum(PHASES[turn.phase].in_history for turn in earlier)
     shown = len(re.findall(r"^\*\*", final.user, re.MULTILINE))
     assert 5 < shown < whole / 2
     assert f"(The oldest {whole - shown} are left out" in final.user

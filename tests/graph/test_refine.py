@@ -7,9 +7,12 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import strategy_for
 from contend.graph.refine import graph
 from contend.graph.settings import DebateSettings, RefineSettings
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.nodes.prompting.prompt import NOTHING_MORE, Material
 from tests.graph.test_routing import FROZEN_NODES
 from tests.support.scripted import (
@@ -330,9 +333,9 @@ def test_the_seeds_numbers_are_the_defaults() -> None:
     ],
 )
 def test_refinement_and_feedback_are_short_and_tried_once(
-    phase: str, number: int, seconds: float, retries: int
+    phase: PhaseName, number: int, seconds: float, retries: int
 ) -> None:
-    policy = RefineSettings().for_call(phase, number)
+    policy = strategy_for(RefineSettings()).call_settings(phase, number)
     assert (policy.total_timeout, policy.max_retries) == (seconds, retries)
     assert policy.idle_timeout == min(seconds, 120)
 

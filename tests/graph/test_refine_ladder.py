@@ -11,7 +11,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from contend.graph.errors import ModelFailed
-from contend.graph.state import Degradation
+from contend.graph.values import Degradation
 from contend.prompts import load
 from tests.support.model_server import ModelServer, Reply, Request, openai_error
 from tests.support.scripted import Cast, Played, play, refine_settings

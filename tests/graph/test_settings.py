@@ -5,6 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import (
     SETTINGS,
     AdversarialSettings,
@@ -112,7 +113,7 @@ def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:
     ],
 )
 def test_rounds(settings: DebateSettings, rounds: tuple[int, int]) -> None:
-    assert settings.rounds == rounds
+    assert strategy_for(settings).rounds == rounds
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)

@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models import calls
 from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask, extract
 from contend.models.calls import Reply as Accepted

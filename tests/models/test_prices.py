@@ -2,7 +2,7 @@
 
 import pytest
 
-from contend.graph.state import Usage
+from contend.graph.values import Usage
 from contend.models.prices import priced
 from contend.models.providers.registry import parse_spec
 

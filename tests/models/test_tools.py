@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import ToolException
 
-from contend.graph.state import ToolName, ToolUse
+from contend.graph.values import ToolName, ToolUse
 from contend.models.tools import MAX_QUERY_CHARS, Call, calls_in, open_tools, use_tool
 
 NAMES = get_args(ToolName)

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from contend.graph.protocols.adversarial import stop_rule
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Assessment, Point, PointStatus, Severity
 from contend.graph.routing import after_answering, after_judging
 from contend.graph.settings import SETTINGS, AdversarialSettings, DebateSettings
-from contend.graph.state import Assessment, DebateState, Point, PointStatus, Severity, StopDecision
+from contend.graph.state import DebateState, StopDecision
 from contend.nodes.judge_continue import human_turn
-from contend.nodes.stop_rules import stop_decision, stop_rule
 from tests.support.scripted import refine_settings
 from tests.support.states import state, turn
 
@@ -132,14 +134,16 @@ def test_the_rule_of_refine(
 ) -> None:
     earlier = turn("propose", number - 1, id="earlier")
     turns = [turn("propose", number, id=f"t{at}", status=s) for at, s in enumerate(statuses)]
-    stop = stop_decision(refine_settings(**changes), state(round=number, turns=[earlier, *turns]))
+    stop = strategy_for(refine_settings(**changes)).stop_decision(
+        state(round=number, turns=[earlier, *turns])
+    )
     assert (stop.reason if stop else None) == reason
     assert stop is None or (stop.round == number and stop.evidence)
 
 
 @pytest.mark.parametrize("schema", SETTINGS.values(), ids=SETTINGS)
-def test_every_protocol_has_a_rule(schema: type[DebateSettings]) -> None:
-    assert stop_decision.dispatch(schema) is not stop_decision.dispatch(object)
+def test_every_protocol_has_a_strategy(schema: type[DebateSettings]) -> None:
+    assert strategy_for(schema()).settings.protocol == schema.protocol
 
 
 def test_the_edge_follows_the_decision() -> None:

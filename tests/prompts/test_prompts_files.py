@@ -9,10 +9,10 @@ import pytest
 from contend import prompts
 from contend.graph.settings import FORMATS, SETTINGS, DebateSettings
 from contend.graph.state import seat_with_role
-from contend.nodes.prompting.prompt import _prompt_name, _PromptValues
+from contend.nodes.prompting.values import PromptContent, prompt_name
 from tests.support.floor import moderated_settings
 from tests.support.forecasting import forecast_settings
-from tests.support.scripted import THREAD, scripted_settings
+from tests.support.scripted import THREAD, forum_settings, refine_settings, scripted_settings
 from tests.support.states import state
 
 FOLDER = Path(prompts.__file__).parent
@@ -82,10 +82,12 @@ def known_to(name: str) -> set[str]:
     of_protocol: dict[str, Callable[[], DebateSettings]] = {
         "moderated": moderated_settings,
         "forecast": forecast_settings,
+        "forum": forum_settings,
+        "refine": refine_settings,
     }
     settings = of_protocol.get(name.partition("/")[0], scripted_settings)()
     seat = seat_with_role(state(), "proposer")
-    return set(_PromptValues(state(), settings, seat, "first", THREAD, "tag").values([]))
+    return set(PromptContent(state(), settings, seat, "first", THREAD, "tag").values([]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,6 +111,6 @@ def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
     for protocol in SETTINGS:
         for role, parts in PARTS[protocol].items():
             for folder in (protocol, f"{protocol}/small"):
-                used |= {_prompt_name(folder, role, part) for part in parts}
+                used |= {prompt_name(folder, role, part) for part in parts}
                 used |= {f"{folder}/{role}"} if role != "all" else set()
     assert set(NAMES) == used

@@ -13,16 +13,11 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from contend.debates.template_learning import learning_prompt
+from contend.graph.phases import PhaseName
+from contend.graph.readings import Conviction, Point
 from contend.graph.settings import DebateSettings
-from contend.graph.state import (
-    Conviction,
-    DebateState,
-    Elimination,
-    Point,
-    QuoteCheck,
-    seat_with_id,
-    seat_with_role,
-)
+from contend.graph.state import DebateState, Elimination, seat_with_id, seat_with_role
+from contend.graph.values import QuoteCheck
 from contend.models.replies.control import nonce
 from contend.nodes.calls.turn import next_turn_id
 from contend.nodes.prompting.prompt import Material, build_prompt, extraction_prompt
@@ -111,7 +106,7 @@ def sheet(messages: list[BaseMessage]) -> str:
     return "\n".join(f"# {message.type}\n\n{message.text}\n" for message in messages)
 
 
-def told(role: str, phase: str, part: str, debate: DebateState) -> str:
+def told(role: str, phase: PhaseName, part: str, debate: DebateState) -> str:
     seat = seat_with_role(debate, role)
     tag = nonce(THREAD, next_turn_id(debate, phase, seat.id))
     return sheet(build_prompt(debate, scripted_settings(), seat, part, THREAD, tag).messages)
@@ -171,13 +166,15 @@ def extraction() -> str:
     return sheet(extraction_prompt(seat, "I have my doubts.", list(POINTS), THREAD))
 
 
-def told_at(settings: DebateSettings, seat: str, phase: str, part: str, debate: DebateState) -> str:
+def told_at(
+    settings: DebateSettings, seat: str, phase: PhaseName, part: str, debate: DebateState
+) -> str:
     tag = nonce(THREAD, next_turn_id(debate, phase, seat))
     whose = seat_with_id(debate, seat)
     return sheet(build_prompt(debate, settings, whose, part, THREAD, tag).messages)
 
 
-def refine_told(seat: str, phase: str, part: str, **values: Any) -> str:
+def refine_told(seat: str, phase: PhaseName, part: str, **values: Any) -> str:
     debate = state(seats=REFINE.table(), **values)
     return told_at(REFINE, seat, phase, part, debate)
 
@@ -216,7 +213,7 @@ def refine_judge_score() -> str:
     return refine_told("judge", "score", "score", round=1, final_answer="Keep it for now.")
 
 
-def forum_told(seat: str, phase: str, part: str, **values: Any) -> str:
+def forum_told(seat: str, phase: PhaseName, part: str, **values: Any) -> str:
     usual: dict[str, Any] = {"turns": ARGUED, "round": 2, "active": ["ann", "ben", "cyd"]}
     return told_at(FORUM, seat, phase, part, state(seats=FORUM.table(), **usual | values))
 

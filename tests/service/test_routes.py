@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 
 from contend.debates.repository import StoredDebate, UnfinishedTask
 from contend.debates.run import open_repository, write_debate
-from contend.graph.contract import DebateRequest, DebateResult
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.result import DebateResult
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token

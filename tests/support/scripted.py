@@ -37,7 +37,8 @@ from contend.graph.settings import (
     ForumSettings,
     RefineSettings,
 )
-from contend.graph.state import DebateState, Degradation, Turn
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation
 from contend.models.providers.registry import Opened, Options, Provider, register
 from tests.support.model_server import Request
 

@@ -3,15 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contend.graph.state import (
-    Assessment,
-    DebateState,
-    Point,
-    Retrieval,
-    StopDecision,
-    TemplateUse,
-    Turn,
-)
+from contend.graph.readings import Assessment, Point
+from contend.graph.state import DebateState, StopDecision, Turn
+from contend.graph.values import Retrieval, TemplateUse
 from tests.support.scripted import as_state, scripted_settings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

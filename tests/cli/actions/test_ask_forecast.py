@@ -17,7 +17,7 @@ from contend.cli.actions.forecast_request import ForecastOptions, due_notice, ti
 from contend.cli.view.console import print_hanging
 from contend.cli.view.forecast import print_forecast, round_words
 from contend.debates.forecasts import read_request, with_due
-from contend.graph.contract import ROLES
+from contend.graph.contract.terms import ROLES
 from contend.graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
 from contend.models.seats import EMBEDDED
 from contend.nodes.forecast.numbers import fitted_factor

@@ -11,7 +11,7 @@ from rich.text import Text
 from contend.cli.view.columns import LEAST_WIDTH, Columns, beside, lane_width, per_row
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from tests.cli.screen import Clock, pieces
 
 TERMINALS = (40, 80, 120, 200)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from contend.debates.events import Event
+from contend.graph.readings import Conviction, Decision
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import Conviction, Decision, Elimination
+from contend.graph.state import Elimination
 from tests.cli.screen import Show, asked, chunk, complete, event, opened, pieces, troubled
 from tests.support.floor import moderated_settings
 from tests.support.forecasting import forecast_settings

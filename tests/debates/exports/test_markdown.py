@@ -6,8 +6,10 @@ from typing import Any
 from contend.debates.exports.labels import known_as
 from contend.debates.exports.markdown import to_markdown
 from contend.debates.repository import StoredDebate
+from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings, ForumSettings
-from contend.graph.state import Assessment, Elimination, Point, Turn, Usage, WorkSpan
+from contend.graph.state import Elimination, Turn
+from contend.graph.values import Usage, WorkSpan
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEATS = [

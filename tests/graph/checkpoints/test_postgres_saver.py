@@ -16,7 +16,7 @@ from contend.graph.checkpoints.postgres import read_address
 from contend.graph.checkpoints.saver import checkpointer, database
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import data_home
-from contend.graph.state import Usage
+from contend.graph.values import Usage
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.scripted import THREAD, full_cast, play
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contend.graph.protocols.adversarial import stop_rule
 from contend.graph.settings import AdversarialSettings
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.replies.critique import (
@@ -15,7 +16,6 @@ from contend.models.replies.critique import (
     assessment_from_words,
 )
 from contend.models.replies.critique_words import READY_SIGNAL
-from contend.nodes.stop_rules import stop_rule
 from tests.support.scripted import THREAD
 
 TAG = nonce(THREAD, "r1.critique.skeptic")

@@ -2,8 +2,9 @@
 
 import pytest
 
+from contend.graph.protocols.adversarial import stop_rule
+from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import Assessment, Point
 from contend.models.replies.critique import (
     CritiqueBlock,
     CritiquePoint,
@@ -14,7 +15,6 @@ from contend.models.replies.critique import (
     assessment_from_words,
 )
 from contend.models.replies.critique_words import read_severity_marks
-from contend.nodes.stop_rules import stop_rule
 
 SIGNAL = "Ready for Synthesis ✅"
 KNOWN = [

@@ -8,8 +8,9 @@ import pytest
 from langchain_core.messages import BaseMessage
 
 from contend.graph.errors import BadInput
+from contend.graph.readings import Point
 from contend.graph.settings import AdversarialSettings, data_home
-from contend.graph.state import Document, Image, Point, QuoteCheck, Seat, TemplateUse
+from contend.graph.values import Document, Image, QuoteCheck, Seat, TemplateUse
 from contend.models.providers.registry import Provider, register
 from contend.nodes.calls.evidence import argued, with_quotes_checked
 from contend.nodes.prompting.prompt import Material, build_prompt

@@ -8,7 +8,7 @@ import pytest
 from contend.debates.attachments import read_attachments
 from contend.graph.errors import BadInput
 from contend.graph.settings import RefineSettings, SeatFiles, data_home
-from contend.graph.state import Document, Image
+from contend.graph.values import Document, Image
 from contend.retrieval.documents import save_corpus
 from contend.retrieval.images import save_images
 from tests.nodes.calls.test_evidence import PIXEL, pictures_in

@@ -11,9 +11,9 @@ from langgraph.runtime import RunControl
 
 from contend.graph.errors import BadInput, Paused
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import Document, ToolUse
+from contend.graph.values import Document, ToolUse
 from contend.models.providers.registry import Provider, register
-from contend.nodes.prompting.prompt import fence_mark
+from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, load
 from contend.retrieval.documents import load_documents, save_corpus
 from tests.graph.test_refine_resuming import Crash, asked, saver, transcript

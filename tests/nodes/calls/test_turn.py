@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import Seat
+from contend.graph.values import Seat
 from contend.models.providers.registry import open_models
 from contend.models.replies.forecast import PrecedentsForm
 from contend.nodes.calls.turn import fill_form, next_turn_id

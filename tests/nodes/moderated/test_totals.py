@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from contend.graph.readings import Deduction, SideScore, TurnScore
 from contend.graph.settings import ModeratedSettings
-from contend.graph.state import Deduction, Seat, SideScore, TurnScore
+from contend.graph.values import Seat
 from contend.nodes.moderated.totals import (
     deducted,
     mean_marks,

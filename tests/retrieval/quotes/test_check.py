@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contend.graph.state import QuoteCheck
+from contend.graph.values import QuoteCheck
 from contend.retrieval.documents import Corpus, DocumentPage
 from contend.retrieval.quotes.check import check_quotes
 from tests.retrieval.test_documents import at_once

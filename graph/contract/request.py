@@ -1,0 +1,199 @@
+"""The request of a forecast."""
+
+from datetime import date
+from typing import Annotated, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+from pydantic.config import JsonDict
+
+from contend.graph.contract.terms import (
+    _ROUNDING,
+    CRITERIA,
+    FEWEST_OUTCOMES,
+    JUDGE_WEIGHT,
+    MAX_ARGUMENT_LENGTH,
+    MOST_OUTCOMES,
+    MOST_ROUNDS,
+    ROLES,
+    ROUNDS,
+    Contract,
+    Criterion,
+    OutcomeId,
+    Role,
+    Share,
+    _Id,
+    _Items,
+    _Question,
+    _repeated,
+    _Text,
+    _tuple,
+    _Words,
+    check_criteria,
+    check_roles,
+)
+
+
+class PredictionTask(Contract):
+    """The original prediction task."""
+
+    question: _Question = Field(description="What is to be predicted.")
+    description: _Words = Field("", description="Background for those who argue.")
+    resolution_criteria: _Words = Field("", description="What decides which outcome came true.")
+
+
+class Outcome(Contract):
+    """One of the outcomes that exclude each other."""
+
+    id: OutcomeId
+    label: _Text
+    description: _Words = ""
+
+
+class KeyVariable(Contract):
+    """Something the outcome depends on."""
+
+    name: _Text
+    category: _Words = ""
+    importance: Share
+    current_value: _Words | float | None = Field(None, union_mode="left_to_right")
+
+
+class OutcomeProbability(Contract):
+    """How likely one outcome is held to be."""
+
+    outcome_id: OutcomeId
+    probability: Share
+
+
+class SimulationSummary(Contract):
+    """What a simulation found before the debate."""
+
+    final_distribution: Annotated[
+        tuple[OutcomeProbability, ...], Field(max_length=MOST_OUTCOMES), BeforeValidator(_tuple)
+    ] = ()
+    key_findings: _Items = ()
+
+
+class Timeframe(Contract):
+    """From when to when; the forecast comes due at the end."""
+
+    start: date | None = None
+    end: date | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.start and self.end and self.start > self.end:
+            raise ValueError("start is later than end")
+        return self
+
+
+class DataSummary(Contract):
+    """What the data say."""
+
+    region: _Words = ""
+    timeframe: Timeframe = Timeframe()
+    economic_highlights: _Items = ()
+    sentiment_highlights: _Items = ()
+    data_gaps: _Items = ()
+
+
+class PredictionContext(Contract):
+    """All that the debate is told."""
+
+    task: PredictionTask
+    outcomes: Annotated[
+        tuple[Outcome, ...],
+        Field(min_length=FEWEST_OUTCOMES, max_length=MOST_OUTCOMES),
+        BeforeValidator(_tuple),
+    ]
+    key_variables: Annotated[
+        tuple[KeyVariable, ...], Field(max_length=50), BeforeValidator(_tuple)
+    ] = ()
+    simulation_summary: SimulationSummary = SimulationSummary()
+    data_summary: DataSummary = DataSummary()
+
+    @property
+    def outcome_ids(self) -> tuple[str, ...]:
+        """The ids of the outcomes, in their order."""
+        return tuple(outcome.id for outcome in self.outcomes)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        twice = _repeated(each.casefold() for each in self.outcome_ids)
+        if twice:
+            raise ValueError(f"two outcomes have the id '{twice}'")
+        simulated = self.simulation_summary.final_distribution
+        twice = _repeated(each.outcome_id for each in simulated)
+        if twice:
+            raise ValueError(f"the simulation gives outcome '{twice}' twice")
+        strange = [e.outcome_id for e in simulated if e.outcome_id not in self.outcome_ids]
+        if strange:
+            raise ValueError(f"the simulation knows an outcome '{strange[0]}' that is not given")
+        total = sum(each.probability for each in simulated)
+        whole = len(simulated) == len(self.outcomes)
+        if total > 1 + _ROUNDING or (whole and total < 1 - _ROUNDING):
+            raise ValueError(f"the simulation's probabilities sum to {total:g}, not to 1")
+        return self
+
+
+class DebateConfig(Contract):
+    """How the debate is held."""
+
+    rounds: int = Field(ROUNDS, ge=1, le=MOST_ROUNDS, description="Number of debate rounds.")
+    roles: Annotated[
+        tuple[Role, ...], Field(min_length=2, max_length=len(ROLES)), BeforeValidator(_tuple)
+    ] = Field(
+        ROLES,
+        description="Who debates; the judge and at least one other.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    max_argument_length: int = Field(
+        MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Max tokens per argument."
+    )
+    scoring_criteria: Annotated[
+        tuple[Criterion, ...],
+        Field(min_length=1, max_length=len(CRITERIA)),
+        BeforeValidator(_tuple),
+    ] = Field(
+        CRITERIA,
+        description="What arguments are scored on.",
+        json_schema_extra={"uniqueItems": True},
+    )
+    judge_weight: Share = Field(
+        JUDGE_WEIGHT, description="Weight of the judge's assessment against the role consensus."
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        check_roles(self.roles)
+        check_criteria(self.scoring_criteria)
+        return self
+
+
+# As short as a request can usefully be; the README shows it as well.
+_EXAMPLE: JsonDict = {
+    "task_id": "bridge-1",
+    "prediction_context": {
+        "task": {"question": "Will the bridge open before May?"},
+        "outcomes": [
+            {"id": "yes", "label": "It opens"},
+            {"id": "no", "label": "It does not"},
+        ],
+        "data_summary": {"timeframe": {"end": "2027-05-01"}},
+    },
+}
+
+
+class DebateRequest(Contract):
+    """What a caller asks of the debate engine."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    task_id: _Id
+    prediction_context: PredictionContext
+    config: DebateConfig = DebateConfig()

@@ -1,0 +1,234 @@
+"""The result of a forecast."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import (
+    Field,
+)
+
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.terms import (
+    Contract,
+    Direction,
+    Impact,
+    Phase,
+    Role,
+    Share,
+)
+
+_ABSENT = "null when it is absent; report.gaps says why."
+
+
+class Scores(Contract):
+    """How good an argument is; criteria that were not asked for are null."""
+
+    logical_strength: Share | None = None
+    evidence_quality: Share | None = None
+    novelty: Share | None = None
+    composite: Share = Field(description="Weighted average: 0.4, 0.4 and 0.2.")
+
+
+class Argument(Contract):
+    """One argument of one role in one round."""
+
+    role: Role
+    argument: str
+    outcome_supported: str | None = Field(description=f"An outcome's id; {_ABSENT}")
+    evidence_cited: tuple[str, ...]
+    scores: Scores | None = Field(description=f"From 0 to 1; {_ABSENT}")
+    rebuts: tuple[Role, ...] = Field(description="The roles it rebuts; rounds 2 and later.")
+
+
+class EmergingConsensus(Contract):
+    """Whether the roles moved toward an outcome in this round, or away from it."""
+
+    outcome_id: str
+    direction: Direction
+
+
+class RoundSummary(Contract):
+    """What a round came to, computed from its arguments."""
+
+    dominant_argument: Role | None = Field(description=f"The best-scored role; {_ABSENT}")
+    key_disagreements: tuple[str, ...]
+    emerging_consensus: tuple[EmergingConsensus, ...]
+
+
+class Round(Contract):
+    """One round of the debate."""
+
+    round_number: int
+    phase: Phase
+    arguments: tuple[Argument, ...]
+    round_summary: RoundSummary
+
+
+class DebateLog(Contract):
+    """The rounds in order."""
+
+    rounds: tuple[Round, ...]
+
+
+class Position(Contract):
+    """Where a role stands on a topic."""
+
+    role: Role
+    stance: str
+    strength: Share | None = Field(description=f"How sure the role says it is; {_ABSENT}")
+
+
+class Disagreement(Contract):
+    """A topic on which the roles diverged, and whether they came together."""
+
+    topic: str
+    positions: tuple[Position, ...]
+    resolved: bool
+
+
+class RoleAssessment(Contract):
+    """One role's own probability, as it last stated it."""
+
+    role: Role
+    probability: Share
+    confidence: Share | None = Field(description=f"Of the role in its own numbers; {_ABSENT}")
+
+
+class OutcomeForecast(Contract):
+    """The forecast of one outcome."""
+
+    outcome_id: str
+    probability: Share | None = Field(description=f"Debate-derived; {_ABSENT}")
+    role_assessments: tuple[RoleAssessment, ...]
+    judge_probability: Share | None = Field(description=f"The judge's verdict; {_ABSENT}")
+    consensus_probability: Share | None = Field(description=f"Mean over roles; {_ABSENT}")
+
+
+class KeyInsight(Contract):
+    """Something new that the debate brought up."""
+
+    insight: str
+    source_role: Role
+    round: int
+    impact: Impact
+    affected_outcomes: tuple[str, ...]
+
+
+class Precedent(Contract):
+    """A past event the Historian cited."""
+
+    event: str
+    date: str
+    similarity_score: Share | None = Field(description=f"From 0 to 1; {_ABSENT}")
+    outcome: str
+    relevance: str
+
+
+class TokensUsed(Contract):
+    """Tokens in and out; null when a provider did not say."""
+
+    input: int | None
+    output: int | None
+
+
+class ResultMetadata(Contract):
+    """What the debate took."""
+
+    total_arguments: int
+    sonnet_tokens_used: TokensUsed = Field(description="Of whichever models argued.")
+    sonnet_calls: int = Field(
+        description="Arguments, scorings, the verdict, second asks, and tries that failed."
+    )
+    wall_clock_time_ms: int
+    model: str = Field(description="The model, or all of them when they differ.")
+
+
+class Gap(Contract):
+    """Something the forecast lacks, and why."""
+
+    what: str
+    why: str
+    role: str | None = None
+    round: int | None = None
+
+
+class RawValues(Contract):
+    """Probabilities as they were written, before they were normalised."""
+
+    role: Role
+    round: int
+    part: Literal["argument", "verdict"]
+    values: dict[str, float]
+
+
+class Pools(Contract):
+    """One outcome under four ways of pooling; `contract` is the debate's own probability."""
+
+    outcome_id: str
+    contract: Share | None
+    linear: Share | None
+    log_odds: Share | None
+    extremised: Share | None
+
+
+class OutcomeConsensus(Contract):
+    """How much the roles agree on one outcome."""
+
+    outcome_id: str
+    consensus_score: Share | None
+
+
+class Replaced(Contract):
+    """A version that does not stand: too weak, no better than the first, or overtaken by others."""
+
+    round: int
+    argument: Argument
+
+
+class Goal(Contract):
+    """A share that is measured, and how large it should be."""
+
+    share: Share | None = Field(description="null when there was nothing to measure.")
+    of: int = Field(description="How many arguments it was measured on.")
+    goal: Share | None = None
+
+
+class Report(Contract):
+    """What lies beside the contract's own fields: how whole the forecast is, and its raw values."""
+
+    partial: bool
+    confidence: Share | None = Field(
+        description="Mean stated confidence times the share of the numbers that came."
+    )
+    gaps: tuple[Gap, ...]
+    argument_quality: Goal = Field(description="Arguments with a composite above 0.4.")
+    closing_references: Goal = Field(description="Closing arguments that cite earlier points.")
+    consensus_by_outcome: tuple[OutcomeConsensus, ...]
+    raw_probabilities: tuple[RawValues, ...]
+    pools: tuple[Pools, ...]
+    extremising_factor: float
+    replaced_arguments: tuple[Replaced, ...]
+
+
+class DebateResult(Contract):
+    """What the debate engine hands back."""
+
+    debate_id: str
+    task_id: str
+    completed_at: datetime
+    debate_log: DebateLog
+    consensus_score: Share | None = Field(description=f"From 0 to 1, over outcomes; {_ABSENT}")
+    disagreement_map: tuple[Disagreement, ...]
+    probability_distribution: tuple[OutcomeForecast, ...]
+    key_insights: tuple[KeyInsight, ...]
+    historical_precedents: tuple[Precedent, ...]
+    metadata: ResultMetadata
+    report: Report
+
+
+def json_schemas() -> dict[str, dict[str, object]]:
+    """The JSON Schema of the request and of the result, by name; docs/schemas/ keeps them."""
+    return {
+        "debate_request": DebateRequest.model_json_schema(mode="validation"),
+        "debate_result": DebateResult.model_json_schema(mode="serialization"),
+    }

@@ -1,0 +1,93 @@
+"""The phases of a debate as data: one row per phase, with everything the code asks about it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+StepPhase = Literal[
+    "positions",
+    "request",
+    "opening",
+    "argument",
+    "rebuttal",
+    "correction",
+    "summary",
+    "closing",
+    "end",
+]
+PhaseName = (
+    StepPhase
+    | Literal[
+        "propose",
+        "critique",
+        "conviction_check",
+        "judge_continue",
+        "ruling",
+        "fact_check",
+        "remark",
+        "verdict",
+        "synthesize",
+        "score",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """What holds for every turn of one phase."""
+
+    label: str
+    """The name people read."""
+    in_history: bool = True
+    """Whether later prompts show the turn as part of the debate."""
+    after_rounds: bool = False
+    is_streamed: bool = True
+    """Whether viewers read the turn as it is written, not only its result."""
+    is_statement: bool = False
+    """Whether a side speaks for its position; statements are scored."""
+    has_checked_quotes: bool = True
+    activity: str = "thinking"
+    """What the seat is doing meanwhile, for viewers who wait."""
+
+
+PHASES: dict[PhaseName, PhaseRow] = {
+    "propose": PhaseRow("answer"),
+    "critique": PhaseRow("critique"),
+    "conviction_check": PhaseRow(
+        "asked whether it concedes",
+        in_history=False,
+        is_streamed=False,
+        activity="weighing what the others said",
+    ),
+    "judge_continue": PhaseRow(
+        "asked whether another round is worth it",
+        in_history=False,
+        is_streamed=False,
+        activity="weighing another round",
+    ),
+    "positions": PhaseRow("positions", in_history=False, is_streamed=False),
+    "request": PhaseRow("request", in_history=False, is_streamed=False),
+    "opening": PhaseRow("opening statement", is_statement=True),
+    "argument": PhaseRow("argument", is_statement=True),
+    "rebuttal": PhaseRow("rebuttal", is_statement=True),
+    "correction": PhaseRow("correction"),
+    "ruling": PhaseRow("ruling"),
+    "fact_check": PhaseRow(
+        "fact check", in_history=False, is_streamed=False, activity="checking claims"
+    ),
+    "summary": PhaseRow("summary of the round", is_streamed=False),
+    "closing": PhaseRow("closing statement", is_statement=True),
+    "end": PhaseRow("end of the debate", in_history=False, is_streamed=False),
+    "remark": PhaseRow("remark", in_history=False),
+    "verdict": PhaseRow("the verdict", in_history=False, after_rounds=True),
+    "synthesize": PhaseRow("final answer", after_rounds=True),
+    "score": PhaseRow(
+        "scores",
+        in_history=False,
+        after_rounds=True,
+        is_streamed=False,
+        has_checked_quotes=False,
+        activity="rating the answer",
+    ),
+}
+STATEMENTS = frozenset(name for name, row in PHASES.items() if row.is_statement)
+AFTER_THE_ROUNDS = frozenset(name for name, row in PHASES.items() if row.after_rounds)

@@ -1,0 +1,75 @@
+"""Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
+
+from contend.graph.protocols.base import (
+    PromptCall,
+    PromptValues,
+    Strategy,
+    describe_rounds_used,
+    stop,
+)
+from contend.graph.readings import Assessment
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.nodes.prompting.points import points_of
+
+
+class AdversarialStrategy(Strategy[AdversarialSettings]):
+    """Two roles take turns; a third writes the answer."""
+
+    answering_role = "proposer"
+    critic_role = "skeptic"
+    writer_role = "synthesizer"
+    critique_decides = True
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        return self.settings.min_rounds, self.settings.max_rounds
+
+    @property
+    def max_steps(self) -> int:
+        return 3 * self.settings.max_rounds + 10
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}
+
+    def stop_decision(self, state: DebateState) -> StopDecision | None:
+        read = turns_of(state, "critique")[-1].assessment
+        assessment = read if isinstance(read, Assessment) else None
+        decision = stop_rule(assessment, state["round"], self.settings)
+        if decision is None or decision.reason == "max_rounds":
+            return decision
+        evidence = decision.evidence + _unsettled_points(state)
+        return decision.model_copy(update={"evidence": evidence})
+
+
+def stop_rule(
+    assessment: Assessment | None, round_number: int, settings: AdversarialSettings
+) -> StopDecision | None:
+    """Apply the stop conditions in order; an unread critique can only reach the maximum."""
+    at_minimum = round_number >= settings.min_rounds
+    score = assessment.score if assessment else None
+    enough = score is not None and score >= settings.early_stop_score
+    ready = assessment is not None and assessment.ready and (score is None or enough)
+
+    if ready and (at_minimum or not settings.ready_respects_min_rounds):
+        return stop("skeptic_ready", round_number, "the Skeptic found the answer ready")
+    if enough and at_minimum:
+        return stop("score_reached", round_number, f"the Skeptic scored it {score:g} of 10")
+    if round_number >= settings.max_rounds:
+        return stop("max_rounds", round_number, describe_rounds_used(settings.max_rounds))
+    if assessment and at_minimum and assessment.none_critical:
+        return stop("no_critical_issues", round_number, "no critical issue is left")
+    return None
+
+
+def _unsettled_points(state: DebateState) -> str:
+    """List the critical points that are still open; they do not prevent the stop."""
+    critical = [point for point in points_of(state) if point.severity == "critical"]
+    left = ", ".join(p.id for p in critical if p.status in ("open", "partial"))
+    dropped = ", ".join(p.id for p in critical if p.status == "dropped")
+    said = [f"still open: {left}"] if left else []
+    said += [f"not raised again: {dropped}"] if dropped else []
+    return f" (critical and {'; '.join(said)})" if said else ""
+
+
+STRATEGY = AdversarialStrategy

@@ -1,0 +1,95 @@
+"""Forecast: roles argue over outcomes in every round; the judge gives the verdict."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from contend.graph.contract.request import DebateRequest
+from contend.graph.errors import BadInput
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails, stop
+from contend.graph.settings import ForecastSettings
+from contend.graph.settings.forecast import request_of, settings_of
+from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.values import Seat
+from contend.nodes.forecast.prompt_values import forecast_values
+from contend.nodes.forecast.result import round_facts
+from contend.nodes.forecast.schedule import rounds_timeout
+from contend.nodes.timing import worked_ms
+
+
+class ForecastStrategy(Strategy[ForecastSettings]):
+    """All roles argue in every round, the judge too; a role that fails leaves a gap."""
+
+    writer_role = "judge"
+    when_a_seat_fails: WhenASeatFails = "sit_out"
+
+    @property
+    def answering_role(self) -> str:
+        return self.settings.roles[0]
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        return self.settings.max_rounds, self.settings.max_rounds
+
+    @property
+    def max_steps(self) -> int:
+        return 5 * self.settings.max_rounds + 10
+
+    def answers(self, seat: Seat) -> bool:
+        return seat.role in self.settings.roles
+
+    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
+        """Let all roles speak at once, but the judge after the others in the last round."""
+        others = tuple(seat for seat in waiting if seat != "judge")
+        is_last = round_number == self.settings.max_rounds
+        return others if is_last and others else tuple(waiting)
+
+    def token_limit(self, phase: PhaseName) -> int | None:
+        return self.settings.max_argument_length if phase == "propose" else None
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        return forecast_values(self.settings, call)
+
+    def round_facts(self, state: DebateState) -> dict[str, Any]:
+        """Return the round's summary and scores."""
+        return round_facts(state, self.settings, state["round"])
+
+    def check_input(self, given: DebateState) -> None:
+        if not given.get("request"):
+            raise BadInput(
+                "A forecast needs the outcomes it is about. Add --outcome 'ID: LABEL' for each, or "
+                "pass a request with --request FILE."
+            )
+        request = request_of(given)
+        seats = given.get("seats")
+        if not (seats and all(isinstance(seat, Seat) for seat in seats)):
+            self._check_consistency(request, given.get("question"))
+
+    def _check_consistency(self, request: DebateRequest, question: str | None) -> None:
+        """Refuse differences that would be ignored because no front end has merged the two."""
+        if question != request.prediction_context.task.question:
+            raise BadInput("The question differs from the request's question. Use the same text.")
+        held = self.settings.model_dump(mode="json")
+        for name, wanted in settings_of(request).items():
+            if wanted != held[name]:
+                raise BadInput(
+                    f"The request's config sets {name} to {wanted}, but the settings say "
+                    f"{held[name]}. Change the setting, or remove it from the request."
+                )
+
+    def stop_decision(self, state: DebateState) -> StopDecision | None:
+        """Use all rounds, unless the time is up or no role could speak."""
+        number, most = state["round"], self.settings.max_rounds
+        if number >= most:
+            used = f"all {most} rounds were" if number > 1 else "the one round was"
+            return stop("max_rounds", number, f"{used} held")
+        seconds = rounds_timeout(self.settings)
+        if worked_ms(state) >= seconds * 1000:
+            why = f"the {seconds:g} s of the rounds were used up"
+            return stop("timeout", number, why)
+        if not any(turn.round == number for turn in turns_of(state, "propose")):
+            return stop("failed", number, "no role could speak")
+        return None
+
+
+STRATEGY = ForecastStrategy

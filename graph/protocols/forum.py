@@ -1,0 +1,138 @@
+"""Forum: seats argue until a judge ends the debate, or concede until one is left."""
+
+from collections.abc import Sequence
+
+from contend.graph.protocols.base import (
+    PromptCall,
+    PromptValues,
+    Strategy,
+    WhenASeatFails,
+    describe_rounds_used,
+    stop,
+)
+from contend.graph.readings import Conviction, Decision
+from contend.graph.settings import ForumSettings
+from contend.graph.settings.seats import DEBATER
+from contend.graph.state import ClosingNode, DebateState, StopDecision, seat_with_id, turns_of
+from contend.graph.values import Seat
+from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
+from contend.nodes.prompting.answers import answers_of
+
+# Positions are still being formed in round 1, and the debate ends after the last round anyway.
+_FIRST_CHECKED_ROUND = 2
+
+
+class ForumStrategy(Strategy[ForumSettings]):
+    """Seats speak in parallel in round 1, then one after another."""
+
+    answering_role = DEBATER
+    when_a_seat_fails: WhenASeatFails = "sit_out"
+
+    @property
+    def writer_role(self) -> str | None:
+        writers = {"external_judge": "judge", "self_convergence": self.answering_role}
+        return writers.get(self.settings.judge_mode)
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        most = self.settings.max_rounds
+        if self.settings.judge_mode == "display_only":
+            return most, most
+        return min(_FIRST_CHECKED_ROUND, most), most
+
+    @property
+    def max_steps(self) -> int:
+        return (len(self.settings.seats) + 2) * self.settings.max_rounds + 12
+
+    @property
+    def gives_verdict(self) -> bool:
+        return self.settings.judge_mode == "external_judge"
+
+    @property
+    def style(self) -> str:
+        return self.settings.debate_format
+
+    @property
+    def most_tool_calls(self) -> int:
+        return self.settings.max_tool_calls
+
+    def opening_state(self) -> DebateState:
+        return {"active": list(self.settings.opening_seats)}
+
+    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
+        return tuple(waiting) if round_number == self.first_round else tuple(waiting[:1])
+
+    def closing_node(self, round_number: int) -> ClosingNode:
+        concedes = self.settings.judge_mode == "self_convergence"
+        return (
+            "conviction_check" if concedes and self._is_checked(round_number) else "judge_continue"
+        )
+
+    def asks_judge(self, round_number: int) -> bool:
+        return self.settings.judge_mode == "external_judge" and self._is_checked(round_number)
+
+    def _is_checked(self, round_number: int) -> bool:
+        return _FIRST_CHECKED_ROUND <= round_number < self.settings.max_rounds
+
+    def label(self, seat: Seat, place: int) -> str:
+        """Return the seat's name, or a number if names are hidden."""
+        hidden = self.settings.anonymous and seat.role == self.answering_role
+        return f"Debater {place + 1}" if hidden else seat.name
+
+    def own_prompt(self, part: str) -> str | None:
+        is_custom = self.settings.debate_format == "custom" and part in ("first", "again")
+        return self.settings.custom_format_prompt if is_custom else None
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        asked = (call.state, self.settings, call.seat.id)
+        return {
+            "concessions_so_far": lambda: concessions_so_far(*asked),
+            "other_labels": lambda: other_labels(*asked),
+            "missing_support": lambda: missing_support(*asked),
+        }
+
+    def stop_decision(self, state: DebateState) -> StopDecision | None:
+        """Stop when one seat is left, the judge says so, or the last round is over."""
+        number, active = state["round"], state["active"]
+        if len(active) == 1:
+            return _last_seat(state, active[0])
+        judged = [turn for turn in turns_of(state, "judge_continue") if turn.round == number]
+        decision = judged[-1].assessment if judged else None
+        if isinstance(decision, Decision) and decision.decision == "stop":
+            return stop("judge_stop", number, f"the judge ended it: {decision.reasoning}")
+        if judged and judged[-1].status == "failed":
+            return stop("judge_stop", number, "the judge could not be asked")
+        if number < self.settings.max_rounds:
+            return None
+        held = sum(bool(answers_of(state, seat)) for seat in active)
+        still = f", with {held} positions still held" if held > 1 else ""
+        return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
+
+
+def _last_seat(state: DebateState, seat: str) -> StopDecision:
+    """Say that one seat is left; if it conceded too, the debate converged on its position."""
+    number, name = state["round"], seat_with_id(state, seat).name
+    said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
+    own = [turn.assessment for turn in said if turn.seat == seat]
+    yielded = own[-1] if own else None
+    taken_back = any(
+        (entry.what, entry.seat, entry.round) == ("concession_withdrawn", seat, number)
+        for entry in state.get("degraded", [])
+    )
+    if isinstance(yielded, Conviction) and yielded.convinced_by and not taken_back:
+        why = _why_it_stays(state, seat, yielded.convinced_by)
+        return stop("converged", number, f"all conceded at once, and {name} stays: {why}")
+    return stop("one_left", number, f"only {name} has not conceded")
+
+
+def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:
+    """Return the rule that kept the last seat when all conceded in this round."""
+    number = state["round"]
+    now = {each.seat: each.convinced_by for each in state["eliminations"] if each.round == number}
+    now[seat] = conceded_to
+    seats = [each.id for each in state["seats"] if each.id in now]
+    return staying(now, seats, count_concessions(state, before=number))[seat]
+
+
+STRATEGY = ForumStrategy

@@ -1,0 +1,66 @@
+"""Moderated: advocates of fixed positions speak one after another under a moderator."""
+
+from collections.abc import Sequence
+
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, stop
+from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
+from contend.graph.settings.moderated import ADVOCATE
+from contend.graph.state import DebateState, StopDecision
+from contend.nodes.moderated.judge_values import judge_values
+from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
+
+
+class ModeratedStrategy(Strategy[ModeratedSettings]):
+    """The opening statements are round 0; the moderator opens every round."""
+
+    answering_role = ADVOCATE
+    writer_role = "moderator"
+    first_round = 0
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        return self.settings.round_count, self.settings.round_count
+
+    @property
+    def max_steps(self) -> int:
+        # Four steps a statement: request, statement, check, correction.
+        statements = len(self.settings.positions) * (2 + 2 * self.settings.round_count)
+        return 4 * statements + 3 * self.settings.round_count + 20
+
+    @property
+    def folder_plan(self) -> FolderPlan:
+        chosen = self.settings
+        base = chosen.output_dir or outputs_home()
+        return FolderPlan(base, chosen.output_format, chosen.generate_full_transcript)
+
+    def opening_role(self, round_number: int) -> str:
+        return "moderator"
+
+    def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
+        return tuple(waiting[:1])
+
+    def token_limit(self, phase: PhaseName) -> int | None:
+        limits: dict[PhaseName, int] = {
+            "opening": self.settings.opening_statement_max_tokens,
+            "argument": self.settings.argument_max_tokens,
+            "rebuttal": self.settings.argument_max_tokens,
+            "closing": self.settings.closing_statement_max_tokens,
+            "correction": self.settings.correction_max_tokens,
+        }
+        return limits.get(phase)
+
+    def prompt_values(self, call: PromptCall) -> PromptValues:
+        prompt = ModeratedPrompt(**vars(call))
+        return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
+
+    def stop_decision(self, state: DebateState) -> StopDecision | None:
+        """Use all rounds; the closing statements follow."""
+        number, most = state["round"], self.settings.round_count
+        if number < most:
+            return None
+        used = f"all {most} rounds were argued" if most > 1 else "the one round was argued"
+        return stop("max_rounds", number, used if most else "no rounds were asked for")
+
+
+STRATEGY = ModeratedStrategy

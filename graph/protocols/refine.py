@@ -1,0 +1,71 @@
+"""Refine: all answer in parallel, the judge gives feedback, all refine, the judge merges."""
+
+from string import ascii_uppercase
+
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import Strategy, WhenASeatFails, stop
+from contend.graph.settings import RefineSettings
+from contend.graph.settings.seats import DEBATER
+from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.values import Seat
+
+
+class RefineStrategy(Strategy[RefineSettings]):
+    """The initial answers are round 0; a seat that fails keeps its earlier answer."""
+
+    answering_role = DEBATER
+    writer_role = "judge"
+    first_round = 0
+    when_a_seat_fails: WhenASeatFails = "keep_answer"
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        most = self.settings.max_debate_rounds if self.settings.enable_debate else 0
+        return most, most
+
+    @property
+    def max_steps(self) -> int:
+        return 3 * self.rounds[1] + 12
+
+    @property
+    def most_tool_calls(self) -> int:
+        return self.settings.max_tool_calls
+
+    def opening_role(self, round_number: int) -> str:
+        return self.critic_role if round_number > self.first_round else self.answering_role
+
+    def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
+        return "again" if has_spoken else "first"
+
+    def label(self, seat: Seat, place: int) -> str:
+        """Return the letter of a debater's answer."""
+        is_debater = seat.role == self.answering_role
+        return f"Answer {ascii_uppercase[place]}" if is_debater else seat.name
+
+    def call_settings(self, phase: PhaseName, round_number: int) -> RefineSettings:
+        if phase == "critique":
+            return self._with_timeout(self.settings.judge_feedback_timeout_ms)
+        if phase == "propose" and round_number > self.first_round:
+            return self._with_timeout(self.settings.debate_timeout_ms)
+        return self.settings
+
+    def _with_timeout(self, milliseconds: int) -> RefineSettings:
+        seconds = milliseconds / 1000
+        limits = {"idle_timeout": seconds, "total_timeout": seconds, "max_retries": 0}
+        return self.settings.model_copy(update=limits)
+
+    def stop_decision(self, state: DebateState) -> StopDecision | None:
+        """Use all rounds, unless every model failed: the next round would not go better."""
+        number, (_, most) = state["round"], self.rounds
+        if not self.settings.enable_debate:
+            return stop("max_rounds", number, "the debate is switched off")
+        answers = [turn for turn in turns_of(state, "propose") if turn.round == number]
+        if all(turn.status == "kept_previous" for turn in answers):
+            return stop("failed", number, "every model failed, so the initial answers stand")
+        if number < most:
+            return None
+        used = f"all {most} refinement rounds were" if most > 1 else "the one refinement round was"
+        return stop("max_rounds", number, f"{used} used" if most else "no refinement was asked for")
+
+
+STRATEGY = RefineStrategy

@@ -1,0 +1,273 @@
+"""What turns decided, as read from their text: verdicts, scores, probabilities, checks."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from contend.graph.contract.terms import Criterion, Impact
+from contend.graph.values import Value
+
+Severity = Literal["critical", "major", "minor"]
+SEVERITY_MARKS: dict[Severity, str] = {"critical": "🔴", "major": "🟡", "minor": "🟢"}
+PointStatus = Literal["open", "partial", "resolved", "dropped"]
+
+
+class Point(Value):
+    """One objection, tracked from the round that raised it to the round that settled it."""
+
+    id: str
+    severity: Severity
+    status: PointStatus
+    text: str
+
+
+ReadFrom = Literal["block", "words", "extraction"]
+
+
+class Assessment(Value):
+    """What a critique decides, read from its control block, its words or an extraction call."""
+
+    kind: Literal["critique"] = "critique"
+    ready: bool
+    score: float | None = None
+    points: tuple[Point, ...] = ()
+    none_critical: bool = False
+    """True only if the critique lets one know that nothing critical is left."""
+    read_from: ReadFrom = "block"
+
+
+class Decision(Value):
+    """A judge's word on whether another round is worth it."""
+
+    kind: Literal["decision"] = "decision"
+    decision: Literal["continue", "stop"]
+    reasoning: str
+    read_from: ReadFrom = "block"
+
+
+class Conviction(Value):
+    """Whether a seat holds another seat's position to be better than its own."""
+
+    kind: Literal["conviction"] = "conviction"
+    convinced: bool
+    convinced_by: str | None = None
+    """The seat's id; None when it named none that it could concede to."""
+    argument: str = ""
+    quote: str = ""
+    quote_found: bool = False
+    """Whether the quoted words stand in what that seat said."""
+    reasoning: str = ""
+    read_from: ReadFrom = "block"
+
+
+class PastEvent(Value):
+    """A precedent as a role cites it."""
+
+    event: str
+    date: str = ""
+    outcome: str = ""
+    relevance: str = ""
+    similarity: float | None = None
+
+
+class StatedProbabilities(Value):
+    """Probabilities a speaker gave: as written, and as read; what is missing was not stated."""
+
+    raw: dict[str, float] = Field(default_factory=dict)
+    probabilities: dict[str, float] = Field(default_factory=dict)
+    confidence: float | None = None
+
+
+class ArgumentReading(Value):
+    """What an argument over outcomes states for the record."""
+
+    kind: Literal["argument"] = "argument"
+    stated: StatedProbabilities = StatedProbabilities()
+    outcome: str | None = None
+    """The outcome it supports."""
+    point: str = ""
+    """Its best point in one sentence, which others answer by its id."""
+    evidence: tuple[str, ...] = ()
+    rebuts: tuple[str, ...] = ()
+    refers_to: tuple[str, ...] = ()
+    """The ids of earlier points."""
+    precedents: tuple[PastEvent, ...] = ()
+    read_from: ReadFrom | None = None
+    """None when nothing could be read."""
+    asked_again: int = 0
+    """Further calls it took to read it."""
+    anew: bool = False
+    """Whether it was argued because what its earlier version answers does not stand."""
+
+
+class ScoreReading(Value):
+    """How good one argument is, by the criteria that were asked for."""
+
+    kind: Literal["score"] = "score"
+    argument: str
+    """The id of the turn that is scored."""
+    scores: dict[Criterion, float] = Field(default_factory=dict)
+    composite: float | None = None
+    """None when the scores could not be read."""
+    reason: str = ""
+    read_from: ReadFrom | None = None
+    asked_again: int = 0
+
+
+class Insight(Value):
+    """Something new, and the point that brought it up."""
+
+    insight: str
+    point: str
+    impact: Impact
+    outcomes: tuple[str, ...] = ()
+
+
+class VerdictReading(Value):
+    """What the judge of a forecast decides at its end."""
+
+    kind: Literal["verdict"] = "verdict"
+    stated: StatedProbabilities = StatedProbabilities()
+    insights: tuple[Insight, ...] = ()
+    read_from: ReadFrom | None = None
+    asked_again: int = 0
+
+
+Breach = Literal["off_topic", "new_argument_in_closing", "personal_attack"]
+
+
+class Ruling(Value):
+    """A moderator's word on a statement that broke a rule."""
+
+    kind: Literal["ruling"] = "ruling"
+    turn: str
+    """The id of the statement."""
+    seat: str
+    breach: Breach
+    read_from: ReadFrom = "block"
+
+
+class ClaimCheck(Value):
+    """One claim of a statement, and what became of it."""
+
+    claim: str
+    verdict: Literal["supported", "contradicted", "unverifiable"]
+    source: str
+    """The place in the documents, as `doc:page`; else OWN_KNOWLEDGE, or NO_SOURCE."""
+    why: str = ""
+
+
+OWN_KNOWLEDGE = "own knowledge"
+NO_SOURCE = "no source"
+
+
+class FactCheck(Value):
+    """What a fact checker found in one statement; no claims when there was nothing to check."""
+
+    kind: Literal["fact_check"] = "fact_check"
+    turn: str
+    """The id of the statement."""
+    claims: tuple[ClaimCheck, ...] = ()
+
+    @property
+    def contradicted(self) -> tuple[ClaimCheck, ...]:
+        """The claims the speaker has to correct."""
+        return tuple(each for each in self.claims if each.verdict == "contradicted")
+
+
+class StatementScores(Value):
+    """A scoring judge's marks for one statement, by criterion."""
+
+    turn: str
+    values: dict[str, float]
+
+
+class StageScores(Value):
+    """What one scoring call gave."""
+
+    kind: Literal["marking"] = "marking"
+    order: int
+    """0 as the statements were made, 1 with the sides in the other order."""
+    marks: tuple[StatementScores, ...]
+    stage: str = ""
+    """What was scored: openings, round-1, closings."""
+    read_from: ReadFrom = "block"
+
+
+# What a turn decided, told apart by its kind.
+Reading = Annotated[
+    Assessment
+    | Decision
+    | Conviction
+    | Ruling
+    | FactCheck
+    | StageScores
+    | ArgumentReading
+    | ScoreReading
+    | VerdictReading,
+    Field(discriminator="kind"),
+]
+
+
+class AutoScore(Value):
+    """The judge's ratings of the final answer; `score` is their weighted mean, computed here."""
+
+    correctness: int
+    completeness: int
+    clarity: int
+    depth: int
+    score: float
+    justification: str
+    would_benefit_from_finetune: bool
+    judge_model: str
+
+
+class Deduction(Value):
+    """What a broken rule costs a statement."""
+
+    rule: str
+    points: float
+
+
+class TurnScore(Value):
+    """The score of one statement."""
+
+    turn: str
+    seat: str
+    marks: dict[str, float]
+    """By criterion, after deductions; the mean of the readings that agree."""
+    total: float
+    """The weighted sum of the marks."""
+    readings: tuple[float, ...]
+    """The weighted sum of each reading."""
+    orders: tuple[int, ...] = ()
+    """Which order of the statements each of them was given in: 0 as spoken, 1 the other."""
+    deductions: tuple[Deduction, ...] = ()
+    contested: bool = False
+    """True if the readings are too far apart: such a score counts for nothing."""
+
+
+class SideScore(Value):
+    """How one side did."""
+
+    seat: str
+    name: str
+    total: float | None
+    """None when no statement of this side has a score that counts."""
+    breakdown: dict[str, float]
+    turns: tuple[TurnScore, ...]
+
+
+class DebateScores(Value):
+    """All scores of a debate, and who won where that is declared."""
+
+    standings: tuple[SideScore, ...]
+    winner: str | None = None
+    """The seat's id."""
+    no_winner: str = ""
+    """Why there is none."""
+    margin: float
+    unscored: tuple[str, ...] = ()
+    """Statements whose marks could not be had."""
+    judge_model: str
+    """Several with commas, if the judge fell back."""

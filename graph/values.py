@@ -1,0 +1,155 @@
+"""Value objects of a debate: seats, attachments, usage, and what else turns are made of."""
+
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = TypeVar("Number", int, float)
+ToolName = Literal["calculate", "search_documents"]
+
+
+class Value(BaseModel):
+    """A value object: frozen, and tolerant of fields a later release added to stored debates."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Usage(Value):
+    """Tokens and price of one or more model calls; None means unknown, never zero."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=_known_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_known_sum(self.output_tokens, other.output_tokens),
+            cost_usd=_known_sum(self.cost_usd, other.cost_usd),
+        )
+
+
+NO_USAGE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+
+
+def _known_sum(left: Number | None, right: Number | None) -> Number | None:
+    return None if left is None or right is None else left + right
+
+
+class Seat(Value):
+    """One place at the table. Two seats may share a model, so the id is never the model's name."""
+
+    id: str
+    name: str
+    role: str
+    model: str
+    temperature: float | None = None
+    system_prompt: str = ""
+    """The user's own instructions for this seat."""
+    position: str = ""
+    """What the seat argues for, where positions are handed out."""
+    fallback_models: tuple[str, ...] = ()
+    tools: tuple[ToolName, ...] = ()
+    """What its model may use while it speaks."""
+
+
+class QuoteCheck(Value):
+    """One quoted span of a turn, held against the user's documents."""
+
+    text: str
+    status: Literal["found", "altered", "not_found", "from_debate"]
+    """`altered`: found but for words that were left out or put in; `from_debate`: no words of the
+    documents, but of the question or of an earlier turn."""
+    cited: str | None = None
+    """The source the speaker named for it, as `doc:page`; `where`, if what was named holds it."""
+    written: str | None = None
+    """The label of that source as the speaker wrote it."""
+    where: str | None = None
+    """The place that holds it, as `doc:page`."""
+    reads: str | None = None
+    """What stands there in full, if the quote is altered."""
+
+
+class ToolUse(Value):
+    """One use of a tool during a turn: what the model asked for, and what it was told."""
+
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    result: str
+    failed: bool = False
+    """Whether the result is the reason why there is none."""
+
+
+class TurnLength(Value):
+    """How long a turn is, against how long it may be, in tokens."""
+
+    tokens: int
+    limit: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit was overstepped."""
+        return self.tokens > self.limit
+
+
+class Degradation(Value):
+    """Something that did not go as planned, and that no reader may mistake for the plan."""
+
+    seat: str | None = None
+    round: int | None = None
+    what: str
+    why: str
+
+
+class Document(Value):
+    """A file the user brought as evidence; its text is kept by content in the data folder."""
+
+    id: str
+    """The short name speakers cite it by, unique in the debate."""
+    name: str
+    sha256: str
+    """Of the file's bytes."""
+    pages: int
+    passages: int
+    seats: tuple[str, ...] = ()
+    """The ids of the seats that see it; all when empty."""
+
+
+class Image(Value):
+    """A picture the user brought; its bytes are kept by content in the data folder."""
+
+    name: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    media_type: str
+    seats: tuple[str, ...] = ()
+    """The ids of the seats that see it; all when empty."""
+
+
+class TemplateUse(Value):
+    """A reasoning template handed to the first speaker, with its similarity to the question."""
+
+    id: str
+    title: str
+    text: str
+    score: float
+
+
+class WorkSpan(Value):
+    """A stretch of work, whatever came of it."""
+
+    started_at: datetime
+    ended_at: datetime
+    calls: int = 0
+    """The calls in it that brought no turn, which would count them."""
+    usage: Usage = NO_USAGE
+    """What those calls took."""
+
+
+class Retrieval(Value):
+    """What phase 0 found, and the time it took."""
+
+    templates: tuple[TemplateUse, ...] = ()
+    embedding_model: str
+    started_at: datetime
+    ended_at: datetime

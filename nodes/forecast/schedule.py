@@ -1,0 +1,84 @@
+"""When the parts of a forecast are due: shares of the time for the whole debate."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from contend.graph.contract.terms import Phase
+from contend.graph.settings import ForecastSettings
+from contend.graph.state import DebateState
+from contend.nodes.timing import worked_ms
+
+# The minimum share of the verdict, when the rounds have used up all other time.
+_VERDICT_SHARE = 0.2
+# A round's time relative to the round before: without a first round there is no forecast at all.
+_NEXT_ROUND = 0.6
+RoundPart = Literal["before_judge", "arguments", "second_versions", "scores"]
+# The share of a round's time after which a part is due, so that a call that hangs does not use up
+# the time of the others. Arguments that the judge waits for are due before its own.
+_DUE: dict[RoundPart, float] = {
+    "before_judge": 0.4,
+    "arguments": 0.7,
+    "second_versions": 0.9,
+    "scores": 1.0,
+}
+
+
+def round_phase(settings: ForecastSettings, round_number: int) -> Phase:
+    """Return what a round is for."""
+    if round_number == 1:
+        return "opening"
+    return "closing" if round_number == settings.max_rounds else "rebuttal"
+
+
+def rounds_timeout(settings: ForecastSettings) -> float:
+    """Return the seconds for all rounds; the rest is for the verdict."""
+    return settings.overall_timeout * (1 - _VERDICT_SHARE)
+
+
+def due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
+    """Return the seconds into the debate at which a part is due; unused time carries over."""
+    shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
+    done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
+    return rounds_timeout(settings) * done / sum(shares)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a call must have ended."""
+
+    at: float
+    """By the clock of the event loop."""
+    due: float
+    """Seconds into the debate, pauses left out."""
+    in_all: float
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.at - asyncio.get_running_loop().time()
+
+    @property
+    def why(self) -> str:
+        """The reason to give when the deadline has passed."""
+        due = f"it was due {round(self.due, 1):g} s into the debate"
+        return f"{due}; overall_timeout is {self.in_all:g} s"
+
+
+class Clock:
+    """The time worked on a debate, which continues from the beginning of a step."""
+
+    def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
+        self._settings, self._round = settings, state["round"]
+        self._began = asyncio.get_running_loop().time() - worked_ms(state) / 1000
+
+    def end_of(self, part: RoundPart) -> Deadline:
+        """Return when a part of this round must have ended."""
+        return self._deadline(due(self._settings, self._round, part))
+
+    def end_of_debate(self) -> Deadline:
+        """Return when the whole debate must have ended."""
+        return self._deadline(self._settings.overall_timeout)
+
+    def _deadline(self, seconds: float) -> Deadline:
+        return Deadline(self._began + seconds, seconds, self._settings.overall_timeout)

@@ -1,0 +1,277 @@
+"""The values that prompts of any protocol ask for, and the messages filled with them."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from contend.graph.phases import PHASES
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, strategy_for
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Turn, ids_with_role, turns_of
+from contend.graph.values import QuoteCheck, Seat, TemplateUse
+from contend.models.seats import is_demonstration
+from contend.nodes.prompting.answers import answers_of, label_of
+from contend.nodes.prompting.points import list_points, points_of
+from contend.nodes.prompting.quotes import is_checked, quote_line
+from contend.nodes.prompting.truncate import Excerpt, fit_items
+from contend.prompts import exists, fence, fill, load, render
+from contend.retrieval.documents import Passage
+from contend.retrieval.images import Picture
+
+# What every speaker must see, though a user's own prompt has no placeholders for it.
+_MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
+
+
+def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
+    """Return the unfilled prompt for a part: the user's own, the role's or a shared one."""
+    own = strategy_for(settings).own_prompt(part)
+    if own is None:
+        return load(prompt_name(_folder(seat, settings), seat.role, part))
+    return "\n\n".join([own, *_MATERIAL, *(["{templates}"] if part == "first" else [])])
+
+
+def prompt_name(folder: str, role: str, part: str) -> str:
+    """Return the role's own prompt, else that of the protocol, else that of all protocols."""
+    shared = "shared/small" if folder.endswith("/small") else "shared"
+    names = (f"{folder}/{role}.{part}", f"{folder}/all.{part}")
+    return next(filter(exists, names), f"{shared}/{role}.{part}")
+
+
+def _folder(seat: Seat, settings: DebateSettings) -> str:
+    return f"{settings.protocol}/small" if is_demonstration([seat]) else settings.protocol
+
+
+def _control(protocol: str, part: str) -> str:
+    """Return the prompt of the control block: that of the part or of the protocol's critiques."""
+    what = part.removesuffix("_again")
+    names = (f"{protocol}/control.{what}", f"shared/control.{what}")
+    return next(filter(exists, names), f"{protocol}/control.critique")
+
+
+def fence_mark(debate_id: str) -> str:
+    """Return the mark of a debate's fences: the same in every prompt, so that caching works."""
+    return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
+
+
+def speeches(state: DebateState) -> list[Turn]:
+    """Return the turns that make up the debate itself, without remarks, votes and checks."""
+    return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
+
+
+@dataclass(frozen=True)
+class PromptContent:
+    """Everything the prompt of one turn can be filled with."""
+
+    state: DebateState
+    settings: DebateSettings
+    seat: Seat
+    part: str
+    debate_id: str
+    tag: str
+    room: int | None = None
+    """Tokens the prompt may fill; None without a limit."""
+    templates: tuple[TemplateUse, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    answers: tuple[tuple[Turn, Excerpt], ...] = ()
+    """The answers to show, as far as they fit."""
+
+    @property
+    def mark(self) -> str:
+        # A model as small as the demonstration's loses itself in long instructions and in fences.
+        # Its words decide nothing: its decisions are asked for in a schema.
+        return "" if is_demonstration([self.seat]) else fence_mark(self.debate_id)
+
+    @property
+    def strategy(self) -> Strategy[DebateSettings]:
+        return strategy_for(self.settings)
+
+    def fence(self, label: str, text: str) -> str:
+        """Mark text as material, unless the model is too small for fences."""
+        return fence(label, text, self.mark) if self.mark else text
+
+    def shortened(self) -> tuple[str, ...]:
+        """Return the labels of the answers that are not shown whole."""
+        return tuple(self._label(turn) for turn, excerpt in self.answers if excerpt.left_out)
+
+    def messages(self, turns: list[Turn], pictures: Sequence[Picture]) -> list[BaseMessage]:
+        """Fill the prompt, with these turns as its history."""
+        values = self.values(turns)
+        if self.strategy.own_prompt(self.part) is not None:
+            values |= self._custom_values(values, turns)
+        text = fill(prompt_text(self.seat, self.settings, self.part), values)
+        # Plain text where there is no picture: servers of all kinds read that.
+        content: Any = [{"type": "text", "text": text}, *(each.block() for each in pictures)]
+        system = render(f"{_folder(self.seat, self.settings)}/{self.seat.role}", values)
+        return [
+            SystemMessage(f"{system}\n\n{self._about_tools()}" if self.seat.tools else system),
+            HumanMessage(content if pictures else text),
+        ]
+
+    def _about_tools(self) -> str:
+        most = self.strategy.most_tool_calls
+        values: PromptValues = {
+            "count": lambda: "once" if most == 1 else f"{most} times",
+            "tools": lambda: ", ".join(self.seat.tools),
+            "mark": lambda: self.mark,
+        }
+        return render("shared/tools", values)
+
+    def values(self, turns: list[Turn]) -> PromptValues:
+        """Return every value a prompt may ask for; each is built only when one does."""
+        control: PromptValues = {
+            "nonce": lambda: self.tag,
+            "data_rule": lambda: render("shared/data", {"mark": lambda: self.mark}),
+        }
+        call = PromptCall(
+            self.state, self.seat, self.part, turns, self.tag, self.mark, self.fence, control
+        )
+        return {
+            **control,
+            **self._debate_values(turns),
+            **self._material_values(),
+            "control": lambda: render(_control(self.settings.protocol, self.part), control),
+            **self.strategy.prompt_values(call),
+        }
+
+    def _debate_values(self, turns: list[Turn]) -> PromptValues:
+        state, data = self.state, self.fence
+        answers, critiques = turns_of(state, "propose"), turns_of(state, "critique")
+        latest = answers[-1] if answers else None
+        return {
+            "task": lambda: load(f"{self.settings.protocol}/{self.strategy.style}.{self.part}"),
+            "question": lambda: data("question", state["question"]),
+            "own_last": lambda: data("answer", answers_of(state, self.seat.id)[-1].text),
+            "own_label": lambda: label_of(state, self.settings, self.seat.id),
+            "answers": self._labelled_answers,
+            "others": self._labelled_answers,
+            "feedback": lambda: data("feedback", critiques[-1].text),
+            "feedback_before": lambda: self._feedback_before(critiques),
+            "system_prompt": lambda: self.seat.system_prompt,
+            "answer_last": lambda: data("answer", answers[-1].text),
+            "critique_last": lambda: data("critique", critiques[-1].text),
+            "history": lambda: self._history(turns, self._left_out(turns)),
+            "earlier": lambda: self._history(
+                [turn for turn in turns if turn is not latest], self._left_out(turns)
+            ),
+            "points": lambda: list_points(points_of(state), data),
+            "verdict": self._verdict,
+            "final_answer": lambda: data("answer", state["final_answer"]),
+            "round": lambda: str(state["round"]),
+            "previous_round": lambda: str(state["round"] - 1),
+            "max_rounds": lambda: str(self.strategy.rounds[1]),
+            "stop_reason": lambda: state["stop"].evidence,
+        }
+
+    def _material_values(self) -> PromptValues:
+        return {
+            "templates": lambda: _templates(self.templates, self.fence),
+            "template_hint": lambda: _template_hint(self.templates),
+            "passages": lambda: _passages(self.passages, self.fence, bare=not self.mark),
+            "quote_checks": self._quote_checks,
+            "remarks": self._remarks,
+        }
+
+    def _custom_values(self, values: PromptValues, turns: list[Turn]) -> PromptValues:
+        """Return the values of the placeholders that only a user's own prompt has."""
+        number = self.state["round"]
+        before = [turn for turn in turns if turn.round < number]
+        own = [turn for turn in before if turn.seat == self.seat.id]
+        current = [turn for turn in turns if turn.round == number]
+        place = ids_with_role(self.state, self.seat.role).index(self.seat.id)
+        return {
+            "history": lambda: (
+                self._history(before, self._left_out(turns)) or "(No earlier rounds.)"
+            ),
+            "own_position": lambda: self._history(own, []) or "(No position yet.)",
+            "current_round": lambda: (
+                self._history(current, []) or "(Nobody has spoken before you.)"
+            ),
+            "model_name": values["own_label"],
+            "debater_number": lambda: str(place + 1),
+        }
+
+    def _label(self, turn: Turn) -> str:
+        return label_of(self.state, self.settings, turn.seat)
+
+    def _left_out(self, shown: list[Turn]) -> list[Turn]:
+        said = speeches(self.state)
+        return said[: len(said) - len(shown)]
+
+    def _history(self, turns: list[Turn], left_out: list[Turn]) -> str:
+        parts: list[str] = []
+        if left_out:
+            names = ", ".join(f"round {turn.round} {self._label(turn)}" for turn in left_out)
+            parts.append(f"(Left out because the whole does not fit: {names}.)")
+        number = 0
+        for turn in turns:
+            if turn.round != number:
+                number = turn.round
+                parts.append(f"### Round {number}")
+            parts.append(f"**{self._label(turn)}:**\n{self.fence(turn.role, turn.text)}")
+        return "\n\n".join(parts)
+
+    def _labelled_answers(self) -> str:
+        shown = []
+        for turn, excerpt in self.answers:
+            text = self.fence("answer", excerpt.text) if excerpt.text else ""
+            parts = (f"### {self._label(turn)}", excerpt.note, text)
+            shown.append("\n".join(part for part in parts if part))
+        return "\n\n".join(shown) or "There are none so far."
+
+    def _feedback_before(self, critiques: Sequence[Turn]) -> str:
+        given = [turn for turn in critiques if turn.status != "failed"]
+        if not given:
+            return ""
+        text = self.fence("feedback", given[-1].text)
+        return f"## Your feedback in round {given[-1].round}\n{text}"
+
+    def _verdict(self) -> str:
+        given = turns_of(self.state, "verdict")
+        return f"## Your verdict\n{self.fence('verdict', given[-1].text)}" if given else ""
+
+    def _remarks(self) -> str:
+        said = [self.fence("user", turn.text) for turn in turns_of(self.state, "remark")]
+        return "\n".join(["## The user added", *said]) if said else ""
+
+    def _quote_checks(self) -> str:
+        """List the latest check of each quote; if there is no room for all, the last quoted."""
+        checks: dict[str, tuple[Turn, QuoteCheck]] = {}
+        for turn in self.state.get("turns", []):
+            for quote in filter(is_checked, turn.quotes):
+                checks.pop(quote.text, None)
+                checks[quote.text] = (turn, quote)
+        if not checks:
+            return ""
+        lines = [
+            f"{number}. {quote_line(quote, f' ({self._label(turn)}, round {turn.round})')}"
+            for number, (turn, quote) in enumerate(checks.values(), 1)
+        ]
+        latest = fit_items(lines[::-1], self.room, str)[::-1]
+        listed = self.fence("quotes", "\n".join(latest))
+        if missing := len(lines) - len(latest):
+            listed = f"(Left out because the whole does not fit: the first {missing}.)\n{listed}"
+        return render("shared/quotes", {"quotes": lambda: listed})
+
+
+def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -> str:
+    if not chosen:
+        return ""
+    shown = (data("template", f"{use.title}\n\n{use.text}") for use in chosen)
+    return "## Available reasoning templates\n" + "\n\n".join(shown)
+
+
+def _template_hint(chosen: Sequence[TemplateUse]) -> str:
+    """Return all that the smallest models can use of a template: the kind of question."""
+    return f"Kind of question: {chosen[0].title}." if chosen else ""
+
+
+def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:
+    """List passages with the rule for quoting them; the smallest models get no rule."""
+    if not passages:
+        return ""
+    in_order = sorted(passages, key=lambda each: (each.document, each.page))
+    shown = "\n\n".join(data("document", each.labelled) for each in in_order)
+    return shown if bare else render("shared/passages", {"passages": lambda: shown})
