@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langgraph.runtime import RunControl
 
-from contend.debates.attachments import Attachments, keep_attachments, read_attachments
-from contend.debates.outputs import check_writable
-from contend.debates.run import open_repository, run_debate, write_debate
+from contend.debates.prepare import DebateDraft, draft_debate, prepare_debate, write_debate
+from contend.debates.run import open_repository, run_debate
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput
-from contend.graph.settings import data_home
-from contend.models.needed import missing_files, models_of
-from contend.models.providers.weights import WeightsUnavailable, pull
-from contend.models.seats import choose_seats, preflight
-from contend.nodes.retrieve import checked_question
 
 if TYPE_CHECKING:
     from contend.debates.events import Event, Watch
     from contend.debates.repository import StoredDebate
-    from contend.graph.settings import DebateSettings
 
 Role = Literal["position_advocate", "moderator", "fact_checker", "judge"]
 
@@ -85,39 +76,19 @@ class DebateResult:
 class PreparedDebate:
     """A debate whose settings are good; it begins with `run`."""
 
-    def __init__(self, topic: str, settings: DebateSettings, brought: Attachments) -> None:
-        self.topic, self.settings, self._brought = topic, settings, brought
+    def __init__(self, draft: DebateDraft) -> None:
+        self._draft, self.settings = draft, draft.settings
 
     async def run(self, watch: Watch | None = None) -> DebateResult:
         """Run it to its end; `watch` is called with every event."""
-        seating = await choose_seats(self.settings)
-        embedding = seating.embedding_model
-        await _pull_missing(models_of(seating.seats))
-        await preflight(seating.seats, self.settings, self.topic)
-        if self.settings.folder_plan is not None:
-            check_writable(self.settings.folder_plan.base)
-        if self._brought.documents:
-            await _pull_missing([embedding])
-        elif self.settings.templates:
-            with suppress(BadInput):  # templates are a help; the record tells that there are none
-                await _pull_missing([embedding])
-        await keep_attachments(self._brought, self.settings, embedding, lambda _done, _all: None)
+        prepared = await prepare_debate(self._draft)
         records = open_repository()
         try:
-            debate = write_debate(records, self.topic, self.settings, seating, self._brought)
+            debate = write_debate(records, prepared)
             done = await run_debate(records, debate, watch or _nobody, RunControl())
         finally:
             records.close()
         return _result(done)
-
-
-async def _pull_missing(models: list[str]) -> None:
-    """Fetch the files of embedded models that this machine has not got."""
-    for weights in missing_files(models):
-        try:
-            await asyncio.to_thread(pull, weights, data_home(), lambda _done, _all: None)
-        except WeightsUnavailable as error:
-            raise BadInput(str(error)) from error
 
 
 def _nobody(_: Event) -> None:
@@ -133,8 +104,7 @@ def create_debate(
     """A moderated debate of these participants; whatever is wrong with them is said here."""
     values = {**_laid(participants), **(settings or {})}
     chosen = settings_from("moderated", values, "create_debate")
-    brought = read_attachments([Path(each) for each in documents], [])
-    return PreparedDebate(checked_question(topic), chosen, brought)
+    return PreparedDebate(draft_debate(topic, chosen, [Path(each) for each in documents]))
 
 
 def _laid(participants: Sequence[Participant]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contend.debates import creating
+from contend.debates import prepare
 from contend.debates.creating import (
     Participant,
     advocate,
@@ -70,7 +70,7 @@ async def test_models_that_are_not_here_are_fetched_before_it_begins(
         fetched.append((weights.name, home))
         raise WeightsUnavailable("The model could not be fetched: no network.")
 
-    monkeypatch.setattr(creating, "pull", pull)
+    monkeypatch.setattr(prepare, "pull", pull)
     lead = moderator(model="embedded:smollm2-135m")
     with pytest.raises(BadInput, match="no network"):
         await create_debate("Is it so?", [ANN, BEN, lead, REST[1]], QUICK).run()
@@ -90,7 +90,7 @@ async def test_templates_are_fetched_for_too_but_not_waited_for(
         fetched.append(weights.name)
         raise WeightsUnavailable("The model could not be fetched: no network.")
 
-    monkeypatch.setattr(creating, "pull", pull)
+    monkeypatch.setattr(prepare, "pull", pull)
     server.script = floor_script()
     result = await create_debate("Is it so?", [ANN, BEN, *REST], {"roundCount": 0}).run()
     assert fetched == ["minilm-l6"]
