@@ -16,7 +16,7 @@ from contend.graph.errors import BadInput
 
 if TYPE_CHECKING:
     from contend.debates.events import Event, Watch
-    from contend.debates.repository import StoredDebate
+    from contend.debates.record import StoredDebate
 
 Role = Literal["position_advocate", "moderator", "fact_checker", "judge"]
 
@@ -158,7 +158,7 @@ def _result(done: StoredDebate) -> DebateResult:
         duration_ms=record["duration_ms"] or 0,
         summary=record["summary"],
         scores=record["scores"] or {},
-        winner=record["winner"],
+        winner=done.as_record().winner_name,
         fact_checks=record["fact_checks"],
         output_dir=Path(folder) if folder else None,
         error=done.error,

@@ -14,7 +14,8 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from contend.debates.repository import Repository, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.graph.contract import (
     MAX_REQUEST_BYTES,
     OUTCOME_ID,

@@ -16,7 +16,8 @@ from contend.debates.attachments import (
     read_attachments,
 )
 from contend.debates.outputs import check_writable
-from contend.debates.repository import Repository, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.graph.contract import DebateRequest
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings, data_home

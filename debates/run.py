@@ -15,15 +15,18 @@ from langgraph.types import Command, StateSnapshot
 from contend.debates.events import Announcer, Watch
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
-from contend.debates.repository import Repository, Status, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
+from contend.graph.record import Status
 from contend.graph.state import DebateState, Degradation, Remark
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.nodes.judge_continue import human_turn
+from contend.nodes.store import build_record
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -215,6 +218,8 @@ class _Run:
             self.announcer.say("degraded", None, self._scribe.trouble, **what)
             told = Degradation(what="folder_incomplete", why=self._scribe.trouble)
             self.state["degraded"] = [*self.state.get("degraded", []), told]
+            if "trace" in self.state:
+                self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
         """Wait for the last write, which a cancelled run must not take along."""

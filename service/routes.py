@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from contend.debates.forecasts import problems
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.contract import (
     MAX_REQUEST_BYTES,
     MOST_ROUNDS,

@@ -14,7 +14,8 @@ from langgraph.runtime import RunControl
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
-from contend.debates.repository import Repository, StoredDebate, TaskAccepted, UnfinishedTask
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event
 from contend.debates.settings_sources import load_settings
 from contend.graph.contract import DebateRequest

@@ -38,7 +38,8 @@ from contend.debates.prepare import (
     prepare_resume,
     write_debate,
 )
-from contend.debates.repository import Repository, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.debates.run import run_debate
 from contend.debates.settings_sources import (
     configure,

@@ -26,7 +26,7 @@ from contend.debates.exports.labels import (
     sentence,
     stop_words,
 )
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.state import SEVERITY_MARKS, Turn
 
 _LONGEST_QUESTION = 600

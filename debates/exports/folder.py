@@ -33,11 +33,11 @@ from contend.debates.exports.moderated import (
 )
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
 from contend.debates.outputs import make_folder
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
 from contend.graph.state import DebateState, StageScores, Turn
 from contend.models.tokens import count_tokens
-from contend.nodes.store import trace_of
+from contend.nodes.store import read_record
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # Names of files come from this table alone: what a user calls a seat never does.
@@ -156,14 +156,14 @@ class Folder:
     def _record(self, standing: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
-            **trace_of(standing.state, about.id, standing.rating),
+            **read_record(standing.state, about.id).rated(standing.rating).as_json(),
             "protocol": about.protocol,
             "status": standing.status,
             "error": standing.error,
             "created_at": about.created_at,
             "question": about.question,
             "settings": about.settings,
-            **about.fate(),
+            **about.forecast_fate(),
         }
 
     def _about(self, turn: Turn, record: Mapping[str, Any]) -> dict[str, Any]:

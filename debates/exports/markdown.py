@@ -26,7 +26,7 @@ from contend.debates.exports.labels import (
     stop_words,
 )
 from contend.debates.exports.moderated import moderated_facts
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")

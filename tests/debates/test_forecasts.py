@@ -17,7 +17,8 @@ from contend.debates.forecasts import (
     scoreboard,
 )
 from contend.debates.prepare import PreparedDebate, write_debate
-from contend.debates.repository import Repository, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
 from contend.graph.contract import DebateRequest
 from contend.graph.errors import BadInput

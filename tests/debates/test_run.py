@@ -14,9 +14,11 @@ from langgraph.runtime import RunControl
 from contend.debates.events import Event
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.prepare import PreparedDebate, write_debate
-from contend.debates.repository import Repository, Status, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
 from contend.graph.errors import BadInput, DatabaseUnavailable
+from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import Remark
 from contend.models.seats import choose_seats

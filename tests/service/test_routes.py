@@ -17,7 +17,8 @@ from fastapi import Request as HttpRequest
 from starlette.testclient import TestClient
 
 from contend.debates.prepare import PreparedDebate, write_debate
-from contend.debates.repository import StoredDebate, UnfinishedTask
+from contend.debates.record import StoredDebate
+from contend.debates.repository import UnfinishedTask
 from contend.debates.run import open_repository
 from contend.graph.contract import DebateRequest, DebateResult
 from contend.graph.errors import BadInput

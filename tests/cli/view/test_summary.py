@@ -6,7 +6,7 @@ import pytest
 
 from contend.cli.view.summary import end_facts
 from contend.debates.exports.labels import quotes_told
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.state import Conviction, Turn
 from tests.cli.screen import debate_of
 from tests.cli.view.test_renderer import CONVINCED, LEFT

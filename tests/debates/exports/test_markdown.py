@@ -5,7 +5,7 @@ from typing import Any
 
 from contend.debates.exports.labels import known_as
 from contend.debates.exports.markdown import to_markdown
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.settings import AdversarialSettings, ForumSettings
 from contend.graph.state import Assessment, Elimination, Point, Turn, Usage, WorkSpan
 
