@@ -56,7 +56,7 @@ bench: .venv/.ready-dev ## Measure speed and growth against their limits
 
 # mypy and import-linter read files, not installed packages: to them the rooms must lie in one folder.
 ROOMS := graph nodes prompts models retrieval debates service cli evals
-.typing: Makefile
+.typing: Makefile contend
 	@rm -rf .typing && mkdir -p .typing/contend
 	@for part in contend/*; do ln -s ../../$$part .typing/contend/; done
 	@for room in $(ROOMS); do ln -s ../../$$room .typing/contend/; done

@@ -188,8 +188,9 @@ async def _forecast() -> None:
     """One whole forecast through the runner, with the contract's defaults."""
     from langgraph.runtime import RunControl
 
-    from contend.debates.run import open_repository, run_debate, write_debate
-    from contend.graph.contract.request import DebateRequest
+    from contend.debates.prepare import PreparedDebate, write_debate
+    from contend.debates.run import open_repository, run_debate
+    from contend.graph.contract import DebateRequest
     from contend.graph.settings import ForecastSettings
     from contend.models.seats import choose_seats
 
@@ -201,7 +202,7 @@ async def _forecast() -> None:
     records = await asyncio.to_thread(open_repository)
     try:
         seating = await choose_seats(settings)
-        opened = write_debate(records, question, settings, seating, request=request)
+        opened = write_debate(records, PreparedDebate(question, settings, seating), request)
         done = await run_debate(records, opened, lambda _: None, RunControl())
     finally:
         records.close()

@@ -140,14 +140,15 @@ async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" =
     """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
     from langgraph.runtime import RunControl
 
-    from contend.debates.run import open_repository, run_debate, write_debate
+    from contend.debates.prepare import PreparedDebate, write_debate
+    from contend.debates.run import open_repository, run_debate
     from contend.graph.settings import AdversarialSettings
     from contend.models.seats import choose_seats
 
     chosen = chosen or AdversarialSettings.model_validate(settings())
     records = open_repository()
     try:
-        opened = write_debate(records, QUESTION, chosen, await choose_seats(chosen))
+        opened = write_debate(records, PreparedDebate(QUESTION, chosen, await choose_seats(chosen)))
         done = await run_debate(records, opened, watch or (lambda _: None), RunControl())
     finally:
         records.close()

@@ -96,8 +96,7 @@ def _bare_write(home: Path) -> float:
 
 
 def _long_debate() -> tuple[Any, Any]:
-    from contend.debates.repository import StoredDebate
-    from contend.graph.settings.moderated import ADVOCATE
+    from contend.debates.record import StoredDebate
     from contend.graph.state import Turn
 
     settings, now = _settings(), datetime.now(UTC)

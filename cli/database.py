@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from contend.debates.repository import Repository, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.graph.checkpoints.saver import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable

@@ -14,10 +14,15 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from contend.debates.repository import Repository, StoredDebate
-from contend.graph.contract.request import DebateRequest, PredictionTask
-from contend.graph.contract.result import DebateResult
-from contend.graph.contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.contract import (
+    MAX_REQUEST_BYTES,
+    OUTCOME_ID,
+    DebateRequest,
+    DebateResult,
+    PredictionTask,
+)
 from contend.graph.errors import BadInput
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings

@@ -1,26 +1,21 @@
-"""The stored debate: one row for the debate, and one for each turn."""
+"""The database of debates: one row per debate, and one per turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from pydantic import BaseModel, TypeAdapter
 
 from contend.debates import tables
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.migrations import bring_up_to_date, stored_revision
-from contend.debates.outputs import find_folder
+from contend.debates.record import StoredDebate, dump_state
 from contend.graph.errors import BadInput
-from contend.graph.protocols.base import strategy_for
-from contend.graph.settings import SETTINGS, DebateSettings
-from contend.graph.settings.forecast import request_of
+from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
-from contend.nodes.store import trace_of
 
 if TYPE_CHECKING:  # only who uses a server loads its driver
     from contend.graph.checkpoints.postgres import Postgres
@@ -33,89 +28,9 @@ _CAME_TRUE = (
     .label("resolution")
 )
 
-Status = Literal["running", "paused", "interrupted", "failed", "done"]
-
 
 class TaskAccepted(Exception):
     """The task is being debated already."""
-
-
-class StoredDebate(BaseModel):
-    """A stored debate."""
-
-    id: str
-    protocol: str
-    question: str
-    status: Status
-    created_at: str
-    updated_at: str
-    settings: dict[str, Any]
-    state: dict[str, Any]
-    error: str | None
-    demonstration: bool
-    user_rating: int | None
-    last_seq: int
-    turns: list[Turn] = []
-    resolution: str | None = None
-    """Which outcome of a forecast came true, once somebody has said so."""
-
-    def as_state(self) -> DebateState:
-        """The debate's state as of its last saved step."""
-        return cast(
-            "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}
-        )
-
-    def with_state(self, status: Status, state: DebateState, error: str | None) -> "StoredDebate":
-        """The debate gone on to a state that could not be stored."""
-        turns = list(state.get("turns", []))
-        changed = {"status": status, "state": _dump(state), "turns": turns, "error": error}
-        return self.model_copy(update=changed)
-
-    def as_settings(self) -> DebateSettings:
-        """The settings it was begun with; what a later release no longer knows is left out."""
-        model = SETTINGS[self.protocol]
-        known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
-        return model.model_validate(known)
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the rounds ended; those of a debate that broke off ended by failing."""
-        stop = self.state.get("stop")
-        if stop:
-            return str(stop["reason"])
-        return "failed" if self.status == "failed" else None
-
-    def as_json(self) -> dict[str, Any]:
-        """The published record: the trace, and around it all that is known of the debate."""
-        return {
-            **trace_of(self.as_state(), self.id, self.user_rating),
-            "stop_reason": self.stop_reason,
-            "protocol": self.protocol,
-            "status": self.status,
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-            "error": self.error,
-            "settings": self.settings,
-            "turns": [turn.model_dump(mode="json") for turn in self.turns],
-            **self.fate(),
-            **self._output(),
-        }
-
-    def fate(self) -> dict[str, str | None]:
-        """When a forecast comes due and what came true; nothing of other debates."""
-        if "request" not in self.state:
-            return {}
-        context = request_of(cast("DebateState", self.state)).prediction_context
-        due = context.data_summary.timeframe.end
-        return {"due": due.isoformat() if due else None, "resolution": self.resolution}
-
-    def _output(self) -> dict[str, str | None]:
-        """Where its folder of files lies, in a protocol that writes one."""
-        plan = strategy_for(self.as_settings()).folder_plan
-        if plan is None:
-            return {}
-        found = find_folder(plan.base, self.created_at, self.id)
-        return {"output_dir": str(found) if found else None}
 
 
 @dataclass(frozen=True)
@@ -163,7 +78,7 @@ class Repository:
                     created_at=_now(),
                     updated_at=_now(),
                     settings=settings,
-                    state=_dump(state),
+                    state=dump_state(state),
                     demonstration=demonstration,
                     last_seq=0,
                 )
@@ -187,7 +102,7 @@ class Repository:
                 .where(lease.is_mine)
                 .values(
                     status=status,
-                    state=_dump(state),
+                    state=dump_state(state),
                     updated_at=_now(),
                     last_seq=last_seq,
                     error=clean(error) if error else None,
@@ -348,16 +263,3 @@ def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDeb
 
 def _now() -> str:
     return written(datetime.now(UTC))
-
-
-def _dump(state: DebateState) -> dict[str, Any]:
-    """The state as JSON, without what is kept elsewhere: the turns, and the trace made of them."""
-    kept = {key: value for key, value in state.items() if key not in ("turns", "trace")}
-    return cast(
-        "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")
-    )
-
-
-@cache
-def _state_adapter() -> TypeAdapter[DebateState]:
-    return TypeAdapter(DebateState)

@@ -6,32 +6,27 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, cast
-from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from contend.debates.attachments import NO_ATTACHMENTS, Attachments
 from contend.debates.events import Announcer, Watch
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
-from contend.debates.outputs import check_writable
-from contend.debates.repository import Repository, Status, StoredDebate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
-from contend.graph.protocols.base import strategy_for
-from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Remark
-from contend.graph.values import Degradation
+from contend.graph.record import Status
+from contend.graph.state import DebateState, Degradation, Remark
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
-from contend.models.seats import SeatPlan, is_demonstration
 from contend.nodes.judge_continue import human_turn
+from contend.nodes.store import build_record
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -43,44 +38,6 @@ _RESERVED_EVENTS = 1_000_000
 def open_repository() -> Repository:
     """The repository on the user's database."""
     return Repository(database())
-
-
-def write_debate(
-    records: Repository,
-    question: str,
-    settings: DebateSettings,
-    seating: SeatPlan,
-    attachments: Attachments = NO_ATTACHMENTS,
-    request: DebateRequest | None = None,
-    *,
-    task_id: str | None = None,
-) -> StoredDebate:
-    """Write the record of a new debate whose models and question were checked before.
-
-    With the id of a caller's task it is written only if no debate of that task is unfinished.
-    """
-    if plan := strategy_for(settings).folder_plan:
-        check_writable(plan.base)
-    debate_id = str(uuid4())
-    # The chosen models become named ones: a resumed debate must not choose again.
-    chosen = settings.with_models({seat.id: seat.model for seat in seating.seats})
-    chosen = chosen.model_copy(update={"embedding_model": seating.embedding_model})
-    given: DebateState = {"question": question, "seats": seating.seats}
-    if attachments.documents:
-        given["documents"] = attachments.documents
-    if attachments.images:
-        given["images"] = attachments.images
-    if request:
-        given["request"] = request.model_dump(mode="json")
-    records.start(
-        debate_id,
-        settings.protocol,
-        given,
-        chosen.model_dump(mode="json"),
-        demonstration=is_demonstration(seating.seats),
-        task_id=task_id,
-    )
-    return records.find(debate_id)
 
 
 async def run_debate(
@@ -261,6 +218,8 @@ class _Run:
             self.announcer.say("degraded", None, self._scribe.trouble, **what)
             told = Degradation(what="folder_incomplete", why=self._scribe.trouble)
             self.state["degraded"] = [*self.state.get("degraded", []), told]
+            if "trace" in self.state:
+                self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
         """Wait for the last write, which a cancelled run must not take along."""

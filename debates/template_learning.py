@@ -8,7 +8,7 @@ from functools import partial
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, Field, ValidationError
 
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, turns_of

@@ -6,10 +6,10 @@ python examples/casual.py ollama:qwen3:32b
 import asyncio
 import sys
 
-from contend.debates.creating import advocate, create_debate, moderator
+from contend import advocate, create_debate, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
-print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", file=sys.stderr)
 
 debate = create_debate(
     "Pineapple on pizza",
@@ -20,9 +20,9 @@ debate = create_debate(
     ],
     {"debateFormat": "casual", "roundCount": 1, "scoringEnabled": False, "outputFormat": "text"},
 )
-result = asyncio.run(debate.run())
+record = asyncio.run(debate.result())
 
-for turn in result.record["turns"]:
-    if turn["role"] == "position_advocate":
-        print(f"{turn['seat'].capitalize()}: {turn['text']}\n")
-print(result.summary)
+for turn in record.turns:
+    if turn.role == "position_advocate":
+        print(f"{turn.seat.capitalize()}: {turn.text}\n")
+print(record.summary)

@@ -8,10 +8,10 @@ The first model argues and moderates, the second judges: a judge should not scor
 import asyncio
 import sys
 
-from contend.debates.creating import advocate, create_debate, judge, moderator
+from contend import advocate, create_debate, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
-print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", file=sys.stderr)
 JUDGE = sys.argv[2] if len(sys.argv) > 2 else MODEL
 
 debate = create_debate(
@@ -24,12 +24,12 @@ debate = create_debate(
     ],
     {"debateFormat": "competitive", "roundCount": 2, "outputFormat": "json"},
 )
-result = asyncio.run(debate.run())
+record = asyncio.run(debate.result())
 
-scoring = result.record["scoring"]
-print(f"Winner: {result.winner or 'nobody, ' + scoring['no_winner']}")
-for name, score in result.scores.items():
-    # None if no statement has a score that counts: each is contested, or could not be read.
-    total = "no score that counts" if score["total"] is None else f"{score['total']:.2f}"
-    print(f"{name}: {total} ({len(score['turns'])} statements scored)")
-print(f"Contested statements: {len(scoring['contested'])}\n\n{result.summary}")
+scoring = record.scoring
+print(f"Winner: {record.winner_name or 'nobody, ' + scoring.no_winner}")
+for name, score in record.scores.items():
+    # None if every score of this side is contested or could not be parsed.
+    total = "no valid score" if score.total is None else f"{score.total:.2f}"
+    print(f"{name}: {total} ({len(score.turns)} statements scored)")
+print(f"Contested statements: {len(scoring.contested)}\n\n{record.summary}")

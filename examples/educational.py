@@ -6,10 +6,10 @@ python examples/educational.py openai:gpt-5-mini lecture.pdf notes.md
 import asyncio
 import sys
 
-from contend.debates.creating import advocate, create_debate, fact_checker, judge, moderator
+from contend import advocate, create_debate, fact_checker, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
-print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", file=sys.stderr)
 DOCUMENTS = sys.argv[2:]
 
 debate = create_debate(
@@ -25,9 +25,9 @@ debate = create_debate(
     {"debateFormat": "educational", "roundCount": 1, "generateFullTranscript": True},
     documents=DOCUMENTS,
 )
-result = asyncio.run(debate.run())
+record = asyncio.run(debate.result())
 
-print(result.summary)
-for check in result.fact_checks:
-    print(f"- {check['verdict']} [{check['source']}]: {check['claim']}")
-print(f"\nThe transcript is in {result.output_dir}")
+print(record.summary)
+for check in record.fact_checks:
+    print(f"- {check.verdict} [{check.source}]: {check.claim}")
+print(f"\nThe transcript is in {record.output_dir}")

@@ -7,10 +7,10 @@ python examples/formal.py openrouter:mistralai/mistral-large
 import asyncio
 import sys
 
-from contend.debates.creating import advocate, create_debate, judge, moderator
+from contend import advocate, create_debate, judge, moderator
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "embedded:smollm2-135m"
-print(f"{MODEL} debates; this takes minutes. Name another: {sys.argv[0]} MODEL", file=sys.stderr)
+print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", file=sys.stderr)
 
 debate = create_debate(
     "The societal impact of artificial general intelligence",
@@ -29,12 +29,12 @@ debate = create_debate(
         "scoringEnabled": True,
     },
 )
-result = asyncio.run(debate.run())
+record = asyncio.run(debate.result())
 
-print(f"Ended: {result.end_reason}, after {result.duration_ms / 1000:.1f} s")
-for name, score in result.scores.items():
-    parts = ", ".join(f"{criterion} {mark:.2f}" for criterion, mark in score["breakdown"].items())
-    total = score["total"]  # None if the judge could not be read
-    print(f"{name}: no score that counts" if total is None else f"{name}: {total:.2f} ({parts})")
-print(f"Winner: {result.winner or 'nobody'}")
-print(f"\n{result.summary}\n\nEvery message is in {result.output_dir}")
+print(f"Ended: {record.end_reason}, after {record.duration_ms / 1000:.1f} s")
+for name, score in record.scores.items():
+    parts = ", ".join(f"{criterion} {value:.2f}" for criterion, value in score.breakdown.items())
+    total = score.total  # None if the judge's scores could not be parsed
+    print(f"{name}: no valid score" if total is None else f"{name}: {total:.2f} ({parts})")
+print(f"Winner: {record.winner_name or 'nobody'}")
+print(f"\n{record.summary}\n\nEvery message is in {record.output_dir}")

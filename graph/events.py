@@ -1,11 +1,12 @@
 """The event vocabulary every node, front end and viewer shares. Additive only."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
-from contend.graph.phases import PhaseName
+if TYPE_CHECKING:  # --help must not wait for langgraph
+    from contend.graph.state import Turn
 
 EventName = Literal[
     "debate_start",
@@ -68,3 +69,26 @@ def node_event(
 ) -> NodeEvent:
     """Build one event; metadata is free-form and additive."""
     return {"event": event, "round": round_number, "content": content, "metadata": metadata}
+
+
+def turn_event(turn: "Turn") -> NodeEvent:
+    """Build the event of a finished turn, which is also what screens show of a stored one."""
+    return node_event(
+        "seat_complete",
+        turn.round,
+        turn.text,
+        seat=turn.seat,
+        role=turn.role,
+        model=turn.model,
+        phase=turn.phase,
+        turn=turn.id,
+        status=turn.status,
+        thinking=turn.thinking,
+        assessment=turn.assessment.model_dump() if turn.assessment else None,
+        usage=turn.usage.model_dump(),
+        length=turn.length.model_dump() if turn.length else None,
+        passages=list(turn.passages),
+        quotes=[quote.model_dump() for quote in turn.quotes],
+        tool_calls=[use.model_dump() for use in turn.tool_calls],
+        elapsed_ms=round((turn.ended_at - turn.started_at).total_seconds() * 1000),
+    )

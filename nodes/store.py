@@ -1,14 +1,21 @@
-"""Phase 6: the debate in its published form."""
+"""Phase 6: write the record of the debate."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import Point
-from contend.graph.state import DebateState, Turn, turns_of
-from contend.graph.values import NO_USAGE, Retrieval
+from contend.graph.record import (
+    DebateRecord,
+    JudgeDecision,
+    RecordedAutoScore,
+    RecordedPoints,
+    RecordedQuote,
+    TemplateMatch,
+    Timing,
+    TotalUsage,
+)
+from contend.graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
@@ -19,54 +26,60 @@ from contend.nodes.timing import busy_ms, intervals, worked_ms
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the trace."""
-    return {"trace": trace_of(state, debate_id(runtime))}
+    """Write the record of the finished debate."""
+    return {"trace": build_record(state, debate_id(runtime)).as_json()}
 
 
-def trace_of(state: DebateState, debate: str, user_rating: int | None = None) -> dict[str, Any]:
-    """The trace of a debate, finished or not: what is not there yet is null or empty."""
+def read_record(state: DebateState, debate: str) -> DebateRecord:
+    """Return the record that `store` wrote, or build it for an unfinished debate."""
+    if state.get("trace"):
+        return DebateRecord.model_validate(state["trace"])
+    return build_record(state, debate)
+
+
+def build_record(state: DebateState, debate: str) -> DebateRecord:
+    """Build the record of a debate, finished or not."""
     stop, rated, retrieval = state.get("stop"), state.get("auto_score"), state.get("retrieval")
-    by_rating = user_rating if user_rating is not None else (rated.score if rated else None)
-    return {
-        "id": debate,
-        "timestamp": retrieval.started_at.isoformat() if retrieval else None,
-        "query": state.get("question", ""),
-        "templates_used": [use.id for use in retrieval.templates] if retrieval else [],
-        "templates": _templates(retrieval),
-        "documents": [each.model_dump() for each in state.get("documents", [])],
-        "images": [each.model_dump() for each in state.get("images", [])],
-        "quotes": _quotes(state),
-        "seats": [seat.model_dump(mode="json") for seat in state.get("seats", [])],
-        "rounds": _rounds(state),
-        "final_answer": state.get("final_answer"),
-        "total_rounds": sum(number > 0 for number in _round_turns(state)),
-        "early_stopped": stop is not None and stop.reason != "max_rounds",
-        "quality_score": by_rating,
-        "user_rating": user_rating,
-        "auto_score": _auto_score(state),
-        "models": _models(state),
-        "timing": _timing(state),
-        "stop_reason": stop.reason if stop else None,
-        "stop": stop.model_dump() if stop else None,
-        "points": _points(points_of(state)),
-        **_standing(state),
-        "usage": _usage(state),
-        "degraded": [entry.model_dump() for entry in state.get("degraded", [])],
-        "demonstration": _is_demonstration(state),
+    return DebateRecord(
+        id=debate,
+        timestamp=retrieval.started_at.isoformat() if retrieval else None,
+        query=state.get("question", ""),
+        templates_used=[use.id for use in retrieval.templates] if retrieval else [],
+        templates=_templates(retrieval),
+        documents=state.get("documents", []),
+        images=state.get("images", []),
+        quotes=_quotes(state),
+        seats=state.get("seats", []),
+        rounds=_rounds(state),
+        final_answer=state.get("final_answer"),
+        total_rounds=sum(number > 0 for number in _round_turns(state)),
+        early_stopped=stop is not None and stop.reason != "max_rounds",
+        quality_score=rated.score if rated else None,
+        user_rating=None,
+        auto_score=_auto_score(state),
+        models=_models(state),
+        timing=_timing(state),
+        stop_reason=stop.reason if stop else None,
+        stop=stop,
+        points=_points(points_of(state)),
+        usage=_usage(state),
+        degraded=state.get("degraded", []),
+        demonstration=_is_demonstration(state),
+        **_concessions(state),
         **moderated_record(state),
         **_forecast(state),
-    }
+    )
 
 
-def _standing(state: DebateState) -> dict[str, Any]:
-    """Who conceded to whom and who ruled what, in a debate that seats can leave."""
+def _concessions(state: DebateState) -> dict[str, Any]:
+    """Return who conceded to whom and what the judge decided, where seats can concede."""
     if "active" not in state:
         return {}
     gone = state.get("eliminations", [])
     won = len(state["active"]) == 1
     return {
         "active": state["active"],
-        "eliminations": [each.model_dump() for each in gone],
+        "eliminations": gone,
         "winner": state["active"][0] if won else None,
         "moved": {
             by: [each.seat for each in gone if each.convinced_by == by]
@@ -77,45 +90,43 @@ def _standing(state: DebateState) -> dict[str, Any]:
     }
 
 
-def _judge_decisions(state: DebateState) -> list[dict[str, Any]]:
-    asked = turns_of(state, "judge_continue")
+def _judge_decisions(state: DebateState) -> list[JudgeDecision]:
     return [
-        {"round": turn.round, "decision": None, "reasoning": turn.text}
-        | (turn.assessment.model_dump(exclude={"kind"}) if turn.assessment else {})
-        for turn in asked
+        JudgeDecision(round=turn.round, **turn.assessment.model_dump(exclude={"kind"}))
+        if turn.assessment
+        else JudgeDecision(round=turn.round, decision=None, reasoning=turn.text)
+        for turn in turns_of(state, "judge_continue")
     ]
 
 
 def _forecast(state: DebateState) -> dict[str, Any]:
-    """A forecast's request and result, where there is one."""
     if "request" not in state:
         return {}
     return {"request": state["request"], "forecast": state.get("forecast")}
 
 
-def _templates(retrieval: Retrieval | None) -> list[dict[str, Any]]:
+def _templates(retrieval: Retrieval | None) -> list[TemplateMatch]:
     uses = retrieval.templates if retrieval else ()
-    return [{"id": use.id, "title": use.title, "score": use.score} for use in uses]
+    return [TemplateMatch(id=use.id, title=use.title, score=use.score) for use in uses]
 
 
-def _quotes(state: DebateState) -> list[dict[str, Any]]:
-    """Every quoted span of the debate, and whether the documents hold it."""
+def _quotes(state: DebateState) -> list[RecordedQuote]:
     return [
-        {"turn": turn.id, "seat": turn.seat, "round": turn.round, **quote.model_dump()}
+        RecordedQuote(turn=turn.id, seat=turn.seat, round=turn.round, **quote.model_dump())
         for turn in state.get("turns", [])
         for quote in turn.quotes
     ]
 
 
 def _is_demonstration(state: DebateState) -> bool:
-    """Whether the demonstration model sits at the table, or spoke as a fallback."""
+    """Return whether the demonstration model has a seat, or spoke as a fallback."""
     by_seat = is_demonstration(state.get("seats", []))
     models = {turn.model for turn in state.get("turns", []) if turn.model}
     return by_seat or any(is_demonstration_model(model) for model in models)
 
 
 def spoken_by_models(turns: Iterable[Turn]) -> list[Turn]:
-    """The turns somebody paid for."""
+    """Return the turns without those of people."""
     return [turn for turn in turns if turn.status != "human"]
 
 
@@ -130,21 +141,21 @@ def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
 def _rounds(state: DebateState) -> list[dict[str, Any]]:
     remarks = turns_of(state, "remark")
     roles = [seat.role for seat in state.get("seats", [])]
-    tell = next((_ROUNDS_OF[role] for role in roles if role in _ROUNDS_OF), _by_seat)
+    describe = next((_ROUNDS_OF[role] for role in roles if role in _ROUNDS_OF), _by_seat)
     rounds = []
     for number, turns in _round_turns(state).items():
         by_user = [turn.text for turn in remarks if turn.round == number]
-        rounds.append({"round": number, **tell(turns)} | ({"user": by_user} if by_user else {}))
+        rounds.append({"round": number, **describe(turns)} | ({"user": by_user} if by_user else {}))
     return rounds
 
 
 def _by_seat(turns: Iterable[Turn]) -> dict[str, Any]:
-    """A round in which every seat has its own part."""
+    """Return a round in which every seat speaks once."""
     return {turn.seat: turn.text for turn in turns}
 
 
 def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
-    """A round in which several seats do the same: their answers in a list, and what they heard."""
+    """Return a round in which several seats answer at once, and the feedback they got."""
     feedback = [turn.text for turn in turns if turn.phase == "critique"]
     answers = [
         {"seat": turn.seat, "text": turn.text, "status": turn.status}
@@ -154,21 +165,22 @@ def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
     return {"feedback": feedback[-1] if feedback else None, "answers": answers}
 
 
-# How a round is told where such a role speaks in it.
+# The form of a round, by a role that takes part in it.
 _ROUNDS_OF: dict[str, Callable[[Iterable[Turn]], dict[str, Any]]] = {
     "debater": _by_equals,
     "position_advocate": moderated_round,
 }
 
 
-def _auto_score(state: DebateState) -> dict[str, Any] | None:
-    """The judge's ratings; a judge that rates its own words, or its model's, is named as such."""
+def _auto_score(state: DebateState) -> RecordedAutoScore | None:
     rated = state.get("auto_score")
     if rated is None:
         return None
-    sharing = sharing_models(state, [rated.judge_model])
-    wrote = any(turn.role == "judge" for turn in turns_of(state, "synthesize"))
-    return rated.model_dump() | {"judge_shares_model_with": sharing, "judge_wrote_answer": wrote}
+    return RecordedAutoScore(
+        **rated.model_dump(),
+        judge_shares_model_with=sharing_models(state, [rated.judge_model]),
+        judge_wrote_answer=any(turn.role == "judge" for turn in turns_of(state, "synthesize")),
+    )
 
 
 def _models(state: DebateState) -> dict[str, str]:
@@ -177,31 +189,27 @@ def _models(state: DebateState) -> dict[str, str]:
     return models | ({"embedding": retrieval.embedding_model} if retrieval else {})
 
 
-def _timing(state: DebateState) -> dict[str, Any]:
-    """Milliseconds really worked, pauses and time between resumes left out."""
+def _timing(state: DebateState) -> Timing:
     retrieval = state.get("retrieval")
     opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
-    return {
-        "total_ms": worked_ms(state),
-        "rag_ms": busy_ms(opening),
-        "rounds_ms": [busy_ms(intervals(r)) for r in _round_turns(state).values()],
-        "synthesis_ms": busy_ms(intervals(turns_of(state, "synthesize"))),
-        "scoring_ms": busy_ms(intervals(turns_of(state, "score"))),
-    }
+    return Timing(
+        total_ms=worked_ms(state),
+        rag_ms=busy_ms(opening),
+        rounds_ms=[busy_ms(intervals(r)) for r in _round_turns(state).values()],
+        synthesis_ms=busy_ms(intervals(turns_of(state, "synthesize"))),
+        scoring_ms=busy_ms(intervals(turns_of(state, "score"))),
+    )
 
 
-def _points(points: list[Point]) -> dict[str, list[dict[str, Any]]]:
-    settled = [point for point in points if point.status == "resolved"]
-    left = [point for point in points if point.status != "resolved"]
-    return {
-        "open": [point.model_dump() for point in left],
-        "resolved": [point.model_dump() for point in settled],
-    }
+def _points(points: list[Point]) -> RecordedPoints:
+    return RecordedPoints(
+        open=[point for point in points if point.status != "resolved"],
+        resolved=[point for point in points if point.status == "resolved"],
+    )
 
 
-def _usage(state: DebateState) -> dict[str, Any]:
-    """What all turns took, and the calls that brought none."""
+def _usage(state: DebateState) -> TotalUsage:
     spoken = spoken_by_models(state.get("turns", []))
     lost = sum((span.usage for span in state.get("spans", [])), NO_USAGE)
     total = sum((turn.usage for turn in spoken), lost)
-    return {"turns": len(spoken), **total.model_dump()}
+    return TotalUsage(turns=len(spoken), **total.model_dump())

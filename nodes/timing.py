@@ -1,4 +1,4 @@
-"""Time really worked in a debate: pauses and time between resumes left out."""
+"""Working time of a debate, without pauses and the time between resumes."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -10,22 +10,21 @@ Interval = tuple[datetime, datetime]
 
 
 def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
-    """When each of them began and ended."""
     return [(turn.started_at, turn.ended_at) for turn in turns]
 
 
 def since(started: datetime) -> WorkSpan:
-    """The stretch from then to now."""
+    """Return the time span from `started` until now."""
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 
 def call_since(started: datetime, usage: Usage) -> WorkSpan:
-    """The stretch of a call that brought no turn."""
+    """Return the time span of a call that produced no turn."""
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
 
 
 def busy_ms(spans: list[Interval]) -> int:
-    """The time covered by the intervals, counting what overlaps once."""
+    """Return the time covered by the intervals; overlaps count once."""
     covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
     for start, end in sorted(spans):
         covered += max(timedelta(), end - max(start, reached))
@@ -34,7 +33,7 @@ def busy_ms(spans: list[Interval]) -> int:
 
 
 def worked_ms(state: DebateState) -> int:
-    """Retrieval, all turns of models so far, and calls that brought none."""
+    """Return the time of retrieval, all model turns, and calls that produced no turn."""
     retrieval = state.get("retrieval")
     opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
     spoken = [turn for turn in state.get("turns", []) if turn.status != "human"]

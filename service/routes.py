@@ -8,9 +8,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from contend.debates.forecasts import problems
-from contend.debates.repository import StoredDebate
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.result import (
+from contend.debates.record import StoredDebate
+from contend.graph.contract import (
+    MAX_REQUEST_BYTES,
+    MOST_ROUNDS,
     Argument,
     DebateResult,
     Disagreement,

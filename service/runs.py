@@ -13,15 +13,15 @@ from langgraph.runtime import RunControl
 
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
-from contend.debates.repository import Repository, StoredDebate, TaskAccepted, UnfinishedTask
-from contend.debates.run import open_repository, run_debate, wait_for_event, write_debate
+from contend.debates.prepare import draft_debate, prepare_debate, write_debate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
+from contend.debates.run import open_repository, run_debate, wait_for_event
 from contend.debates.settings_sources import load_settings
 from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.settings.forecast import ForecastSettings, settings_of
 from contend.models.failures import scrub
-from contend.models.seats import choose_seats, preflight
-from contend.nodes.retrieve import checked_question
 from contend.service.errors import Refused, database_away
 from contend.service.logs import log_error, log_note, log_trouble
 
@@ -191,18 +191,11 @@ class Runs:
     async def _prepared(self, request: DebateRequest) -> StoredDebate:
         with _refusing(503, "misconfigured", "The settings of this service cannot be used now"):
             settings = await asyncio.to_thread(self._options.settings, settings_of(request))
-        question = checked_question(request.prediction_context.task.question)
+        draft = draft_debate(request.prediction_context.task.question, settings)
         with _refusing(503, "models_unavailable", "The models of this service cannot be used now"):
-            seating = await choose_seats(settings)
-            await preflight(seating.seats, settings, question)
+            prepared = await prepare_debate(draft, fetch=False)
         return await asyncio.to_thread(
-            write_debate,
-            self.records,
-            question,
-            settings,
-            seating,
-            request=request,
-            task_id=request.task_id,
+            write_debate, self.records, prepared, request, task_id=request.task_id
         )
 
     async def _run(self, debate: StoredDebate, control: RunControl) -> StoredDebate | None:

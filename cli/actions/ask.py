@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,24 +22,25 @@ from contend.cli.actions.forecast_request import (
     proposed_request,
     time_notice,
 )
-from contend.cli.actions.models import progress, pull_embedding, pull_missing
+from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, resume_command
 from contend.cli.view.renderer import Renderer
-from contend.debates.attachments import (
-    Attachments,
-    check_kept,
-    keep_attachments,
-    read_attachments,
-)
 from contend.debates.events import Event, Watch
 from contend.debates.exports.labels import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
-from contend.debates.outputs import check_writable
-from contend.debates.repository import Repository, StoredDebate
-from contend.debates.run import run_debate, write_debate
+from contend.debates.prepare import (
+    Reporter,
+    draft_debate,
+    prepare_debate,
+    prepare_resume,
+    write_debate,
+)
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.debates.run import run_debate
 from contend.debates.settings_sources import (
     configure,
     parse_assignments,
@@ -47,16 +48,10 @@ from contend.debates.settings_sources import (
     parse_seats,
 )
 from contend.graph.errors import BadInput
-from contend.graph.protocols.base import strategy_for
-from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
-from contend.graph.state import DebateState, Remark
-from contend.graph.values import Seat
-from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
-from contend.models.needed import models_of
-from contend.models.seats import check_sight, choose_seats, preflight
+from contend.graph.state import Remark
+from contend.models.providers.weights import Progress, Weights
 from contend.nodes.retrieve import checked_question
-from contend.retrieval.template_search import open_searcher
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -93,14 +88,28 @@ class Request:
     forecast: ForecastOptions
 
 
+class _TerminalReporter(Reporter):
+    def __init__(self, output: Output) -> None:
+        self._quiet = output.quiet
+
+    def note(self, text: str) -> None:
+        print_message(f"Note: {text}", style="yellow")
+
+    def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:
+        return show_download(weights, quiet=self._quiet)
+
+    def indexing(self, what: str) -> AbstractContextManager[Progress]:
+        return progress(f"Indexing the {what}", quiet=self._quiet)
+
+
 def ask_question(request: Request, output: Output) -> int:
-    """Check, seat and run a new debate; nothing is kept of one that is refused."""
+    """Prepare and run a new debate; nothing is stored of one that is refused."""
     question = None if request.question is None else _asked(request.question)
     forecast = early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
-            raise BadInput("--request belongs to forecasts: add --protocol forecast.")
-        question = checked_question(forecast.prediction_context.task.question)
+            raise BadInput("--request works only with --protocol forecast.")
+        question = forecast.prediction_context.task.question
     flags = {
         **(settings_of(forecast) if request.forecast.request and forecast else {}),
         **parse_assignments(request.assignments),
@@ -108,37 +117,29 @@ def ask_question(request: Request, output: Output) -> int:
         **parse_positions(request.protocol, request.sides.positions),
     }
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
-    settings = configured.settings
-    files = request.files
-    brought = read_attachments(files.documents, files.images, settings.files_of_seats())
-    for notice in [] if output.quiet else [*configured.notices, *brought.notices]:
-        print_message(f"Note: {notice}", style="yellow")
-    seating = asyncio.run(choose_seats(settings))
-    odd = (due_notice(request.forecast), time_notice(seating.seats, settings))
-    for notice in [] if output.quiet else filter(None, odd):
-        print_message(f"Note: {notice}", style="yellow")
-    if settings.templates or brought.documents:
-        warm_up(seating.embedding_model)
-    given: DebateState = {"documents": brought.documents, "images": brought.images}
-    _make_ready({**given, "question": question, "seats": seating.seats}, settings, output)
-    if plan := strategy_for(settings).folder_plan:
-        check_writable(plan.base)
-    _make_ready_to_search(seating.embedding_model, settings, brought, output)
-    with database.records() as records:  # one that is away is told before a model is asked anything
+    settings, files = configured.settings, request.files
+    draft = draft_debate(question, settings, files.documents, files.images)
+    reporter = _TerminalReporter(output)
+    notices = [*configured.notices, *draft.attachments.notices, due_notice(request.forecast)]
+    for notice in [] if output.quiet else filter(None, notices):
+        reporter.note(notice)
+    prepared = asyncio.run(prepare_debate(draft, reporter))
+    plan = prepared.plan
+    if (notice := time_notice(plan.seats, settings)) and not output.quiet:
+        reporter.note(notice)
+    with database.records() as records:  # opened here: an outage must show before a model is paid
         if forecast is None and request.protocol == FORECAST:
-            forecast = proposed_request(question, request.forecast, seating.seats, settings, output)
-        debate = write_debate(records, question, settings, seating, brought, forecast)
-        return _Session(records, debate, output, seating.notice).run(Remark())
+            question = prepared.question
+            forecast = proposed_request(question, request.forecast, plan.seats, settings, output)
+        debate = write_debate(records, prepared, forecast)
+        return _Session(records, debate, output, plan.notice).run(Remark())
 
 
 def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
-    """Go on with a stopped debate."""
+    """Continue a stopped debate."""
     with database.existing(reference) as (records, debate):
         if debate.status != "done":
-            settings = debate.as_settings()
-            state = debate.as_state()
-            check_kept(state.get("documents", []), state.get("images", []))
-            _make_ready(state, settings, output)
+            asyncio.run(prepare_resume(debate, _TerminalReporter(output)))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
@@ -159,56 +160,6 @@ def _read_question(given: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise BadInput("What came from stdin is not UTF-8 text.") from error
-
-
-def _make_ready(state: DebateState, settings: DebateSettings, output: Output) -> None:
-    """Fetch embedded weights that are missing, then find whatever would fail later."""
-    seats = state["seats"]
-    documents, images = state.get("documents", []), state.get("images", [])
-    check_sight(seats, settings, images)  # before anything large is fetched in vain
-    pull_missing(seats, quiet=output.quiet)
-    checks = preflight(seats, settings, state["question"], documents=documents, images=images)
-    try:
-        asyncio.run(checks)
-    except BadInput as refused:
-        raise BadInput(f"{refused}{_askers(str(refused), seats)}") from refused
-
-
-def _make_ready_to_search(
-    embedding_model: str, settings: DebateSettings, brought: Attachments, output: Output
-) -> None:
-    """Fetch the embedding model if it is missing, and index the documents.
-
-    Templates are a help, so that a debate can begin without; documents are what it argues from.
-    """
-    if settings.templates or brought.documents:
-        try:
-            pull_embedding(embedding_model, quiet=output.quiet)
-        except BadInput as unavailable:
-            if brought.documents:
-                raise
-            print_message(f"Note: {unavailable}", style="yellow")
-    if settings.templates and embedding_model == EMBEDDED_EMBEDDING:
-        # The first time takes some seconds, which nobody should spend before an empty screen.
-        with (
-            progress("Indexing the templates", quiet=output.quiet) as on_progress,
-            suppress(EmbeddingFailed),  # the debate tells it, and goes on without
-        ):
-            asyncio.run(open_searcher(Embedder(embedding_model, settings), on_progress))
-    with progress("Indexing the documents", quiet=output.quiet) as on_progress:
-        notice = asyncio.run(keep_attachments(brought, settings, embedding_model, on_progress))
-    if notice:
-        print_message(f"Note: {notice}", style="yellow")
-
-
-def _askers(refusal: str, seats: list[Seat]) -> str:
-    """Which seats want the key that is missing, unless all of them do."""
-    key, missing, _ = refusal.partition("_API_KEY is not set")
-    if not missing:
-        return ""
-    wanted = f"{key.lower()}:"
-    asking = [s.name for s in seats if any(m.startswith(wanted) for m in models_of([s]))]
-    return f" Asked for by: {', '.join(asking)}." if 0 < len(asking) < len(seats) else ""
 
 
 class _Session:

@@ -16,7 +16,7 @@ from contend.cli.view.renderer import Renderer
 from contend.debates.exports.folder import write_folder
 from contend.debates.exports.labels import closings_begin, local_time, sentence
 from contend.debates.exports.markdown import to_markdown
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput
 from contend.graph.settings import FolderPlan, OutputFormat, outputs_home
 

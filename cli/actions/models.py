@@ -1,7 +1,7 @@
 """Fetching the weights of embedded models, with a progress bar."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from rich.progress import (
@@ -50,13 +50,18 @@ def pull_embedding(spec: str, *, quiet: bool) -> None:
                 pull_weights(weights, quiet=quiet)
 
 
-def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
-    """Fetch one model file; what cannot be fetched is said in one line."""
+def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[OnProgress]:
+    """Announce the download of a model file and show its progress."""
     if not quiet and weights.size > 1_000_000:
         megabytes = round(weights.size / 1e6)
         print_message(f"Fetching {weights.name} ({megabytes} MB, {weights.licence}), once ...")
+    return progress(weights.name, DownloadColumn(), quiet=quiet)
+
+
+def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
+    """Fetch one model file; what cannot be fetched is said in one line."""
     try:
-        with progress(weights.name, DownloadColumn(), quiet=quiet) as on_progress:
+        with show_download(weights, quiet=quiet) as on_progress:
             pull(weights, data_home(), on_progress)
     except WeightsUnavailable as error:
         raise BadInput(str(error)) from error

@@ -11,7 +11,7 @@ from rich.text import Text
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
 from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
 
 Labels = Mapping[str, str]

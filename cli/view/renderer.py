@@ -26,10 +26,9 @@ from contend.debates.exports.labels import (
     sentence,
     stop_words,
 )
-from contend.debates.repository import StoredDebate
-from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import SEVERITY_MARKS
-from contend.graph.state import Turn
+from contend.debates.record import StoredDebate
+from contend.graph.events import turn_event
+from contend.graph.state import SEVERITY_MARKS, Turn
 
 _LONGEST_QUESTION = 600
 # After these a seat is at nothing any more.
@@ -231,7 +230,7 @@ class Renderer:
         """One finished turn."""
         self.eliminations(None if is_after_the_rounds(turn.phase) else turn.round)
         self._stage.open(turn.phase, turn.round)
-        self._stage.tell(ShownTurn.of_turn(turn), thinking=thinking)
+        self._stage.tell(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
 
     def eliminations(self, before: int | None = None) -> None:
         """Who left in rounds before this one, or at all, and was not told of yet."""

@@ -19,8 +19,8 @@ from contend.debates.exports.labels import (
     stand_in_words,
     tool_words,
 )
-from contend.graph.readings import SEVERITY_MARKS
-from contend.graph.state import Turn
+from contend.graph.events import NodeEvent
+from contend.graph.state import SEVERITY_MARKS
 
 _LONGEST_TOOL_USE = 160
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
@@ -45,8 +45,8 @@ class ShownTurn:
     length: Mapping[str, Any] | None = None
 
     @classmethod
-    def of_event(cls, event: Event) -> "ShownTurn":
-        """A speech that was just heard."""
+    def of_event(cls, event: Event | NodeEvent) -> "ShownTurn":
+        """Read the event of a finished turn; `turn_event` makes it from a stored one."""
         meta = event["metadata"]
         return cls(
             seat=str(meta["seat"]),
@@ -59,25 +59,8 @@ class ShownTurn:
             reading=meta.get("assessment"),
             tools=tuple(meta.get("tool_calls", ())),
             quotes=tuple(meta.get("quotes", ())),
+            thinking=meta.get("thinking"),
             length=meta.get("length"),
-        )
-
-    @classmethod
-    def of_turn(cls, turn: Turn) -> "ShownTurn":
-        """A speech that has been kept."""
-        return cls(
-            seat=turn.seat,
-            model=turn.model,
-            phase=turn.phase,
-            text=turn.text,
-            status=turn.status,
-            tokens=turn.usage.output_tokens,
-            elapsed_ms=(turn.ended_at - turn.started_at).total_seconds() * 1000,
-            reading=turn.assessment.model_dump() if turn.assessment else None,
-            tools=tuple(use.model_dump() for use in turn.tool_calls),
-            quotes=tuple(quote.model_dump() for quote in turn.quotes),
-            thinking=turn.thinking,
-            length=turn.length.model_dump() if turn.length else None,
         )
 
     @property

@@ -5,7 +5,6 @@ leaves a folder that says how far it came.
 """
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,32 +32,19 @@ from contend.debates.exports.moderated import (
 )
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
 from contend.debates.outputs import make_folder
-from contend.debates.repository import StoredDebate
-from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import StageScores
+from contend.debates.record import StoredDebate
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
 from contend.graph.state import DebateState, Turn
 from contend.models.tokens import count_tokens
-from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.store import trace_of
+from contend.nodes.store import read_record
+from contend.retrieval.files import write_private
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
-# Names of files come from this table alone: what a user calls a seat never does.
-_ROLE_SLUGS = {
-    "moderator": "moderator",
-    "position_advocate": "position_advocate",
-    "fact_checker": "fact_checker",
-    "judge": "judge",
-    "proposer": "proposer",
-    "skeptic": "skeptic",
-    "synthesizer": "synthesizer",
-    "debater": "debater",
-    "optimist": "optimist",
-    "pessimist": "pessimist",
-    "contrarian": "contrarian",
-    "historian": "historian",
-    "user": "user",
-}
+# File names contain only these roles: never text from a user.
+_ROLES = frozenset(
+    "moderator position_advocate fact_checker judge proposer skeptic synthesizer debater "
+    "optimist pessimist contrarian historian user".split()
+)
 _OTHER_PHASES = {"propose": "answer", "synthesize": "final answer", "score": "scores"}
 _PHASES = PHASE_WORDS | _OTHER_PHASES
 _LINE = 100
@@ -77,8 +63,7 @@ class FolderState:
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
     """Write the folder of a stored debate of any protocol."""
     stands = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
-    # Files in the making are its own: who runs the debate may be writing the same folder.
-    return Folder(debate, plan, f".{os.getpid()}.new").begin(stands).path
+    return Folder(debate, plan).begin(stands).path
 
 
 class FolderWriter:
@@ -108,9 +93,8 @@ class FolderWriter:
 class Folder:
     """The folder of one debate, brought up to date as often as wanted."""
 
-    def __init__(self, debate: StoredDebate, plan: FolderPlan, unfinished: str = ".new") -> None:
+    def __init__(self, debate: StoredDebate, plan: FolderPlan) -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
-        self._unfinished = unfinished
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
         self._settings = debate.as_settings()
         self._written: set[str] = set()
@@ -159,14 +143,14 @@ class Folder:
     def _record(self, standing: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
-            **trace_of(standing.state, about.id, standing.rating),
+            **read_record(standing.state, about.id).rated(standing.rating).as_json(),
             "protocol": about.protocol,
             "status": standing.status,
             "error": standing.error,
             "created_at": about.created_at,
             "question": about.question,
             "settings": about.settings,
-            **about.fate(),
+            **about.forecast_fate(),
         }
 
     def _about(self, turn: Turn, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,17 +188,11 @@ class Folder:
 
     def _name(self, number: int, turn: Turn) -> str:
         seal = hashlib.sha256(f"{self._debate.id}/{turn.id}".encode()).hexdigest()[:8]
-        return f"{number:03d}_{_ROLE_SLUGS.get(turn.role, 'speaker')}_{seal}"
+        return f"{number:03d}_{turn.role if turn.role in _ROLES else 'speaker'}_{seal}"
 
     def _write(self, name: str, page: ExportPage) -> None:
-        """Put the whole file in place at once; nobody ever sees a half of it."""
         made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
-        target = self.path / f"{name}.{self._ending}"
-        fresh = target.with_name(f".{target.name}{self._unfinished}")
-        opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-            file.write(made[self._form]())
-        fresh.replace(target)
+        write_private(self.path / f"{name}.{self._ending}", made[self._form]().encode())
 
     def _index(
         self,
@@ -255,7 +233,7 @@ def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
 def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     how = record["settings"].get("debate_format")
     return [
-        ("StoredDebate", record["id"]),
+        ("Debate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
         ("Begun", local_time(record["created_at"])),

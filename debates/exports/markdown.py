@@ -26,11 +26,10 @@ from contend.debates.exports.labels import (
     stop_words,
 )
 from contend.debates.exports.moderated import moderated_facts
-from contend.debates.repository import StoredDebate
-from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import SEVERITY_MARKS
-from contend.graph.state import Turn
-from contend.graph.values import NO_USAGE, WorkSpan
+from contend.debates.record import StoredDebate
+from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
+
+_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
 
 def to_markdown(debate: StoredDebate) -> str:

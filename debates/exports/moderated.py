@@ -88,8 +88,8 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
     shown = ", ".join(f"{name} {_number(each['total'])}" for name, each in scores.items())
     notes = [f"of 10, by {scoring['judge_model']}", *_notes(record)]
     facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
-    if record["winner"]:
-        facts.append(("Winner", record["winner"]))
+    if winner := record["winner"]:
+        facts.append(("Winner", seat_names(record["seats"])[winner]))
     elif scoring["no_winner"]:
         facts.append(("Winner", f"nobody: {scoring['no_winner']}"))
     return facts

@@ -12,10 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
-from contend.graph.events import node_event
-from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import Point
+from contend.graph.events import turn_event
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, TurnStatus
 from contend.graph.values import NO_USAGE, Degradation, Seat, TurnLength, Usage, WorkSpan
@@ -264,26 +261,5 @@ async def gather_results(calls: Sequence[Awaitable[Heard]]) -> list[Heard | Mode
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Tell viewers the whole speech; it replaces what they gathered from chunks."""
-    assessment = turn.assessment.model_dump() if turn.assessment else None
-    runtime.stream_writer(
-        node_event(
-            "seat_complete",
-            turn.round,
-            turn.text,
-            seat=turn.seat,
-            role=turn.role,
-            model=turn.model,
-            phase=turn.phase,
-            turn=turn.id,
-            status=turn.status,
-            thinking=turn.thinking,
-            assessment=assessment,
-            usage=turn.usage.model_dump(),
-            length=turn.length.model_dump() if turn.length else None,
-            passages=list(turn.passages),
-            quotes=[quote.model_dump() for quote in turn.quotes],
-            tool_calls=[use.model_dump() for use in turn.tool_calls],
-            elapsed_ms=round((turn.ended_at - turn.started_at).total_seconds() * 1000),
-        )
-    )
+    """Send the finished turn to viewers; it replaces the chunks they have received."""
+    runtime.stream_writer(turn_event(turn))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from contend.cli.view.renderer import Renderer
 from contend.debates.events import Event
-from contend.debates.repository import StoredDebate
+from contend.debates.record import StoredDebate
 from contend.graph.events import EventName
 from contend.graph.settings import DebateSettings
 from tests.support.scripted import refine_settings

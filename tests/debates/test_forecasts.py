@@ -16,9 +16,11 @@ from contend.debates.forecasts import (
     resolve,
     scoreboard,
 )
-from contend.debates.repository import Repository, StoredDebate
-from contend.debates.run import open_repository, run_debate, write_debate
-from contend.graph.contract.request import DebateRequest
+from contend.debates.prepare import PreparedDebate, write_debate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.debates.run import open_repository, run_debate
+from contend.graph.contract import DebateRequest
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from tests.support.forecasting import (
@@ -45,7 +47,7 @@ async def held(
 ) -> StoredDebate:
     settings = forecast_settings()
     seating = SeatPlan(settings.table(), "", "scripted:embed")
-    opened = write_debate(records, QUESTION, settings, seating, request=wanted)
+    opened = write_debate(records, PreparedDebate(QUESTION, settings, seating), wanted)
     with (cast or panel()).on_stage():
         return await run_debate(records, opened, lambda _: None, RunControl())
 

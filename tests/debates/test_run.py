@@ -13,9 +13,12 @@ from langgraph.runtime import RunControl
 
 from contend.debates.events import Event
 from contend.debates.leases import LEASE, Lease, LeaseLost
-from contend.debates.repository import Repository, Status, StoredDebate
-from contend.debates.run import open_repository, run_debate, write_debate
+from contend.debates.prepare import PreparedDebate, write_debate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.debates.run import open_repository, run_debate
 from contend.graph.errors import BadInput, DatabaseUnavailable
+from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import Remark
 from contend.models.seats import choose_seats
@@ -58,7 +61,7 @@ async def begin(records: Repository, question: str = "Why?", **changes: Any) -> 
     settings = AdversarialSettings.model_validate(
         named | {"min_rounds": 1, "max_rounds": 2, "retry_wait": 0.01, "templates": False} | changes
     )
-    return write_debate(records, question, settings, await choose_seats(settings))
+    return write_debate(records, PreparedDebate(question, settings, await choose_seats(settings)))
 
 
 async def run(

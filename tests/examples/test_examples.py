@@ -13,8 +13,10 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.cli.support import ROOT
+from contend.graph.settings import FORMATS, SETTINGS
+from tests.cli.support import ANSWER, ROOT, debaters
 from tests.support.floor_server import SUMMARY, floor_script, with_block
+from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -54,7 +56,7 @@ def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
         "OLLAMA_HOST": "http://127.0.0.1:1",
         "LANGSMITH_TRACING": "false",
         # Nothing is fetched in a test.
-        "CONTEND_TEMPLATES": "false",
+        "PIP_NO_INDEX": "1",
     }
     path, out = str(ROOT / "examples" / name), StringIO()
     with (
@@ -66,8 +68,36 @@ def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
     return out.getvalue()
 
 
-def test_there_is_one_for_each_format() -> None:
-    assert EXAMPLES == ["casual.py", "competitive.py", "educational.py", "formal.py"]
+def test_there_is_one_for_each_protocol_and_each_format_of_moderated() -> None:
+    names = [*SETTINGS, *FORMATS]
+    assert sorted(f"{name}.py" for name in names if name != "moderated") == EXAMPLES
+
+
+def test_adversarial(models: ModelServer, tmp_path: Path) -> None:
+    models.script = debaters()
+    said = run("adversarial.py", models, tmp_path / "home", "openai:m")
+    assert said.startswith(ANSWER)
+    assert "Stopped after round 2: max_rounds" in said
+
+
+def test_refine(models: ModelServer, tmp_path: Path) -> None:
+    models.script = debaters()
+    said = run("refine.py", models, tmp_path / "home", "openai:m")
+    assert re.search(r"\nTokens written: \d+\n$", said)
+
+
+def test_forum(models: ModelServer, tmp_path: Path) -> None:
+    models.script = lambda _: "NOT CONVINCED: I still think so."
+    said = run("forum.py", models, tmp_path / "home", "openai:m")
+    for seat in ("ann", "ben", "cyd"):
+        assert f"{seat}: NOT CONVINCED" in said
+    assert "Last one left: nobody" in said
+
+
+def test_forecast(models: ModelServer, tmp_path: Path) -> None:
+    models.script = forecasters()
+    said = run("forecast.py", models, tmp_path / "home", "openai:m")
+    assert re.match(r"yes: 0\.\d+\nno: 0\.\d+\nAgreement of the roles: 0\.\d+\n$", said)
 
 
 def test_formal(models: ModelServer, tmp_path: Path) -> None:
@@ -117,5 +147,5 @@ def test_a_judge_that_cannot_be_read(name: str, models: ModelServer, tmp_path: P
 
     models.script = script
     said = run(name, models, tmp_path / "home", "openai:m")
-    assert said.count(": no score that counts") == 2
+    assert said.count(": no valid score") == 2
     assert "Winner: nobody" in said

@@ -370,10 +370,10 @@ class TestFormats:
     @pytest.mark.parametrize(
         ("name", "winner", "calls"),
         [
-            ("formal", "Ann", 3),
+            ("formal", "ann", 3),
             ("casual", None, 3),
             ("educational", None, 3),
-            ("competitive", "Ann", 6),
+            ("competitive", "ann", 6),
         ],
     )
     async def test_what_comes_out(self, name: str, winner: str | None, calls: int) -> None:

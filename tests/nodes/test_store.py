@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from contend.graph.readings import AutoScore, Point
-from contend.graph.state import DebateState, StopDecision
-from contend.graph.values import Degradation, Usage
-from contend.nodes.store import trace_of
+from contend.graph.state import AutoScore, DebateState, Degradation, Point, StopDecision, Usage
+from contend.nodes.store import build_record
 from tests.support.scripted import THREAD, full_cast, play
 from tests.support.states import assessed, at, retrieval, state, template, turn
 
@@ -40,6 +38,10 @@ RATED = AutoScore(
     would_benefit_from_finetune=True,
     judge_model="scripted:judge",
 )
+
+
+def trace_of(debate: DebateState, thread: str) -> dict[str, Any]:
+    return build_record(debate, thread).as_json()
 
 
 def took(phase: str, start: float, end: float, number: int = 1, **changes: Any) -> Any:
@@ -129,7 +131,7 @@ def test_what_overlaps_counts_once(intervals: list[tuple[int, int]], busy: int) 
 
 def test_the_users_rating_goes_before_the_judges() -> None:
     assert trace_of(whole(), THREAD)["quality_score"] == 7.65
-    rated = trace_of(whole(), THREAD, user_rating=3)
+    rated = build_record(whole(), THREAD).rated(3).as_json()
     assert (rated["quality_score"], rated["user_rating"]) == (3, 3)
     assert rated["auto_score"]["score"] == 7.65
 

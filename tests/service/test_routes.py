@@ -16,10 +16,11 @@ from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from starlette.testclient import TestClient
 
-from contend.debates.repository import StoredDebate, UnfinishedTask
-from contend.debates.run import open_repository, write_debate
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.result import DebateResult
+from contend.debates.prepare import PreparedDebate, write_debate
+from contend.debates.record import StoredDebate
+from contend.debates.repository import UnfinishedTask
+from contend.debates.run import open_repository
+from contend.graph.contract import DebateRequest, DebateResult
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token
@@ -221,10 +222,10 @@ class TestAsync:
     def test_stopped_while_a_debate_is_about_to_begin(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def stopped_meanwhile(*_: object) -> None:
+        async def stopped_meanwhile(*_: object, **__: object) -> None:
             await runs_of(client).stop()
 
-        monkeypatch.setattr("contend.service.runs.preflight", stopped_meanwhile)
+        monkeypatch.setattr("contend.debates.prepare.preflight", stopped_meanwhile)
         assert client.post(PREFIX, json=asked()).json()["status"] == "paused"
         assert models.calls == []
 
@@ -235,7 +236,7 @@ class TestAsync:
             settings = forecast_settings()
             seating = SeatPlan(settings.table(), "", "scripted:embed")
             given = DebateRequest.model_validate_json(json.dumps(asked()))
-            debate = write_debate(records, QUESTION, settings, seating, request=given)
+            debate = write_debate(records, PreparedDebate(QUESTION, settings, seating), given)
             records.save(records.acquire(debate.id), "paused", debate.as_state(), 1)
         with service() as restarted:
             assert restarted.get(f"{PREFIX}/{debate.id}").json()["status"] == "paused"
@@ -413,7 +414,7 @@ class TestBadInput:
         settings = scripted_settings()
         with closing(open_repository()) as records:
             seating = SeatPlan(settings.table(), "", "scripted:embed")
-            debate = write_debate(records, "Tabs?", settings, seating)
+            debate = write_debate(records, PreparedDebate("Tabs?", settings, seating))
         assert client.get(f"{PREFIX}/{debate.id}").status_code == 404
 
     def test_a_question_too_long_for_the_models(

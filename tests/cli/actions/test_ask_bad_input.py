@@ -89,7 +89,7 @@ def test_a_missing_key_names_the_seat(contend: Command, models: ModelServer) -> 
     wanted = ["-m", "ollama:m", "-s", "skeptic_model=openai:m"]
     ended = contend.here("ask", QUESTION, *wanted, OPENAI_API_KEY="")
     assert ended.code == 2
-    assert ended.err.endswith(" Asked for by: Skeptic.\n")
+    assert ended.err.endswith(" Needed by: Skeptic.\n")
 
 
 def test_servers_that_are_something_else(

@@ -1,12 +1,17 @@
-"""A moderated debate from Python."""
+"""Debates from Python."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contend.debates import creating
-from contend.debates.creating import (
+import contend
+from contend import (
+    BadInput,
+    ModelFailed,
+    ModeratedSettings,
     Participant,
     advocate,
     create_debate,
@@ -14,11 +19,10 @@ from contend.debates.creating import (
     judge,
     moderator,
 )
-from contend.debates.events import Event
-from contend.graph.errors import BadInput
-from contend.graph.protocols.base import strategy_for
-from contend.graph.settings import ModeratedSettings, data_home
+from contend.debates import prepare
+from contend.graph.settings import data_home
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable
+from tests.cli.support import debaters
 from tests.support.floor_server import SUMMARY, floor_script
 from tests.support.model_server import ModelServer, Reply, Request
 
@@ -30,19 +34,20 @@ QUICK: dict[str, Any] = {"roundCount": 0, "templates": False}
 
 async def test_it_runs_and_gives_the_result(server: ModelServer) -> None:
     server.script = floor_script()
-    events: list[Event] = []
     debate = create_debate("Is it so?", [ANN, BEN, *REST], QUICK)
-    result = await debate.run(events.append)
+    events = [event async for event in debate]
+    result = await debate.result()
     assert result.end_reason == "max_rounds"
     assert result.summary == SUMMARY
-    assert result.duration_ms > 0
-    assert result.scores["Ann"]["total"] == pytest.approx(7)
-    assert set(result.scores["Ann"]["breakdown"]) == set(ModeratedSettings().scoring_weights)
+    assert result.duration_ms
+    assert result.scores is not None
+    assert result.scores["Ann"].total == pytest.approx(7)
+    assert set(result.scores["Ann"].breakdown) == set(ModeratedSettings().scoring_weights)
     assert result.winner is None
     assert result.fact_checks == []
     assert result.error is None
     assert result.output_dir is not None
-    assert (result.output_dir / "index.md").is_file()
+    assert (Path(result.output_dir) / "index.md").is_file()
     assert events[0]["event"] == "debate_start"
     assert events[-1]["event"] == "complete"
 
@@ -52,13 +57,13 @@ async def test_a_debate_that_fails_says_so_and_keeps_its_folder(server: ModelSer
         return Reply(status=401) if what == "closing" else reply
 
     server.script = floor_script(failing)
-    result = await create_debate("Is it so?", [ANN, BEN, *REST], QUICK).run()
-    assert result.end_reason == "failed"
+    result = await create_debate("Is it so?", [ANN, BEN, *REST], QUICK).result()
+    assert result.status == "failed"
     assert result.error is not None
     assert "Ann" in result.error
     assert result.summary is None
     assert result.output_dir is not None
-    index = (result.output_dir / "index.md").read_text()
+    index = (Path(result.output_dir) / "index.md").read_text()
     assert "**Status:** failed, unfinished: Ann (openai:m1)" in index
 
 
@@ -71,13 +76,13 @@ async def test_models_that_are_not_here_are_fetched_before_it_begins(
         fetched.append((weights.name, home))
         raise WeightsUnavailable("The model could not be fetched: no network.")
 
-    monkeypatch.setattr(creating, "pull", pull)
+    monkeypatch.setattr(prepare, "pull", pull)
     lead = moderator(model="embedded:smollm2-135m")
     with pytest.raises(BadInput, match="no network"):
-        await create_debate("Is it so?", [ANN, BEN, lead, REST[1]], QUICK).run()
+        await create_debate("Is it so?", [ANN, BEN, lead, REST[1]], QUICK).result()
     notes = given_file(tmp_path / "notes.txt")
     with pytest.raises(BadInput, match="no network"):
-        await create_debate("Is it so?", [ANN, BEN, *REST], QUICK, [notes]).run()
+        await create_debate("Is it so?", [ANN, BEN, *REST], QUICK, [notes]).result()
     assert fetched == [("smollm2-135m", data_home()), ("minilm-l6", data_home())]
     assert server.calls == []
 
@@ -91,12 +96,12 @@ async def test_templates_are_fetched_for_too_but_not_waited_for(
         fetched.append(weights.name)
         raise WeightsUnavailable("The model could not be fetched: no network.")
 
-    monkeypatch.setattr(creating, "pull", pull)
+    monkeypatch.setattr(prepare, "pull", pull)
     server.script = floor_script()
-    result = await create_debate("Is it so?", [ANN, BEN, *REST], {"roundCount": 0}).run()
+    result = await create_debate("Is it so?", [ANN, BEN, *REST], {"roundCount": 0}).result()
     assert fetched == ["minilm-l6"]
     assert result.summary == SUMMARY
-    assert [each["what"] for each in result.record["degraded"]] == ["no_templates"]
+    assert [each.what for each in result.degraded] == ["no_templates"]
 
 
 def given_file(path: Path) -> Path:
@@ -130,9 +135,9 @@ def test_participants_become_settings() -> None:
         ([ANN, BEN, moderator("ben")], {}, "a side is called 'Ben' like the moderator"),
         ([ANN, BEN, fact_checker("Ann")], {}, "a side is called 'Ann' like the fact checker"),
         ([ANN, advocate("Ben", " ")], {}, "the position of 'Ben' is empty"),
-        ([ANN, BEN, moderator(position="Yes")], {}, "A moderator holds no position: 'Yes'"),
-        ([ANN, BEN, Participant("referee")], {}, "'referee' is no role; there are"),  # type: ignore[arg-type]
-        ([ANN, BEN, *REST, moderator()], {}, "There is one moderator in a debate"),
+        ([ANN, BEN, moderator(position="Yes")], {}, "A moderator cannot have a position: 'Yes'"),
+        ([ANN, BEN, Participant("referee")], {}, "There is no role 'referee'; the roles are"),  # type: ignore[arg-type]
+        ([ANN, BEN, *REST, moderator()], {}, "A debate has only one moderator"),
         ([ANN, BEN], {"roundCount": -1}, "round_count must be between 0 and 20"),
         ([ANN, BEN], {"rounds": 1}, "has no setting 'rounds'"),
     ],
@@ -151,7 +156,7 @@ async def test_a_folder_that_cannot_be_written_is_found_before_documents_are_emb
     more = {**QUICK, "embedding_model": "openai:e1", "output_dir": "/proc/nowhere"}
     prepared = create_debate("Is it so?", [ANN, BEN, *REST], more, [tmp_path / "facts.txt"])
     with pytest.raises(BadInput, match="/proc/nowhere cannot be written"):
-        await prepared.run()
+        await prepared.result()
     assert (server.calls, server.embedded) == ([], [])
 
 
@@ -162,7 +167,71 @@ async def test_documents_reach_the_fact_checker(
     server.script = floor_script()
     more = {**QUICK, "embedding_model": embedding_model}
     parts = [ANN, BEN, *REST, fact_checker(model="openai:m1")]
-    result = await create_debate("Is it so?", parts, more, [tmp_path / "facts.txt"]).run()
-    assert [each["name"] for each in result.record["documents"]] == ["facts.txt"]
+    result = await create_debate("Is it so?", parts, more, [tmp_path / "facts.txt"]).result()
+    assert [each.name for each in result.documents] == ["facts.txt"]
     openings = [c.request.user for c in server.calls if "opening statement:" in c.request.user]
     assert "It was so in 1999." in openings[0]
+
+
+def test_importing_the_package_is_cheap() -> None:
+    code = "import contend, sys; print(contend.__version__, 'langgraph' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == [contend.__version__, "False"]
+
+
+@pytest.mark.parametrize("name", contend.__all__)
+def test_every_public_name_exists(name: str) -> None:
+    assert getattr(contend, name)
+    assert name in dir(contend)
+
+
+def test_ask_blocks_and_returns_the_record(server: ModelServer) -> None:
+    server.script = debaters()
+    record = contend.ask("Why?", model="openai:m1", maxRounds=1, min_rounds=1, templates=False)
+    assert (record.status, record.protocol, record.total_rounds) == ("done", "adversarial", 1)
+    assert record.final_answer
+
+
+def test_ask_raises_if_a_model_fails(server: ModelServer) -> None:
+    server.script = lambda _: Reply(status=401)
+    with pytest.raises(ModelFailed) as failed:
+        contend.ask("Why?", model="openai:m1", templates=False)
+    assert (failed.value.model, failed.value.kind) == ("openai:m1", "auth")
+    assert str(failed.value).count("openai:m1") == 1
+
+
+async def test_a_debate_is_paused_and_resumed(server: ModelServer) -> None:
+    server.script = debaters()
+    quick = {"min_rounds": 1, "max_rounds": 2, "templates": False}
+    settings = contend.AdversarialSettings.model_validate(quick)
+    debate = create_debate("Why?", settings=settings, model="openai:m1", pause="each_round")
+    assert debate.id is None
+    with pytest.raises(RuntimeError, match="not stopped"):
+        debate.resume()
+    assert (await debate.result()).status == "paused"
+    debate.resume(say="Mind the cost.")
+    async for event in debate:
+        assert event["event"] != "debate_start"
+        if event["event"] == "seat_complete":
+            debate.pause()
+    paused = await debate.result()
+    assert paused.status == "paused"
+    assert [turn.text for turn in paused.turns if turn.role == "user"] == ["Mind the cost."]
+    while (record := await debate.resume().result()).status == "paused":
+        pass
+    assert record.status == "done"
+    assert record.id == debate.id
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"protocol": "forecast"}, "A forecast needs outcomes"),
+        ({"outcomes": ["yes", "no"]}, "work only with protocol='forecast'"),
+        ({"participants": [ANN], "protocol": "forum"}, "participants work only with"),
+        ({"protocol": "chess", "model": "openai:m1"}, "no protocol 'chess'"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        create_debate("Why?", **given)

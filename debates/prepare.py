@@ -1,0 +1,213 @@
+"""Prepare a debate: everything that must be in order before the first paid model call."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from contend.debates.attachments import (
+    NO_ATTACHMENTS,
+    Attachments,
+    check_kept,
+    keep_attachments,
+    read_attachments,
+)
+from contend.debates.outputs import check_writable
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.contract import DebateRequest
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings, data_home
+from contend.graph.state import DebateState, Seat
+from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
+from contend.models.needed import missing_files, models_of
+from contend.models.providers.weights import Progress, Weights, WeightsUnavailable, pull
+from contend.models.seats import SeatPlan, check_sight, choose_seats, is_demonstration, preflight
+from contend.nodes.retrieve import checked_question
+from contend.retrieval.template_search import open_searcher
+
+
+class Reporter:
+    """Receives what a user may want to see during preparation. This one shows nothing."""
+
+    def note(self, text: str) -> None:
+        """Receive a sentence about something that is not as expected."""
+
+    def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
+        """Report the download of a model file for as long as the context is open."""
+        return nullcontext(_ignore)
+
+    def indexing(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
+        """Report the indexing of `what` for as long as the context is open."""
+        return nullcontext(_ignore)
+
+
+def _ignore(_done: int, _total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class DebateDraft:
+    """A checked question, the settings, and the files that were read for it."""
+
+    question: str
+    settings: DebateSettings
+    attachments: Attachments = NO_ATTACHMENTS
+
+
+@dataclass(frozen=True)
+class PreparedDebate:
+    """A debate that can start: its models answer, its files are stored and indexed."""
+
+    question: str
+    settings: DebateSettings
+    plan: SeatPlan
+    attachments: Attachments = NO_ATTACHMENTS
+
+
+def draft_debate(
+    question: str,
+    settings: DebateSettings,
+    documents: Sequence[Path] = (),
+    images: Sequence[Path] = (),
+) -> DebateDraft:
+    """Check the question and read the files, without calling any model."""
+    files = read_attachments(documents, images, settings.files_of_seats())
+    return DebateDraft(checked_question(question), settings, files)
+
+
+async def prepare_debate(
+    draft: DebateDraft, reporter: Reporter | None = None, *, fetch: bool = True
+) -> PreparedDebate:
+    """Choose and check the models, then store and index the files; refuse what would fail later.
+
+    Without `fetch` nothing is downloaded, and models that are missing are refused.
+    """
+    reporter = reporter or Reporter()
+    settings, files = draft.settings, draft.attachments
+    plan = await choose_seats(settings)
+    if fetch and (settings.templates or files.documents):
+        warm_up(plan.embedding_model)
+    state: DebateState = {"question": draft.question, "seats": plan.seats}
+    state |= {"documents": files.documents, "images": files.images}
+    await _check_models(state, settings, reporter, fetch=fetch)
+    if settings.folder_plan is not None:
+        check_writable(settings.folder_plan.base)
+    if fetch:
+        await _prepare_search(plan.embedding_model, draft, reporter)
+    with reporter.indexing("documents") as on_progress:
+        notice = await keep_attachments(files, settings, plan.embedding_model, on_progress)
+    if notice:
+        reporter.note(notice)
+    return PreparedDebate(draft.question, settings, plan, files)
+
+
+async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
+    """Check that a stopped debate still has its files and models."""
+    state = debate.as_state()
+    check_kept(state.get("documents", []), state.get("images", []))
+    await _check_models(state, debate.as_settings(), reporter or Reporter(), fetch=True)
+
+
+def write_debate(
+    records: Repository,
+    prepared: PreparedDebate,
+    request: DebateRequest | None = None,
+    *,
+    task_id: str | None = None,
+) -> StoredDebate:
+    """Write the record of a new debate.
+
+    With the id of a caller's task it is written only if that task has no unfinished debate.
+    """
+    debate_id, settings, seats = str(uuid4()), prepared.settings, prepared.plan.seats
+    # Name the chosen models in the settings, so that a resumed debate does not choose again.
+    chosen = settings.with_models({seat.id: seat.model for seat in seats})
+    chosen = chosen.model_copy(update={"embedding_model": prepared.plan.embedding_model})
+    given: DebateState = {"question": prepared.question, "seats": seats}
+    if prepared.attachments.documents:
+        given["documents"] = prepared.attachments.documents
+    if prepared.attachments.images:
+        given["images"] = prepared.attachments.images
+    if request:
+        given["request"] = request.model_dump(mode="json")
+    records.start(
+        debate_id,
+        settings.protocol,
+        given,
+        chosen.model_dump(mode="json"),
+        demonstration=is_demonstration(seats),
+        task_id=task_id,
+    )
+    return records.find(debate_id)
+
+
+async def _check_models(
+    state: DebateState, settings: DebateSettings, reporter: Reporter, *, fetch: bool
+) -> None:
+    """Download embedded models that are missing, then check every model."""
+    seats = state["seats"]
+    documents, images = state.get("documents", []), state.get("images", [])
+    check_sight(seats, settings, images)  # before a large download that would be useless
+    if fetch:
+        await _pull_missing(models_of(seats), reporter)
+    try:
+        await preflight(seats, settings, state["question"], documents=documents, images=images)
+    except BadInput as refused:
+        if needing := _seats_needing_key(str(refused), seats):
+            raise BadInput(f"{refused} Needed by: {', '.join(needing)}.") from refused
+        raise
+
+
+def _seats_needing_key(refusal: str, seats: list[Seat]) -> list[str]:
+    """Return the names of the seats that need the missing API key, unless all of them do."""
+    key, missing, _ = refusal.partition("_API_KEY is not set")
+    provider = f"{key.lower()}:"
+    needing = [s.name for s in seats if any(m.startswith(provider) for m in models_of([s]))]
+    return needing if missing and len(needing) < len(seats) else []
+
+
+async def _prepare_search(embedding_model: str, draft: DebateDraft, reporter: Reporter) -> None:
+    """Download the embedding model if it is missing, and index the templates.
+
+    A debate can run without templates, but not without the documents it was given.
+    """
+    settings, documents = draft.settings, draft.attachments.documents
+    if settings.templates or documents:
+        try:
+            await _pull_missing([embedding_model], reporter)
+        except BadInput as unavailable:
+            if documents:
+                raise
+            reporter.note(str(unavailable))
+    if settings.templates and embedding_model == EMBEDDED_EMBEDDING:
+        # Indexing takes seconds the first time: do it here, where its progress is shown.
+        with reporter.indexing("templates") as on_progress, suppress(EmbeddingFailed):
+            await open_searcher(Embedder(embedding_model, settings), on_progress)
+
+
+async def _pull_missing(models: list[str], reporter: Reporter) -> None:
+    for weights in missing_files(models):
+        with reporter.fetching(weights) as on_progress:
+            await _pull(weights, on_progress)
+
+
+async def _pull(weights: Weights, on_progress: Progress) -> None:
+    """Download one file in a thread that also ends when this task is cancelled."""
+    cancelled = threading.Event()
+
+    def report(done: int, total: int) -> None:
+        if cancelled.is_set():
+            raise WeightsUnavailable("cancelled")
+        on_progress(done, total)
+
+    try:
+        await asyncio.to_thread(pull, weights, data_home(), report)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+    except WeightsUnavailable as error:
+        raise BadInput(str(error)) from error

@@ -1,0 +1,100 @@
+"""A stored debate and its record."""
+
+from functools import cache
+from typing import Any, cast
+
+from pydantic import BaseModel, TypeAdapter
+
+from contend.debates.outputs import find_folder
+from contend.graph.record import DebateRecord, Status
+from contend.graph.settings import SETTINGS, DebateSettings
+from contend.graph.settings.forecast import request_of
+from contend.graph.state import DebateState, Turn
+from contend.nodes.store import read_record
+
+
+class StoredDebate(BaseModel):
+    """One debate as the database holds it."""
+
+    id: str
+    protocol: str
+    question: str
+    status: Status
+    created_at: str
+    updated_at: str
+    settings: dict[str, Any]
+    state: dict[str, Any]
+    error: str | None
+    demonstration: bool
+    user_rating: int | None
+    last_seq: int
+    turns: list[Turn] = []
+    resolution: str | None = None
+    """Which outcome of a forecast came true, if known."""
+
+    def as_state(self) -> DebateState:
+        """Return the state of the last saved step."""
+        return cast(
+            "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}
+        )
+
+    def with_state(self, status: Status, state: DebateState, error: str | None) -> "StoredDebate":
+        """Return the debate in a newer state."""
+        turns = list(state.get("turns", []))
+        changed = {"status": status, "state": dump_state(state), "turns": turns, "error": error}
+        return self.model_copy(update=changed)
+
+    def as_settings(self) -> DebateSettings:
+        """Return its settings, without those that this release does not know."""
+        model = SETTINGS[self.protocol]
+        known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
+        return model.model_validate(known)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the rounds ended; `failed` if the debate failed before that."""
+        stop = self.state.get("stop")
+        if stop:
+            return str(stop["reason"])
+        return "failed" if self.status == "failed" else None
+
+    def as_record(self) -> DebateRecord:
+        """Return everything known about the debate."""
+        record = read_record(self.as_state(), self.id).rated(self.user_rating)
+        about = self.model_dump(
+            include={"protocol", "status", "created_at", "updated_at", "error", "settings"}
+        )
+        more = {"stop_reason": self.stop_reason, "turns": self.turns}
+        return record.model_copy(update={**about, **more, **self.forecast_fate(), **self._output()})
+
+    def as_json(self) -> dict[str, Any]:
+        return self.as_record().as_json()
+
+    def forecast_fate(self) -> dict[str, str | None]:
+        """Return when a forecast comes due and what came true; nothing for other protocols."""
+        if "request" not in self.state:
+            return {}
+        context = request_of(cast("DebateState", self.state)).prediction_context
+        due = context.data_summary.timeframe.end
+        return {"due": due.isoformat() if due else None, "resolution": self.resolution}
+
+    def _output(self) -> dict[str, str | None]:
+        """Return the path of its folder, in a protocol that writes one."""
+        plan = self.as_settings().folder_plan
+        if plan is None:
+            return {}
+        found = find_folder(plan.base, self.created_at, self.id)
+        return {"output_dir": str(found) if found else None}
+
+
+def dump_state(state: DebateState) -> dict[str, Any]:
+    """Return the state as JSON, without the turns, which have a table of their own."""
+    kept = {key: value for key, value in state.items() if key != "turns"}
+    return cast(
+        "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")
+    )
+
+
+@cache
+def _state_adapter() -> TypeAdapter[DebateState]:
+    return TypeAdapter(DebateState)

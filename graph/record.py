@@ -1,0 +1,211 @@
+"""The record of a debate: what `store` writes, `contend show --json` prints and Python returns."""
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from contend.graph.state import (
+    AutoScore,
+    Breach,
+    ClaimCheck,
+    Degradation,
+    Document,
+    Elimination,
+    Image,
+    Point,
+    QuoteCheck,
+    ReadFrom,
+    Seat,
+    StopDecision,
+    Turn,
+    TurnScore,
+    Usage,
+    Value,
+)
+
+Status = Literal["running", "paused", "interrupted", "failed", "done"]
+
+
+class _OnlySetFields(Value):
+    """Leaves fields that were never set out of the JSON."""
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key in self.model_fields_set}
+
+
+class TemplateMatch(Value):
+    """A reasoning template that was used, and its similarity to the question."""
+
+    id: str
+    title: str
+    score: float
+
+
+class RecordedQuote(QuoteCheck):
+    """A quoted span, and the turn it was quoted in."""
+
+    turn: str
+    seat: str
+    round: int
+
+
+class RecordedAutoScore(AutoScore):
+    """The judge's rating of the answer, and what makes it less trustworthy."""
+
+    judge_shares_model_with: list[str]
+    judge_wrote_answer: bool
+
+
+class Timing(Value):
+    """Milliseconds of work, without pauses."""
+
+    total_ms: int
+    rag_ms: int
+    rounds_ms: list[int]
+    synthesis_ms: int
+    scoring_ms: int
+
+
+class RecordedPoints(Value):
+    """All objections that were raised."""
+
+    open: list[Point]
+    resolved: list[Point]
+
+
+class TotalUsage(Usage):
+    """What the whole debate used, failed calls included."""
+
+    turns: int
+
+
+class JudgeDecision(_OnlySetFields):
+    """Whether the judge wanted another round; no decision if it could not be parsed."""
+
+    round: int
+    decision: Literal["continue", "stop"] | None
+    reasoning: str
+    read_from: ReadFrom | None = None
+
+
+class SideResult(Value):
+    """The scores of one side of a moderated debate."""
+
+    total: float | None
+    breakdown: dict[str, float]
+    turns: list[TurnScore]
+
+
+class Scoring(Value):
+    """Who scored a moderated debate, and which scores do not count."""
+
+    judge_model: str
+    judge_shares_model_with: list[str]
+    margin: float
+    contested: list[str]
+    unscored: list[str]
+    no_winner: str
+
+
+class RecordedClaim(ClaimCheck):
+    """A checked claim, the statement it is from, and the speaker's correction."""
+
+    turn: str
+    seat: str
+    round: int
+    correction: str | None
+
+
+class RecordedRuling(Value):
+    """A moderator's ruling on a statement that broke a rule."""
+
+    turn: str
+    seat: str
+    breach: Breach
+    read_from: ReadFrom
+    round: int
+    text: str
+
+
+class DebateRecord(_OnlySetFields):
+    """Everything known about a debate, finished or not; missing results are None or empty."""
+
+    id: str
+    timestamp: str | None
+    query: str
+    templates_used: list[str]
+    templates: list[TemplateMatch]
+    documents: list[Document]
+    images: list[Image]
+    quotes: list[RecordedQuote]
+    seats: list[Seat]
+    rounds: list[dict[str, Any]]
+    """One entry per round, in the form of the protocol."""
+    final_answer: str | None
+    total_rounds: int
+    early_stopped: bool
+    quality_score: int | float | None
+    """The user's rating if there is one, else the judge's."""
+    user_rating: int | None
+    auto_score: RecordedAutoScore | None
+    models: dict[str, str]
+    timing: Timing
+    stop_reason: str | None
+    stop: StopDecision | None
+    points: RecordedPoints
+    usage: TotalUsage
+    degraded: list[Degradation]
+    demonstration: bool
+
+    # forum and moderated
+    winner: str | None = None
+    """A seat id."""
+
+    # forum
+    active: list[str] = Field(default_factory=list)
+    eliminations: list[Elimination] = Field(default_factory=list)
+    moved: dict[str, list[str]] = Field(default_factory=dict)
+    judge_decisions: list[JudgeDecision] = Field(default_factory=list)
+    verdict: str | None = None
+
+    # moderated
+    end_reason: str | None = None
+    duration_ms: int | None = None
+    summary: str | None = None
+    scores: dict[str, SideResult] | None = None
+    """By the names of the sides."""
+    scoring: Scoring | None = None
+    fact_checks: list[RecordedClaim] = Field(default_factory=list)
+    rulings: list[RecordedRuling] = Field(default_factory=list)
+    output_dir: str | None = None
+
+    # forecast: the contract's DebateRequest and DebateResult as JSON
+    request: dict[str, Any] | None = None
+    forecast: dict[str, Any] | None = None
+    due: str | None = None
+    resolution: str | None = None
+
+    # what the database adds
+    protocol: str = ""
+    status: Status = "running"
+    created_at: str = ""
+    updated_at: str = ""
+    error: str | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    turns: list[Turn] = Field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, without the fields of other protocols."""
+        return self.model_dump(mode="json")
+
+    @property
+    def winner_name(self) -> str | None:
+        """The name of the seat that won."""
+        return next((seat.name for seat in self.seats if seat.id == self.winner), None)
+
+    def rated(self, user_rating: int | None) -> "DebateRecord":
+        """Return the record with the user's rating, which counts before the judge's."""
+        if user_rating is None:
+            return self
+        return self.model_copy(update={"user_rating": user_rating, "quality_score": user_rating})
