@@ -190,7 +190,7 @@ async def _forecast() -> None:
 
     from contend.debates.prepare import PreparedDebate, write_debate
     from contend.debates.run import open_repository, run_debate
-    from contend.graph.contract import DebateRequest
+    from contend.graph.contract.request import DebateRequest
     from contend.graph.settings import ForecastSettings
     from contend.models.seats import choose_seats
 

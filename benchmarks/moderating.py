@@ -19,6 +19,7 @@ from benchmarks.harness import (
     wall,
 )
 from benchmarks.waiting import pace
+from contend.graph.settings.moderated import ADVOCATE
 
 LIMIT = 1.05
 FOLDER_LIMIT_MS = 5.0

@@ -16,13 +16,9 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.graph.contract import (
-    MAX_REQUEST_BYTES,
-    OUTCOME_ID,
-    DebateRequest,
-    DebateResult,
-    PredictionTask,
-)
+from contend.graph.contract.request import DebateRequest, PredictionTask
+from contend.graph.contract.result import DebateResult
+from contend.graph.contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
 from contend.graph.errors import BadInput
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings

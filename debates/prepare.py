@@ -18,10 +18,12 @@ from contend.debates.attachments import (
 from contend.debates.outputs import check_writable
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.graph.contract import DebateRequest
+from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.state import DebateState, Seat
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
 from contend.models.needed import missing_files, models_of
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable, pull
@@ -94,8 +96,8 @@ async def prepare_debate(
     state: DebateState = {"question": draft.question, "seats": plan.seats}
     state |= {"documents": files.documents, "images": files.images}
     await _check_models(state, settings, reporter, fetch=fetch)
-    if settings.folder_plan is not None:
-        check_writable(settings.folder_plan.base)
+    if plan_of_folder := strategy_for(settings).folder_plan:
+        check_writable(plan_of_folder.base)
     if fetch:
         await _prepare_search(plan.embedding_model, draft, reporter)
     with reporter.indexing("documents") as on_progress:

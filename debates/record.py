@@ -6,6 +6,7 @@ from typing import Any, cast
 from pydantic import BaseModel, TypeAdapter
 
 from contend.debates.outputs import find_folder
+from contend.graph.protocols.base import strategy_for
 from contend.graph.record import DebateRecord, Status
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import request_of
@@ -80,7 +81,7 @@ class StoredDebate(BaseModel):
 
     def _output(self) -> dict[str, str | None]:
         """Return the path of its folder, in a protocol that writes one."""
-        plan = self.as_settings().folder_plan
+        plan = strategy_for(self.as_settings()).folder_plan
         if plan is None:
             return {}
         found = find_folder(plan.base, self.created_at, self.id)

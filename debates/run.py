@@ -21,8 +21,10 @@ from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
 from contend.graph.events import EventName
+from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
-from contend.graph.state import DebateState, Degradation, Remark
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.nodes.judge_continue import human_turn

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
+from contend.graph.phases import PhaseName
+
 if TYPE_CHECKING:  # --help must not wait for langgraph
     from contend.graph.state import Turn
 

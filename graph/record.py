@@ -4,24 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from contend.graph.state import (
-    AutoScore,
-    Breach,
-    ClaimCheck,
-    Degradation,
-    Document,
-    Elimination,
-    Image,
-    Point,
-    QuoteCheck,
-    ReadFrom,
-    Seat,
-    StopDecision,
-    Turn,
-    TurnScore,
-    Usage,
-    Value,
-)
+from contend.graph.readings import AutoScore, Breach, ClaimCheck, Point, ReadFrom, TurnScore
+from contend.graph.state import Elimination, StopDecision, Turn
+from contend.graph.values import Degradation, Document, Image, QuoteCheck, Seat, Usage, Value
 
 Status = Literal["running", "paused", "interrupted", "failed", "done"]
 

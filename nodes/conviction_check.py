@@ -23,7 +23,8 @@ from contend.models.replies.conviction import (
     named_seat,
 )
 from contend.nodes.calls.decide import Decided, Reader, decide_all
-from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.forum.concessions import count_concessions, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of

@@ -18,7 +18,8 @@ from contend.models.replies.critique import (
     assessment_from_words,
 )
 from contend.nodes.calls.decide import Reader, decide
-from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn, take_turn
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import publish_turn, substitute_turn, take_turn
 from contend.nodes.prompting.points import points_of
 from contend.prompts import load
 

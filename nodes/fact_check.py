@@ -18,7 +18,8 @@ from contend.models.replies.moderated import (
     ShortClaimsBlock,
 )
 from contend.nodes.calls.decide import Decided, Reader, decide, decide_calls
-from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.prompt_values import claim_line
 from contend.nodes.moderated.schedule import statements
 

@@ -23,7 +23,8 @@ from contend.models.replies.decision import (
 )
 from contend.models.text import clean
 from contend.nodes.calls.decide import Reader, decide_all
-from contend.nodes.calls.turn import publish_turn, report_problem, substitute_turn
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import publish_turn, substitute_turn
 from contend.nodes.prompting.points import points_of
 from contend.nodes.rounds import open_round
 

@@ -11,13 +11,8 @@ from contend.graph.values import NO_USAGE, Seat
 from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.decide import Reader, block_of, decide, in_words
-from contend.nodes.calls.turn import (
-    TurnResult,
-    next_turn_id,
-    publish_turn,
-    report_problem,
-    take_turn,
-)
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import breaches_of
 from contend.nodes.moderated.schedule import schedule_for, unreviewed
 

@@ -10,12 +10,12 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, turns_of
 from contend.graph.values import Degradation, Seat, WorkSpan
+from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     TurnResult,
     gather_results,
     lost_call,
     publish_turn,
-    report_problem,
     substitute_turn,
     take_turn,
     take_turn_once,

@@ -15,7 +15,7 @@ from contend.graph.state import DebateState
 from contend.graph.values import Document, Image, Retrieval, Seat
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
-from contend.nodes.calls.turn import report_problem
+from contend.nodes.calls.stream import report_problem
 from contend.nodes.rounds import open_round
 from contend.retrieval.template_search import find_templates
 

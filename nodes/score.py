@@ -10,7 +10,8 @@ from contend.graph.readings import AutoScore
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.models.replies.rating import RatingBlock, RatingReport, ratings_from_words
 from contend.nodes.calls.decide import Reader, decide
-from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import lost_call, publish_turn
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,

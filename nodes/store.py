@@ -5,6 +5,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.readings import Point
 from contend.graph.record import (
     DebateRecord,
     JudgeDecision,
@@ -15,7 +17,8 @@ from contend.graph.record import (
     Timing,
     TotalUsage,
 )
-from contend.graph.state import NO_USAGE, DebateState, Point, Retrieval, Turn, turns_of
+from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.values import NO_USAGE, Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions

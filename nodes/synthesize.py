@@ -11,12 +11,12 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
 from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
+from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     lost_call,
     next_turn_id,
     pause_if_asked,
     publish_turn,
-    report_problem,
     substitute_turn,
     take_turn_once,
 )

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from contend.debates.forecasts import problems
 from contend.debates.record import StoredDebate
-from contend.graph.contract import (
-    MAX_REQUEST_BYTES,
-    MOST_ROUNDS,
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.result import (
     Argument,
     DebateResult,
     Disagreement,

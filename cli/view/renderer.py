@@ -28,7 +28,9 @@ from contend.debates.exports.labels import (
 )
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
-from contend.graph.state import SEVERITY_MARKS, Turn
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import SEVERITY_MARKS
+from contend.graph.state import Turn
 
 _LONGEST_QUESTION = 600
 # After these a seat is at nothing any more.

@@ -20,7 +20,7 @@ from contend.debates.exports.labels import (
     tool_words,
 )
 from contend.graph.events import NodeEvent
-from contend.graph.state import SEVERITY_MARKS
+from contend.graph.readings import SEVERITY_MARKS
 
 _LONGEST_TOOL_USE = 160
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}

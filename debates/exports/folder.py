@@ -33,17 +33,33 @@ from contend.debates.exports.moderated import (
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import StageScores
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
 from contend.graph.state import DebateState, Turn
 from contend.models.tokens import count_tokens
+from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.store import read_record
 from contend.retrieval.files import write_private
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # File names contain only these roles: never text from a user.
 _ROLES = frozenset(
-    "moderator position_advocate fact_checker judge proposer skeptic synthesizer debater "
-    "optimist pessimist contrarian historian user".split()
+    [
+        "moderator",
+        "position_advocate",
+        "fact_checker",
+        "judge",
+        "proposer",
+        "skeptic",
+        "synthesizer",
+        "debater",
+        "optimist",
+        "pessimist",
+        "contrarian",
+        "historian",
+        "user",
+    ]
 )
 _OTHER_PHASES = {"propose": "answer", "synthesize": "final answer", "score": "scores"}
 _PHASES = PHASE_WORDS | _OTHER_PHASES

@@ -27,9 +27,10 @@ from contend.debates.exports.labels import (
 )
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.record import StoredDebate
-from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
-
-_AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
+from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.readings import SEVERITY_MARKS
+from contend.graph.state import Turn
+from contend.graph.values import NO_USAGE, WorkSpan
 
 
 def to_markdown(debate: StoredDebate) -> str:

@@ -13,6 +13,9 @@ from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.events import turn_event
+from contend.graph.phases import PhaseName
+from contend.graph.protocols.base import strategy_for
+from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, TurnStatus
 from contend.graph.values import NO_USAGE, Degradation, Seat, TurnLength, Usage, WorkSpan

@@ -20,7 +20,8 @@ from contend.models.replies.forecast import (
     stated_from_form,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
     Work,

@@ -13,6 +13,7 @@ from contend.graph.errors import ModelFailed
 from contend.graph.phases import PhaseName
 from contend.graph.state import CallSubject, DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage, WorkSpan
+from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,
@@ -22,7 +23,6 @@ from contend.nodes.calls.turn import (
     gather_results,
     pause_if_asked,
     publish_turn,
-    report_problem,
     take_turn,
 )
 from contend.nodes.forecast.arguments import all_arguments

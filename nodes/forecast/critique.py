@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
+from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.calls.turn import report_problem
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (

@@ -19,7 +19,8 @@ from contend.models.replies.forecast import (
     scores_form,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id
 from contend.nodes.forecast.calls import Work, fill_once, how_often, speak_once
 from contend.nodes.forecast.numbers import composite
 from contend.nodes.forecast.schedule import Deadline

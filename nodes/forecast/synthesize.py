@@ -20,13 +20,8 @@ from contend.models.replies.forecast import (
     verdict_from_words,
 )
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.turn import (
-    TurnResult,
-    add_extraction_cost,
-    debate_id,
-    publish_turn,
-    report_problem,
-)
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, publish_turn
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
     Filled,

@@ -9,7 +9,8 @@ from contend.graph.values import Seat
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
 from contend.nodes.calls.evidence import argued
-from contend.nodes.calls.turn import TurnResult, publish_turn, report_problem, take_turn
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import TurnResult, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import statements
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from contend.graph.readings import Ruling
 from contend.graph.record import RecordedClaim, RecordedRuling, Scoring, SideResult
-from contend.graph.state import DebateState, Ruling, Turn
+from contend.graph.state import DebateState, Turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import MODERATOR
 from contend.nodes.moderated.score_notes import scoring_of

@@ -14,7 +14,8 @@ from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
-from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
+from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.anonymize import names_kept
 from contend.nodes.moderated.schedule import other_order, stages, statements
 from contend.nodes.moderated.totals import standing, turn_score, verdict_of

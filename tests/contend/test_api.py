@@ -20,6 +20,7 @@ from contend import (
     moderator,
 )
 from contend.debates import prepare
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import data_home
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable
 from tests.cli.support import debaters

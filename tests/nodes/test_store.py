@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from contend.graph.state import AutoScore, DebateState, Degradation, Point, StopDecision, Usage
+from contend.graph.readings import AutoScore, Point
+from contend.graph.state import DebateState, StopDecision
+from contend.graph.values import Degradation, Usage
 from contend.nodes.store import build_record
 from tests.support.scripted import THREAD, full_cast, play
 from tests.support.states import assessed, at, retrieval, state, template, turn

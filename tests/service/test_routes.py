@@ -20,7 +20,8 @@ from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import UnfinishedTask
 from contend.debates.run import open_repository
-from contend.graph.contract import DebateRequest, DebateResult
+from contend.graph.contract.request import DebateRequest
+from contend.graph.contract.result import DebateResult
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token

@@ -7,7 +7,8 @@ import pytest
 from contend.cli.view.summary import end_facts
 from contend.debates.exports.labels import quotes_told
 from contend.debates.record import StoredDebate
-from contend.graph.state import Conviction, Turn
+from contend.graph.readings import Conviction
+from contend.graph.state import Turn
 from tests.cli.screen import debate_of
 from tests.cli.view.test_renderer import CONVINCED, LEFT
 from tests.support.scripted import forum_settings, scripted_settings

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from contend.debates.exports.folder import Folder, FolderState, write_folder
 from contend.debates.exports.page import ExportPage, Facts, Rows, Title, Words
 from contend.debates.record import StoredDebate
+from contend.graph.readings import Point
 from contend.graph.settings import FolderPlan, OutputFormat
 from contend.graph.state import StopDecision, Turn
 from tests.nodes.test_store import RATED

@@ -6,6 +6,7 @@ from typing import Any
 from contend.debates.exports.labels import known_as
 from contend.debates.exports.markdown import to_markdown
 from contend.debates.record import StoredDebate
+from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings, ForumSettings
 from contend.graph.state import Elimination, Turn
 from contend.graph.values import Usage, WorkSpan
