@@ -1,26 +1,27 @@
-"""Waiting for a database that is away: a restart takes seconds, and no debate need notice it."""
+"""Waiting for a database that restarts: short outages are retried silently."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic
 from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from contend.graph.errors import DatabaseUnavailable
 
 Result = TypeVar("Result")
 
-# Longer than a restart, shorter than anybody likes to look at a terminal that does nothing.
+# Seconds: longer than a restart, shorter than a user likes to watch an idle terminal.
 PATIENCE = 10.0
 _PAUSE = 0.5
 
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
-    """Try until the database answers; give up when it has been away for too long."""
-    give_up = monotonic() + PATIENCE
-    while True:
-        try:
-            return await attempt()
-        except DatabaseUnavailable:
-            if monotonic() >= give_up:
-                raise
-        await asyncio.sleep(_PAUSE)
+    """Retry while the database is unavailable; re-raise the error after PATIENCE seconds."""
+    async for trial in AsyncRetrying(
+        retry=retry_if_exception_type(DatabaseUnavailable),
+        stop=stop_after_delay(PATIENCE),
+        wait=wait_fixed(_PAUSE),
+        reraise=True,
+    ):
+        with trial:
+            result = await attempt()
+    return result
