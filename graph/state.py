@@ -166,6 +166,9 @@ class DebateState(TypedDict, total=False):
     spans: Annotated[list[WorkSpan], operator.add]
     """Calls that brought no turn, and when a debate against the clock was at work. Appended to by
     any node."""
+    given_up: Annotated[list[str], operator.add]
+    """Arguments that could not be scored or argued again, by turn id; they are not retried.
+    Appended to by the nodes of a forecast."""
     programme: list[Step]
     """The turns still due in this stage. Written by moderate, shortened by whoever takes one."""
     cue: CallSubject

@@ -24,7 +24,7 @@ from contend.models.replies.conviction import (
 )
 from contend.nodes.calls.decide import Decided, Reader, decide_all
 from contend.nodes.calls.turn import lost_call, publish_turn, report_problem
-from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.concessions import count_concessions, is_supported, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
 from contend.nodes.prompting.values import speeches
@@ -55,8 +55,7 @@ class _Answer:
 
     @property
     def rests_on_something(self) -> bool:
-        said = self.conviction
-        return said is not None and bool(said.argument) and said.quote_found
+        return self.conviction is not None and is_supported(self.conviction)
 
 
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:

@@ -51,7 +51,8 @@ async def argue(
     spoken, degraded = heard["spoken"], list(heard["degraded"])
     if spoken is None:
         degraded.append(told(room, seat, state["round"], heard, "sat_out"))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        given_up = [about.id] if about else []
+        return {"turns": [], "degraded": degraded, "spans": heard["spans"], "given_up": given_up}
     turn = _with_reading(state, room, spoken)
     degraded += _overlong(room, seat, turn)
     turn, more = await _with_numbers(state, room, seat, turn, deadline)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NotRequired, TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
@@ -36,11 +36,13 @@ OUT_OF_TIME = "out_of_time"
 
 
 class Work(TypedDict):
-    """What calls have brought: turns, what went wrong, and the calls that brought no turn."""
+    """The results of calls: turns, problems, and the calls that produced no turn."""
 
     turns: list[Turn]
     degraded: list[Degradation]
     spans: list[WorkSpan]
+    given_up: NotRequired[list[str]]
+    """Arguments not to be tried again, by turn id; missing in tasks of earlier versions."""
 
 
 def joined(works: Iterable[Work]) -> Work:
@@ -50,6 +52,7 @@ def joined(works: Iterable[Work]) -> Work:
         "turns": [turn for each in listed for turn in each["turns"]],
         "degraded": [entry for each in listed for entry in each["degraded"]],
         "spans": [span for each in listed for span in each["spans"]],
+        "given_up": [turn for each in listed for turn in each.get("given_up", [])],
     }
 
 
@@ -57,7 +60,9 @@ def update_of(work: Work, began: datetime) -> dict[str, Any]:
     """What a node that began then adds to the state."""
     # An empty list would count as an update of the transcript, and cost every checkpoint.
     turns = {"turns": work["turns"]} if work["turns"] else {}
-    return {**turns, "degraded": work["degraded"], "spans": [*work["spans"], since(began)]}
+    given_up = {"given_up": work["given_up"]} if work.get("given_up") else {}
+    spans = [*work["spans"], since(began)]
+    return {**turns, **given_up, "degraded": work["degraded"], "spans": spans}
 
 
 class Heard(TypedDict):

@@ -13,7 +13,6 @@ from contend.nodes.calls.turn import report_problem
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
-    OUT_OF_TIME,
     Teller,
     Work,
     joined,
@@ -25,8 +24,6 @@ from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score
 
 TOO_WEAK = 0.2
-# After these nobody tries again.
-_GIVEN_UP = ("not_scored", "sat_out", OUT_OF_TIME)
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -48,14 +45,13 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def _open(state: DebateState) -> list[Said]:
     """Arguments of this round that nobody has tried to score, or to make stronger."""
-    number, troubles = state["round"], state.get("degraded", [])
-    given_up = {e.seat for e in troubles if e.round == number and e.what in _GIVEN_UP}
-    said = of_round(all_arguments(state), number)
+    given_up = state.get("given_up", [])
+    said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [
         each
         for each in said
-        if each.turn.seat not in given_up
+        if each.turn.id not in given_up
         and versions.count(each.role) == 1
         and (each.score is None or _is_weak(each))
     ]
@@ -110,7 +106,7 @@ async def _argue_anew(
     seat, part = seat_with_id(state, heard.seat), round_phase(room.context, heard.round)
     argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
-        return argued
+        return {**argued, "given_up": [heard.id]}
     (turn,) = argued["turns"]
     anew = reading_of(turn).model_copy(update={"anew": True})
     turn = turn.model_copy(update={"assessment": anew})

@@ -32,9 +32,9 @@ async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline
     heard = await speak_once(state, room, judge, "score", "score", argument, deadline)
     spoken, degraded = heard["spoken"], list(heard["degraded"])
     if spoken is None:
-        # Under what happened to the argument, not to the judge: so nobody tries it again.
         degraded.append(report_problem(room, debater, argument.round, "not_scored", heard["why"]))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        given_up = [argument.id]
+        return {"turns": [], "degraded": degraded, "spans": heard["spans"], "given_up": given_up}
     turn, reading = spoken["turn"], _read(room, spoken, argument, settings.scoring_criteria)
     if reading is None:
         turn, reading, more = await _asked_again(state, room, judge, turn, argument, deadline)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from contend.graph.readings import Conviction
 from contend.graph.state import DebateState
 
 # Why a seat stays that has conceded itself, in the order of the rules.
@@ -36,6 +37,24 @@ def _stays(
         return kept, _MORE_NOW
     before = [seat for seat in equals if credit.get(seat, 0) == credit.get(kept, 0)]
     return kept, _MORE_BEFORE if before == [kept] else _FIRST_SEATED
+
+
+def is_supported(conviction: Conviction) -> bool:
+    """Return whether a concession names an argument and quotes words that were really said."""
+    return bool(conviction.argument) and conviction.quote_found
+
+
+def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
+    """Return whom a seat conceded to by all its answers of a round; None if it did not.
+
+    Without support one answer is not enough if concessions are verified: the seat was asked again.
+    """
+    said = [each for each in answers if isinstance(each, Conviction)]
+    named = {each.convinced_by for each in said}
+    if not said or len(said) < len(answers) or len(named) > 1:
+        return None
+    enough = not verify or len(said) > 1 or is_supported(said[0])
+    return named.pop() if enough else None
 
 
 def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
