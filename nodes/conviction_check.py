@@ -86,10 +86,10 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
     kept = _kept(state, runtime, conceded, active)
     gone = [_elimination(state, seat, stands[seat]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
-    _tell(runtime, state, gone, remaining)
+    _send_events(runtime, state, gone, remaining)
     return {
         "turns": said + _turns(again),
-        "degraded": [*_troubles(first), *_troubles(again), *withdrawn, *kept.values()],
+        "degraded": [*_problems(first), *_problems(again), *withdrawn, *kept.values()],
         "spans": [*_lost(first), *_lost(again)],
         "eliminations": gone,
         "active": remaining,
@@ -102,7 +102,7 @@ async def _ask(
     seats = [seat_with_id(state, seat) for seat in ids]
     decided = await decide_all(state, runtime, seats, "conviction_check", part, _READER)
     return {
-        seat.id: _unheard(state, runtime, seat, each)
+        seat.id: _not_asked(state, runtime, seat, each)
         if isinstance(each, ModelFailed)
         else _answer(state, runtime, seat, each)
         for seat, each in zip(seats, decided, strict=True)
@@ -118,20 +118,20 @@ def _answer(
     publish_turn(runtime, turn)
     degraded = list(decided.degraded)
     if claim is None:
-        why = "whether it concedes could not be read, so it stays"
+        why = "could not parse whether it concedes, so it stays"
         degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     elif conviction and conviction.convinced and conviction.convinced_by is None:
         named = " ".join(claim.named.split()) or "nobody by name"
-        why = f"it concedes to {named}: not another seat in the debate that has spoken, so it stays"
+        why = f"it concedes to {named}: no other active seat that has spoken, so it stays"
         degraded.append(report_problem(runtime, seat, state["round"], "void_concession", why))
     return _Answer(turn, conviction, tuple(degraded))
 
 
-def _unheard(
+def _not_asked(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
 ) -> _Answer:
-    told = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
-    return _Answer(degraded=(*failure.before, told), lost=(lost_call(failure),))
+    reported = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
+    return _Answer(degraded=(*failure.before, reported), lost=(lost_call(failure),))
 
 
 def _withdrawal(
@@ -149,7 +149,7 @@ def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
     return [answer.turn for answer in answers.values() if answer.turn]
 
 
-def _troubles(answers: Mapping[str, _Answer]) -> list[Degradation]:
+def _problems(answers: Mapping[str, _Answer]) -> list[Degradation]:
     return [entry for answer in answers.values() for entry in answer.degraded]
 
 
@@ -205,14 +205,14 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
 def _kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
-    """Those whose concession does not stand because somebody must stay; each is told."""
-    told = {}
+    """Those whose concession does not stand because somebody must stay; each is reported."""
+    reported = {}
     for seat, rule in staying(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name
         why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
         kept = seat_with_id(state, seat)
-        told[seat] = report_problem(runtime, kept, state["round"], "void_concession", why)
-    return told
+        reported[seat] = report_problem(runtime, kept, state["round"], "void_concession", why)
+    return reported
 
 
 def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination:
@@ -227,7 +227,7 @@ def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination
     )
 
 
-def _tell(
+def _send_events(
     runtime: Runtime[Any], state: DebateState, gone: Sequence[Elimination], remaining: list[str]
 ) -> None:
     number = state["round"]

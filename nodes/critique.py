@@ -39,7 +39,7 @@ async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dic
     decided = await decide(state, runtime, seat, "critique", part, _reader(known), known)
     turn, assessment, degraded = decided.turn, decided.read, decided.degraded
     if assessment is None:
-        why = "the critique has no readable verdict, so it cannot end the debate"
+        why = f"could not parse the verdict of {seat.name}; continuing"
         degraded.append(report_problem(runtime, seat, turn.round, "unreadable", why))
     answered = turns_of(state, "propose")[-1].id
     turn = turn.model_copy(update={"assessment": assessment, "replies_to": answered})
@@ -63,8 +63,8 @@ async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> di
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]
     except ModelFailed as failure:
-        told = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
-        degraded = [*failure.before, told]
+        reported = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
+        degraded = [*failure.before, reported]
         turn = substitute_turn(state, "critique", failure, seat, "failed", load("shared/feedback"))
     publish_turn(runtime, turn)
     return {"turns": [turn], "degraded": degraded}

@@ -56,8 +56,8 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
-        told = _unchecked(state, runtime, seat, str(failure))
-        return {"degraded": [*failure.before, told], "spans": [lost_call(failure)]}
+        reported = _unchecked(state, runtime, seat, str(failure))
+        return {"degraded": [*failure.before, reported], "spans": [lost_call(failure)]}
     claims = (listed.read or [])[:MOST_CLAIMS]
     checked = await _checked(state, runtime, seat, statement, claims)
     found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
@@ -104,15 +104,15 @@ def _check(
     claim: str,
     decided: Decided[CheckBlock] | ModelFailed,
 ) -> _Checked:
-    """What became of a claim; without a readable check it is unverified, and that is told."""
+    """What became of a claim; without a readable check it is unverified, and that is reported."""
     if isinstance(decided, ModelFailed):
-        told = _unchecked(state, runtime, seat, str(decided))
+        reported = _unchecked(state, runtime, seat, str(decided))
         failed = _unverified(claim, "its check failed")
-        return _Checked(failed, None, [*decided.before, told], (lost_call(decided),))
+        return _Checked(failed, None, [*decided.before, reported], (lost_call(decided),))
     if decided.read is None:
-        told = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
+        reported = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
         unread = _unverified(claim, _UNREADABLE)
-        return _Checked(unread, decided.turn, [*decided.degraded, told])
+        return _Checked(unread, decided.turn, [*decided.degraded, reported])
     read = decided.read.of(claim, decided.turn.passages)
     return _Checked(read, decided.turn, decided.degraded)
 

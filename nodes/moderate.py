@@ -58,7 +58,7 @@ def _ruling(
         return []
     block = block_of(runtime, spoken, RulingBlock)
     if block is None:
-        why = "the review of the last statement has no readable block, so no rule was enforced"
+        why = "could not parse the review of the last statement, so no rule was enforced"
         spoken["degraded"].append(report_problem(runtime, seat, state["round"], "unreadable", why))
         return []
     breach = block.found(breaches_of(runtime.context, reviewed))
@@ -91,7 +91,7 @@ async def _positions(
     given = decided.read.for_sides(len(sides)) if decided.read else None
     if given is None:
         given = _stand_ins(sides)
-        why = f"the positions {seat.name} proposed could not be read; general ones take their place"
+        why = f"the positions {seat.name} proposed could not be parsed; using general ones"
         degraded.append(report_problem(runtime, seat, state["round"], "general_positions", why))
     held = {side.id: position for side, position in zip(sides, given, strict=True)}
     seats = [

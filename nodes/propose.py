@@ -23,7 +23,7 @@ from contend.nodes.calls.turn import (
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.rounds import still_active
 
-Heard = TurnResult | ModelFailed
+Result = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -33,16 +33,16 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     waiting = state.get("waiting") or still_active(state, settings)
     now = strategy_for(settings).speakers(state["round"], waiting)
     seats = [seat for seat in state["seats"] if seat.id in now]
-    heard = await _hear(state, runtime, seats)
+    results = await _take_turns(state, runtime, seats)
     rest = [seat for seat in waiting if seat not in now]
-    failures = [each for each in heard if isinstance(each, ModelFailed)]
-    somebody_else = bool(rest) or len(failures) < len(heard)
-    if failures and not _bearable(state, settings, somebody_else=somebody_else):
-        raise _with_all_troubles(failures)
-    return {**_settled(state, runtime, seats, heard), "waiting": rest}
+    failures = [each for each in results if isinstance(each, ModelFailed)]
+    somebody_else = bool(rest) or len(failures) < len(results)
+    if failures and not _can_continue(state, settings, somebody_else=somebody_else):
+        raise _merge_failures(failures)
+    return {**_collect(state, runtime, seats, results), "waiting": rest}
 
 
-async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Heard]:
+async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Result]:
     # One call is the step itself; of several, each is a task that a crash leaves as it was.
     speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
     calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
@@ -67,7 +67,7 @@ async def _spoken(
     return {**spoken, "turn": turn}
 
 
-def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
+def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
     """Whether the debate can go on without those who failed."""
     answers = turns_of(state, "propose")
     match strategy_for(settings).when_a_seat_fails:
@@ -79,19 +79,19 @@ def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bo
             return False
 
 
-def _settled(
-    state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], heard: Sequence[Heard]
+def _collect(
+    state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
 ) -> dict[str, Any]:
     """The turns of all seats, in the order of the table, with what stands in for failed ones."""
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
-    none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
+    none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
     turns: list[Turn] = []
     degraded: list[Degradation] = []
     lost: list[WorkSpan] = []
-    for seat, each in zip(seats, heard, strict=True):
+    for seat, each in zip(seats, results, strict=True):
         if isinstance(each, ModelFailed):
-            kept, told = _kept(state, runtime, seat, each, initial=none_spoke)
-            turns, degraded = [*turns, *kept], [*degraded, *each.before, told]
+            kept, reported = _kept(state, runtime, seat, each, initial=none_spoke)
+            turns, degraded = [*turns, *kept], [*degraded, *each.before, reported]
             lost += [] if kept else [lost_call(each)]
         else:
             turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
@@ -101,7 +101,7 @@ def _settled(
     return {"turns": turns, "degraded": degraded, "spans": lost}
 
 
-def _with_all_troubles(failures: Sequence[ModelFailed]) -> ModelFailed:
+def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
     """The first failure, with what befell the others too."""
     first = failures[0]
     first.degraded = [entry for failure in failures for entry in failure.degraded]
@@ -118,6 +118,6 @@ def _kept(
         return [], report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]
     turn = substitute_turn(state, "propose", failure, source, "kept_previous")
-    told = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
+    reported = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
     publish_turn(runtime, turn)
-    return [turn], told
+    return [turn], reported

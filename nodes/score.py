@@ -33,7 +33,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     publish_turn(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
     if ratings is None:
-        why = "the judge's ratings could not be read"
+        why = "could not parse the judge's ratings"
         degraded.append(report_problem(runtime, seat, state["round"], "not_rated", why))
         return update
     rated = _auto_score(ratings, turn)

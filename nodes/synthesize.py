@@ -51,8 +51,8 @@ async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict
     begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
     runtime.stream_writer(begins)
     reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
-    answer, troubles = await _answer(reviewed, runtime, seat)
-    return {"turns": [*reviews, answer], "degraded": [*degraded, *troubles], "spans": lost}
+    answer, problems = await _answer(reviewed, runtime, seat)
+    return {"turns": [*reviews, answer], "degraded": [*degraded, *problems], "spans": lost}
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
@@ -71,8 +71,8 @@ async def _verdict(
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
-        told = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
-        return [], [*failure.before, told], [lost_call(failure)]
+        reported = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
+        return [], [*failure.before, reported], [lost_call(failure)]
     publish_turn(runtime, spoken["turn"])
     return [spoken["turn"]], spoken["degraded"], []
 
@@ -99,9 +99,9 @@ def _best_initial(
         f"{failure}; this is {name}'s initial answer, the one that shares most words with the "
         "others"
     )
-    told = report_problem(runtime, writer, state["round"], "not_merged", why)
+    reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
-    return turn, [*failure.before, told]
+    return turn, [*failure.before, reported]
 
 
 def _index(state: DebateState) -> Turn:

@@ -81,8 +81,8 @@ def read_address(url: str) -> Postgres:
     """Read a DATABASE_URL; what is wrong with it is told without repeating any of it."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
-            "DATABASE_URL must begin with postgresql://. Without it, debates are kept in a "
-            "file of the data folder."
+            "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
+            "file in the data folder."
         )
     try:
         parts = conninfo_to_dict(url)

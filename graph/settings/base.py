@@ -135,12 +135,12 @@ class DebateSettings(Settings):
     @model_validator(mode="after")
     def _templates_for_first_speakers(self) -> Self:
         if self.template_seats == ():
-            raise ValueError("template_seats names nobody; --no-templates switches them off")
+            raise ValueError("template_seats is empty; use --no-templates to switch templates off")
         named = self.template_seats or ()
         strangers = [seat for seat in named if seat not in self.opening_seats]
         if strangers:
             raise ValueError(
-                f"template_seats names '{strangers[0]}', but round 1 is spoken by: "
+                f"template_seats names '{strangers[0]}', but the seats that speak in round 1 are: "
                 f"{', '.join(self.opening_seats)}"
             )
         return self

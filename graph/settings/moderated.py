@@ -170,11 +170,11 @@ class ModeratedSettings(DebateSettings):
     def _opposed(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
         if not FEWEST_SEATS <= len(sides) <= MOST_SEATS:
             raise ValueError(
-                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
-                "give each with --position 'NAME: POSITION'"
+                f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
+                "add each with --position 'NAME: POSITION'"
             )
         if (name := twice(side.name for side in sides)) is not None:
-            raise ValueError(f"two sides are called '{name}'; give each a name of its own")
+            raise ValueError(f"two sides are called '{name}'; give each a different name")
         given = [side.position for side in sides if side.position is not None]
         if given and not all(side.position for side in sides):
             silent = next(side.name for side in sides if not side.position)
@@ -222,9 +222,7 @@ class ModeratedSettings(DebateSettings):
         called = {name.casefold(): who for name, who in officials.items()}
         for side in self.positions:
             if (who := called.get(side.name.casefold())) is not None:
-                raise ValueError(
-                    f"a side is called '{side.name}' like {who}; give it a name of its own"
-                )
+                raise ValueError(f"a side is called '{side.name}' like {who}; choose another name")
         return self
 
     @property

@@ -60,7 +60,7 @@ def on_one_line(text: str) -> str:
     if not plain:
         raise ValueError("is empty")
     if not plain.isprintable():
-        raise ValueError("has signs that cannot be shown")
+        raise ValueError("has characters that cannot be displayed")
     return plain
 
 
@@ -88,11 +88,11 @@ class ManySeatSettings(DebateSettings):
     def _a_table_for_some(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
         if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
             raise ValueError(
-                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
-                "lay each with --seat NAME=MODEL"
+                f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
+                "add another --seat NAME=MODEL"
             )
         if (name := twice(seat.name for seat in seats)) is not None:
-            raise ValueError(f"two seats are called '{name}'; give each a name of its own")
+            raise ValueError(f"two seats are called '{name}'; give each a different name")
         return seats
 
     @property

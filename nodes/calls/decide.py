@@ -50,7 +50,7 @@ class Reader(Generic[Block, Read]):
 
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
-    """A turn and what it decides; None where that cannot honestly be told."""
+    """A turn and what it decides; None where that cannot honestly be fields."""
 
     turn: Turn
     read: Read | None
@@ -104,9 +104,9 @@ async def decide_calls(
     asked = await gather_results(
         [_ask_once(state, room, seat, phase, part) for state, seat in calls]
     )
-    heard = [each if isinstance(each, ModelFailed) else _heard(each) for each in asked]
+    results = [each if isinstance(each, ModelFailed) else _turn_or_failure(each) for each in asked]
     decided = [
-        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in heard
+        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in results
     ]
     return await _all_read(calls, room, decided, reader, known)
 
@@ -134,12 +134,12 @@ async def _ask(
 _ask_once = stored_task("_ask", _ask)
 
 
-def _heard(outcome: _Outcome) -> TurnResult | ModelFailed:
+def _turn_or_failure(outcome: _Outcome) -> TurnResult | ModelFailed:
     if outcome["spoken"]:
         return outcome["spoken"]
-    told = dict(outcome["failed"])
-    failure = ModelFailed(*(told.pop(name) for name in ("seat", "model", "kind", "why")))
-    vars(failure).update(told)
+    fields = dict(outcome["failed"])
+    failure = ModelFailed(*(fields.pop(name) for name in ("seat", "model", "kind", "why")))
+    vars(failure).update(fields)
     return failure
 
 
@@ -150,7 +150,7 @@ async def _all_read(
     reader: Reader[Block, Read],
     known: Sequence[Point],
 ) -> list[Decided[Read] | ModelFailed]:
-    """The same, with what neither block nor words told read by a report."""
+    """The same, with what neither block nor words fields read by a report."""
     # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
     # resumed step must make them in the same one.
     unread = {

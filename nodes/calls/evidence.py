@@ -46,15 +46,15 @@ def document_access(state: DebateState, settings: DebateSettings, seat: Seat) ->
 async def _passages(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[tuple[Passage, ...], list[str]]:
-    shelf = document_access(state, settings, seat)
-    if not shelf.documents:
+    documents_access = document_access(state, settings, seat)
+    if not documents_access.documents:
         return (), []
     # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.
-    corpus = await asyncio.to_thread(load_corpus, shelf.documents, data_home())
+    corpus = await asyncio.to_thread(load_corpus, documents_access.documents, data_home())
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
     try:
-        return await find_passages(shelf, argued(state), embedder, settings.passages), []
+        return await find_passages(documents_access, argued(state), embedder, settings.passages), []
     except EmbeddingFailed as failed:
         return (), [str(failed)]
 

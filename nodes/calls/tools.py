@@ -51,10 +51,10 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
     """The tools of a seat; they search only the documents that it may see."""
 
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
-        shelf = document_access(state, settings, seat)
+        documents_access = document_access(state, settings, seat)
         embedder = Embedder(state["retrieval"].embedding_model, settings)
         try:
-            found = await find_passages(shelf, [query], embedder, settings.passages)
+            found = await find_passages(documents_access, [query], embedder, settings.passages)
         except EmbeddingFailed as failed:
             raise ToolException(f"The documents cannot be searched now: {failed}") from failed
         return "\n\n".join(passage.labelled for passage in found), found

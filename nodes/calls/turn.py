@@ -50,7 +50,7 @@ __all__ = [
     "take_turn_once",
 ]
 
-Heard = TypeVar("Heard")
+Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
@@ -91,8 +91,8 @@ async def take_turn(
     settings: DebateSettings = room.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
-    voice = TurnStream(room, seat, state["round"], tag, phase)
-    voice.begin()
+    stream = TurnStream(room, seat, state["round"], tag, phase)
+    stream.begin()
     strategy = strategy_for(settings)
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
@@ -100,10 +100,10 @@ async def take_turn(
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
     degraded = [report_problem(room, seat, state["round"], what, why) for what, why in notes]
     tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
-    speech = ToolLoop(voice, told.messages, policy, tools, limit)
+    speech = ToolLoop(stream, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
-        last = await speech.hold()
+        last = await speech.run()
     except ModelFailed as failed:
         failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
         failed.spent = speech.usage + (failed.spent or NO_USAGE)
@@ -147,7 +147,7 @@ def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
         why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
         notes.append(("history_shortened", why))
     if told.too_long:
-        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
+        why = f"the prompt may not fit the window of {seat.model}, which may truncate it silently"
         notes.append(("prompt_too_long", why))
     return notes
 
@@ -222,20 +222,20 @@ async def fill_form(
 ) -> Extraction:
     """Have a form filled in one schema-bound call; a failure leaves it empty."""
     pause_if_asked(room)
-    voice = TurnStream(room, seat, state["round"], "")
+    stream = TurnStream(room, seat, state["round"], "")
     try:
-        answered = await extract(seat, messages, schema, room.context, voice.listener())
+        answered = await extract(seat, messages, schema, room.context, stream.listener())
     except ModelFailed:
-        return _reported(None, NO_USAGE, voice)
-    return _reported(answered.result.block, answered.result.usage, voice)
+        return _reported(None, NO_USAGE, stream)
+    return _reported(answered.result.block, answered.result.usage, stream)
 
 
-def _reported(block: BaseModel | None, usage: Usage, voice: TurnStream) -> Extraction:
+def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extraction:
     return {
         "block": clean_data(block.model_dump()) if block else None,
-        "usage": usage + voice.spent,
-        "seconds": time.monotonic() - voice.began,
-        "degraded": voice.degraded,
+        "usage": usage + stream.spent,
+        "seconds": time.monotonic() - stream.began,
+        "degraded": stream.degraded,
     }
 
 
@@ -252,11 +252,11 @@ take_turn_once = stored_task("say", take_turn)
 extract_once = stored_task("report", extract_decision)
 
 
-async def gather_results(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
+async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
     """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
-    heard = await asyncio.gather(*calls, return_exceptions=True)
-    kept: list[Heard | ModelFailed] = []
-    for each in heard:
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    kept: list[Result | ModelFailed] = []
+    for each in results:
         if isinstance(each, BaseException) and not isinstance(each, ModelFailed):
             raise each
         kept.append(each)

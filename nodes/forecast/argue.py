@@ -26,8 +26,8 @@ from contend.nodes.forecast.calls import (
     Work,
     fill_once,
     how_often,
+    report_missing,
     speak_once,
-    told,
     with_turns,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
@@ -47,12 +47,12 @@ async def argue(
     deadline: Deadline,
 ) -> Work:
     """Take a role's turn, whatever comes of it."""
-    heard = await speak_once(state, room, seat, "propose", part, about, deadline)
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    outcome = await speak_once(state, room, seat, "propose", part, about, deadline)
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(told(room, seat, state["round"], heard, "sat_out"))
+        degraded.append(report_missing(room, seat, state["round"], outcome, "sat_out"))
         given_up = [about.id] if about else []
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"], "given_up": given_up}
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
     turn = _with_reading(state, room, spoken)
     degraded += _overlong(room, seat, turn)
     turn, more = await _with_numbers(state, room, seat, turn, deadline)

@@ -45,7 +45,7 @@ class Work(TypedDict):
     """Arguments not to be tried again, by turn id; missing in tasks of earlier versions."""
 
 
-def joined(works: Iterable[Work]) -> Work:
+def join_work(works: Iterable[Work]) -> Work:
     """Several as one."""
     listed = list(works)
     return {
@@ -65,7 +65,7 @@ def update_of(work: Work, began: datetime) -> dict[str, Any]:
     return {**turns, **given_up, "degraded": work["degraded"], "spans": spans}
 
 
-class Heard(TypedDict):
+class CallOutcome(TypedDict):
     """What became of one call for a speech: the speech, or why there is none.
 
     A failure is a result like any other: so a resumed step finds every call as it left it.
@@ -78,16 +78,16 @@ class Heard(TypedDict):
     spans: list[WorkSpan]
 
 
-class Unheard(ModelFailed):
+class NothingArguedYet(ModelFailed):
     """A call that failed while nobody has argued yet: it is raised, to be made anew on resume.
 
     As a result it would be found again by every resume of a debate in which nobody could speak.
     """
 
-    def __init__(self, seat: Seat, heard: Heard) -> None:
-        why = heard["why"].removeprefix(f"{seat.name} ({seat.model}): ")
+    def __init__(self, seat: Seat, outcome: CallOutcome) -> None:
+        why = outcome["why"].removeprefix(f"{seat.name} ({seat.model}): ")
         super().__init__(seat.name, seat.model, "failed", why)
-        self.whose, self.heard = seat, heard
+        self.whose, self.outcome = seat, outcome
 
 
 class Filled(Extraction):
@@ -96,17 +96,17 @@ class Filled(Extraction):
     called: bool
 
 
-class Teller:
+class TurnPublisher:
     """Tells viewers of each turn once: when it is made, or later if that was before a crash."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
-        self._runtime, self._told = runtime, set[str]()
+        self._runtime, self._published = runtime, set[str]()
 
-    def tell(self, turns: Iterable[Turn]) -> None:
+    def publish(self, turns: Iterable[Turn]) -> None:
         """Tell those that were not told yet."""
         for turn in turns:
-            if turn.id not in self._told:
-                self._told.add(turn.id)
+            if turn.id not in self._published:
+                self._published.add(turn.id)
                 publish_turn(self._runtime, turn)
 
 
@@ -118,35 +118,35 @@ async def _speak(
     part: str,
     about: Turn | None,
     deadline: Deadline,
-) -> Heard:
-    """Ask for a speech; a model that fails, or time that runs out, is told as `_unheard` says."""
+) -> CallOutcome:
+    """Take a turn; a model failure or a timeout is an outcome, see `_missing_outcome`."""
     pause_if_asked(room)
     if deadline.left <= 0:
-        return _unheard(state, seat, deadline.why, OUT_OF_TIME)
-    # A speech that goes on is heard out: only silence tells who hangs.
+        return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME)
+    # A speech that goes on is outcome out: only silence tells who hangs.
     began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
             spoken = await take_turn(_cued(state, phase, about), hurried, seat, phase, part)
     except TimeoutError:
-        return _unheard(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
+        return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
     except ModelFailed as failed:
         lost = call_since(began, failed.spent or NO_USAGE)
-        return _unheard(state, seat, str(failed), "failed", lost, failed.degraded)
+        return _missing_outcome(state, seat, str(failed), "failed", lost, failed.degraded)
     return {"spoken": spoken, "why": "", "what": "", "degraded": spoken["degraded"], "spans": []}
 
 
-def _unheard(
+def _missing_outcome(
     state: DebateState,
     seat: Seat,
     why: str,
     what: str,
     lost: WorkSpan | None = None,
     degraded: Iterable[Degradation] = (),
-) -> Heard:
+) -> CallOutcome:
     """A call that brought nothing: a result, unless nobody has argued yet."""
     spans = [lost] if lost else []
-    heard: Heard = {
+    outcome: CallOutcome = {
         "spoken": None,
         "why": why,
         "what": what,
@@ -154,8 +154,8 @@ def _unheard(
         "spans": spans,
     }
     if not all_arguments(state):
-        raise Unheard(seat, heard)
-    return heard
+        raise NothingArguedYet(seat, outcome)
+    return outcome
 
 
 def _hurried(
@@ -226,7 +226,7 @@ speak_once = stored_task("_speak", _speak)
 fill_once = stored_task("_fill", _fill)
 
 
-async def together(calls: Iterable[Awaitable[Result]]) -> list[Result]:
+async def gather_work(calls: Iterable[Awaitable[Result]]) -> list[Result]:
     """The results of all calls, none of which fails: a failure is a result here."""
     return [each for each in await gather_results([*calls]) if not isinstance(each, ModelFailed)]
 
@@ -236,7 +236,9 @@ def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
     return {**state, "turns": [*state.get("turns", []), *turns]}
 
 
-def told(room: Runtime[Any], seat: Seat, number: int, heard: Heard, otherwise: str) -> Degradation:
+def report_missing(
+    room: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
+) -> Degradation:
     """The degradation of a call that gave nothing."""
-    what = heard["what"] if heard["what"] == OUT_OF_TIME else otherwise
-    return report_problem(room, seat, number, what, heard["why"])
+    what = outcome["what"] if outcome["what"] == OUT_OF_TIME else otherwise
+    return report_problem(room, seat, number, what, outcome["why"])

@@ -29,12 +29,12 @@ async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline
     """Have the judge score one argument of the state."""
     settings: ForecastSettings = room.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
-    heard = await speak_once(state, room, judge, "score", "score", argument, deadline)
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    outcome = await speak_once(state, room, judge, "score", "score", argument, deadline)
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(report_problem(room, debater, argument.round, "not_scored", heard["why"]))
+        degraded.append(report_problem(room, debater, argument.round, "not_scored", outcome["why"]))
         given_up = [argument.id]
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"], "given_up": given_up}
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
     turn, reading = spoken["turn"], _read(room, spoken, argument, settings.scoring_criteria)
     if reading is None:
         turn, reading, more = await _asked_again(state, room, judge, turn, argument, deadline)

@@ -29,13 +29,13 @@ from contend.nodes.calls.turn import (
 )
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
+    CallOutcome,
     Filled,
-    Heard,
     Work,
     fill_once,
     how_often,
+    report_missing,
     speak_once,
-    told,
     update_of,
     with_turns,
 )
@@ -50,8 +50,8 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
     deadline = Clock(state, settings).end_of_debate()
-    heard = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
-    work = await _verdict(state, runtime, judge, heard, deadline)
+    outcome = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
+    work = await _verdict(state, runtime, judge, outcome, deadline)
     update, turns = update_of(work, began), work["turns"]
     ended: DebateState = {
         **with_turns(state, turns),
@@ -70,12 +70,12 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 
 
 async def _verdict(
-    state: DebateState, runtime: Runtime[Any], judge: Seat, heard: Heard, deadline: Deadline
+    state: DebateState, runtime: Runtime[Any], judge: Seat, outcome: CallOutcome, deadline: Deadline
 ) -> Work:
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(told(runtime, judge, state["round"], heard, "no_verdict"))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        degraded.append(report_missing(runtime, judge, state["round"], outcome, "no_verdict"))
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"]}
     turn, reading = spoken["turn"], _read(state, runtime, spoken)
     outcomes = context_of(state).outcome_ids
     if not is_complete(reading.stated.probabilities, outcomes):

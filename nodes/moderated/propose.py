@@ -25,7 +25,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     publish_turn(runtime, turn)
     degraded = list(spoken["degraded"])
     if step.phase == "rebuttal" and answered is None:
-        why = "whose argument this rebuttal answers could not be read"
+        why = "could not parse which argument this rebuttal answers"
         degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     return {"turns": [turn], "programme": rest, "degraded": degraded}
 

@@ -40,8 +40,8 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     turns: list[Turn] = []
     degraded = _not_anonymised(state, runtime, judge)
     for cue, each in zip(cues, decided, strict=True):
-        marked, told = _marked(state, runtime, judge, cue, each)
-        turns, degraded = [*turns, *marked], [*degraded, *told]
+        marked, reported = _marked(state, runtime, judge, cue, each)
+        turns, degraded = [*turns, *marked], [*degraded, *reported]
     verdict = _verdict(state, settings, judge, turns)
     runtime.stream_writer(_event(state, verdict))
     lost = [lost_call(each) for each in decided if isinstance(each, ModelFailed)]
@@ -80,16 +80,16 @@ def _marked(
 ) -> tuple[list[Turn], list[Degradation]]:
     """The marks of one call; a judge that fails or cannot be read leaves statements unscored."""
     if isinstance(decided, ModelFailed):
-        told = report_problem(
+        reported = report_problem(
             runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}"
         )
-        return [], [*decided.before, told]
+        return [], [*decided.before, reported]
     block, read_from = decided.read or (None, "block")
     marks = block.marks(cue.turns) if block else ()
     degraded = list(decided.degraded)
     if len(marks) < len(cue.turns):
         missing = f"{len(cue.turns) - len(marks)} of {len(cue.turns)}"
-        why = f"{cue.label}: the marks of {missing} statements could not be read"
+        why = f"{cue.label}: the scores of {missing} statements could not be parsed"
         degraded.append(report_problem(runtime, judge, state["round"], "not_scored", why))
     order = int(cue.label.endswith(_OTHER_ORDER))
     stage = cue.label.removesuffix(_OTHER_ORDER)

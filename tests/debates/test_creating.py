@@ -121,7 +121,7 @@ def test_participants_become_settings() -> None:
 @pytest.mark.parametrize(
     ("participants", "settings", "said"),
     [
-        ([ANN], {}, "a debate takes 2 to 8 positions, not 1"),
+        ([ANN], {}, "this protocol needs 2 to 8 positions, not 1"),
         ([ANN, advocate("Ben", "yes")], {}, "two sides hold the same position"),
         ([ANN, advocate("Ben", " yes. ")], {}, "two sides hold the same position"),
         ([advocate("Ann", "Caf\u00e9"), advocate("Ben", "Cafe\u0301")], {}, "the same position"),

@@ -156,7 +156,7 @@ async def test_uses_beyond_the_limit_are_not_made_and_told() -> None:
     assert len(of_ann(played).tool_calls) == 3
     (entry,) = played.degraded
     assert (entry.seat, entry.what) == ("ann", "tools_spent")
-    assert entry.why == "2 more were asked for than the 3 a turn may have"
+    assert entry.why == "2 more calls were requested than the 3 a turn may have"
 
 
 async def test_the_limit_holds_for_each_turn_anew() -> None:
