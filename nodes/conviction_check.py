@@ -1,4 +1,4 @@
-"""Every seat still in the debate says whether another has convinced it; who concedes, leaves."""
+"""Ask every active seat whether another has convinced it; eliminate seats that concede."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a seat said when it was asked; nothing where it could not speak or be read."""
+    """A seat's answer; empty if it could not speak or be parsed."""
 
     turn: Turn | None = None
     conviction: Conviction | None = None
@@ -59,7 +59,7 @@ class _Answer:
 
 
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask all who are in, at the same time; then settle who leaves."""
+    """Ask all active seats in parallel, then decide which are eliminated."""
     settings: ForumSettings = runtime.context
     active = still_active(state, settings)
     first = await _ask(state, runtime, active, "conviction")
@@ -160,7 +160,7 @@ def _lost(answers: Mapping[str, _Answer]) -> list[WorkSpan]:
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
-    """The claim, with the seat it names and the words it quotes looked up."""
+    """Resolve the seat a claim names and look up its quote."""
     whom = _conceded_to(state, settings, seat, claim)
     said = [turn.text for turn in speeches(state) if turn.seat == whom]
     return Conviction(
@@ -177,17 +177,17 @@ def _conviction(
 def _conceded_to(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> str | None:
-    """The seat a claim concedes to: another that is in the debate and holds a position in it."""
+    """Return the active seat with a position that a claim concedes to."""
     others = others_who_answered(state, settings, seat.id)
     named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
     return named if named in others else None
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Whatever seats may be called, what is surest last; all of them, lest a part of the name of
-    one that cannot be conceded to be taken for another's.
+    """Map every possible name of a seat to its id, the most reliable names last.
 
-    A model's name counts only where one of the others has it.
+    All seats are included, so that part of one name is not mistaken for another. A model's name
+    counts only if exactly one of the others has it.
     """
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
@@ -205,7 +205,7 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
 def _kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
-    """Those whose concession does not stand because somebody must stay; each is reported."""
+    """Report the seats whose concession is void because one seat must stay."""
     reported = {}
     for seat, rule in staying(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name

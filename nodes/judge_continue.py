@@ -1,4 +1,4 @@
-"""After each round: stop or go on, by the protocol's rule or by a person's wish."""
+"""After each round: stop or continue, by the protocol's rule or a person's wish."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 
 
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Decide, let a person speak where one asked to, then close the rounds or open the next."""
+    """Decide, let a person comment if requested, then end the rounds or open the next."""
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
     judged, degraded = await _judged(state, runtime) if strategy.asks_judge(number) else ([], [])
@@ -56,9 +56,9 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
 async def _judged(
     state: DebateState, runtime: Runtime[Any]
 ) -> tuple[list[Turn], list[Degradation]]:
-    """The judge's word on another round. One that fails ends the debate; one unread does not."""
+    """Ask the judge about another round; if it fails, the debate ends."""
     seat = seat_with_role(state, "judge")
-    # Asked as one of several may be: behind a pause it is not asked again, even if it had failed.
+    # As a stored result, a failed judge is not asked again after a pause.
     (decided,) = await decide_all(state, runtime, [seat], "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):
         reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
@@ -75,7 +75,7 @@ async def _judged(
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
-    """A person's words as a turn of the transcript."""
+    """Build the turn of a person's remark."""
     now = datetime.now(UTC)
     count = len(turns_of(state, "remark")) + 1
     return Turn(

@@ -1,4 +1,4 @@
-"""Those whose turn it is answer the question, and revise their answers afterwards."""
+"""Seats answer the question, and revise their answers in later rounds."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -27,9 +27,9 @@ Result = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all who speak now; several of them speak at once."""
+    """Take the turns of all seats that speak now, in parallel."""
     settings: DebateSettings = runtime.context
-    # A debate kept by an earlier release has no list of those who wait.
+    # A debate stored by an earlier release has no list of waiting seats.
     waiting = state.get("waiting") or still_active(state, settings)
     now = strategy_for(settings).speakers(state["round"], waiting)
     seats = [seat for seat in state["seats"] if seat.id in now]
@@ -60,7 +60,7 @@ def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
 async def _spoken(
     runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
 ) -> TurnResult:
-    """Wait for one speech and tell it at once, whoever else is still speaking."""
+    """Wait for one turn and publish it at once."""
     spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
     publish_turn(runtime, turn)
@@ -68,7 +68,7 @@ async def _spoken(
 
 
 def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
-    """Whether the debate can go on without those who failed."""
+    """Return whether the debate can continue without the failed seats."""
     answers = turns_of(state, "propose")
     match strategy_for(settings).when_a_seat_fails:
         case "keep_answer":
@@ -82,7 +82,7 @@ def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else
 def _collect(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
 ) -> dict[str, Any]:
-    """The turns of all seats, in the order of the table, with what stands in for failed ones."""
+    """Return the turns of all seats, with substitutes for failed ones."""
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
     turns: list[Turn] = []
@@ -102,7 +102,7 @@ def _collect(
 
 
 def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
-    """The first failure, with what befell the others too."""
+    """Return the first failure, with the problems of all."""
     first = failures[0]
     first.degraded = [entry for failure in failures for entry in failure.degraded]
     return first
@@ -111,7 +111,7 @@ def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
 def _kept(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> tuple[list[Turn], Degradation]:
-    """The seat's previous or initial answer in the failed one's place; who has none sits out."""
+    """Repeat the seat's previous or initial answer in place of the failed one, if it has any."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

@@ -1,4 +1,4 @@
-"""Phase 0: seat the speakers if nobody did, and find reasoning templates for the question."""
+"""Phase 0: check the input, choose seats, and find reasoning templates."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def _send_event(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> Non
 
 
 def checked_question(question: str) -> str:
-    """The question as it will be asked, or BadInput."""
+    """Return the cleaned question, or raise BadInput."""
     if not isinstance(question, str):  # a server's client may send anything
         raise BadInput("The question must be text.")
     cleaned = clean(question)
@@ -78,7 +78,7 @@ def checked_question(question: str) -> str:
 
 
 def _attachments(state: DebateState) -> DebateState:
-    """The evidence, if any, as value objects: clients may send anything."""
+    """Validate documents and images: clients may send anything."""
     attachments: DebateState = {}
     try:
         if state.get("documents"):
@@ -91,7 +91,7 @@ def _attachments(state: DebateState) -> DebateState:
 
 
 async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
-    """The seats the runner has laid and checked; else those of a bare start, checked here."""
+    """Return the seats prepared by the runner, or choose and check them here."""
     given: Any = state.get("seats")
     if given and all(isinstance(seat, Seat) for seat in given):
         return list(given)

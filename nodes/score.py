@@ -1,4 +1,4 @@
-"""The judge, who took no part in the debate, rates the final answer."""
+"""The judge rates the final answer."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Rate the answer; a judge that fails or cannot be read leaves it honestly unrated."""
+    """Rate the answer; a judge that fails or cannot be parsed leaves it unrated."""
     seat = seat_with_role(state, "judge")
     try:
         decided = await decide(state, runtime, seat, "score", "score", _READER)

@@ -1,4 +1,4 @@
-"""One speech: a model call, or several with tools used in between."""
+"""One turn: a model call, or several with tool calls in between."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -35,7 +35,7 @@ class CallResult(TypedDict):
 async def call_model(
     stream: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
 ) -> CallResult:
-    """Make one model call, telling it as it comes."""
+    """Make one model call and stream it."""
     try:
         answered = await ask(stream.seat, messages, policy, stream.listener(), aids)
     except ModelFailed as failed:
@@ -62,7 +62,7 @@ call_once = stored_task("call", call_model)
 
 @dataclass
 class ToolLoop:
-    """A speech as it grows: what was said, asked of tools, and answered by them."""
+    """A turn in progress: its calls, tool uses and results."""
 
     stream: TurnStream
     """The pattern of the voices that tell the calls, each its own."""
@@ -77,7 +77,7 @@ class ToolLoop:
     _notes: list[Degradation] = field(default_factory=list)
 
     async def run(self) -> CallResult:
-        """Let the seat speak and use its tools until it has answered; gives the last call."""
+        """Call the model and its tools until it has answered; return the last call."""
         call = call_once if self.box.tools else call_model
         stream = self.stream
         while True:
@@ -94,33 +94,28 @@ class ToolLoop:
                 raise Paused
 
     def _next_stream(self, tokens: int) -> TurnStream:
-        """The stream of the next call, which knows what viewers have been told before."""
+        """Return the stream of the next call, which knows what viewers have seen."""
         shown = without_block(self.text, self.stream.hidden_mark)
         return replace(self.stream, before=shown, tokens_before=tokens, degraded=[])
 
     @property
     def text(self) -> str:
-        """All that was said, also before and between the uses of tools."""
         return "\n\n".join(each["text"] for each in self.called if each["text"])
 
     @property
     def thinking(self) -> str:
-        """All that was thought."""
         return "\n\n".join(each["thinking"] for each in self.called if each["thinking"])
 
     @property
     def usage(self) -> Usage:
-        """What all calls took together."""
         return sum((each["usage"] for each in self.called), NO_USAGE)
 
     @property
     def found(self) -> list[str]:
-        """The labels of the passages that tools brought to light."""
         return [label for used in self.used for label in used["passages"]]
 
     @property
     def degraded(self) -> list[Degradation]:
-        """What did not go as planned in any of the calls."""
         return [entry for each in self.called for entry in each["degraded"]] + self._notes
 
     @property
@@ -136,7 +131,7 @@ class ToolLoop:
         return Aids(self.box.tools, self._spent, self._seconds, self.limit)
 
     async def _answer(self, message: AIMessage) -> None:
-        """Use the tools that a message calls, and put their results behind it."""
+        """Use the tools that a message calls, and append their results."""
         self.messages = [*self.messages, message]
         spent = load("shared/tools.spent")
         for each in calls_in(message):
@@ -161,7 +156,7 @@ class ToolLoop:
         self._notes.append(told)
 
     def _check_time(self) -> None:
-        """All calls of a speech have the time of one."""
+        """Apply the time limit of one call to all calls of the turn."""
         if self._seconds < self.policy.total_timeout:
             return
         seat, last = self.stream.seat, self.called[-1]

@@ -1,4 +1,4 @@
-"""One seat takes one turn: the call, its live events, and the turn that enters the transcript."""
+"""One seat takes one turn: the call, its live events, and the turn for the transcript."""
 
 import asyncio
 import time
@@ -54,7 +54,7 @@ Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
-    """A finished speech; `raw` still has its control block. Plain, so checkpoints can keep it."""
+    """A finished turn; `raw` still has its control block. Plain, so checkpoints can store it."""
 
     turn: Turn
     raw: str
@@ -62,7 +62,7 @@ class TurnResult(TypedDict):
 
 
 class Extraction(TypedDict):
-    """What an extraction call gave: the block as plain data, or None."""
+    """The result of an extraction call: the block as plain data, or None."""
 
     block: dict[str, Any] | None
     usage: Usage
@@ -71,13 +71,13 @@ class Extraction(TypedDict):
 
 
 def debate_id(runtime: Runtime[Any]) -> str:
-    """The debate's id, which is the thread's."""
+    """Return the debate's id, which is the thread's."""
     info = runtime.execution_info
     return (info.thread_id if info else None) or "local"
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
+    """Return a turn id that is the same after a resume, so that nothing is stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -87,7 +87,7 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 async def take_turn(
     state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
-    """Ask the seat for its speech, streaming it to whoever watches."""
+    """Take the seat's turn and stream it."""
     settings: DebateSettings = room.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
@@ -132,7 +132,7 @@ async def take_turn(
 
 
 def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
-    """What of its material the speaker is not shown."""
+    """Return what did not fit into the prompt."""
     notes = []
     if told.templates_left_out:
         names = ", ".join(use.title for use in told.templates_left_out)
@@ -160,9 +160,9 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """The turn in place of a failed one: an earlier turn's words, or words no model said.
+    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote.
 
-    It keeps the name of whom the words are from, and the time and tokens the failure took.
+    It keeps the seat of the text, and the time and tokens of the failure.
     """
     now = datetime.now(UTC)
     seat = source.seat if isinstance(source, Turn) else source.id
@@ -176,14 +176,14 @@ def substitute_turn(
         text=source.text if isinstance(source, Turn) else text,
         usage=failure.spent or Usage(),
         started_at=failure.started_at or now,
-        # Not now: a pause may lie between a failure and what stands in for it.
+        # Not now: there may be a pause between a failure and its substitute.
         ended_at=failure.ended_at or failure.started_at or now,
         status=status,
     )
 
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
-    """The time and tokens of a failure that nothing stands in for; no turn would count them."""
+    """Return the time and tokens of a failed call that has no turn."""
     now = datetime.now(UTC)
     return WorkSpan(
         started_at=failure.started_at or now,
@@ -194,7 +194,7 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
 
 
 def pause_if_asked(room: Runtime[Any]) -> None:
-    """Begin no further call of a step when a pause is asked for; those under way may finish."""
+    """Raise Paused if a pause was requested; running calls may finish."""
     if room.control and room.control.drain_requested:
         raise Paused
 
@@ -207,7 +207,7 @@ async def extract_decision(
     schema: type[BaseModel],
     known: list[Point],
 ) -> Extraction:
-    """Ask once, schema-bound, what a speech decided; a failure leaves it honestly unread."""
+    """Read a turn's decision by one schema-bound call; a failure leaves it unread."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(room), small)
     return await fill_form(state, room, seat, messages, schema)
@@ -220,7 +220,7 @@ async def fill_form(
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
-    """Have a form filled in one schema-bound call; a failure leaves it empty."""
+    """Fill a form in one schema-bound call; a failure leaves it empty."""
     pause_if_asked(room)
     stream = TurnStream(room, seat, state["round"], "")
     try:
@@ -240,7 +240,7 @@ def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extr
 
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
-    """The turn with the time and tokens that reading it took."""
+    """Add the time and tokens that reading a turn took."""
     # Added, not read off the clock: there may lie a pause between the speech and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
@@ -253,7 +253,7 @@ extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
+    """Let all calls finish, so that a failure or pause of one loses no other answer."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:
@@ -264,7 +264,7 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Tell viewers the whole speech; it replaces what they gathered from chunks."""
+    """Send the whole turn to viewers; it replaces the streamed chunks."""
     assessment = turn.assessment.model_dump() if turn.assessment else None
     runtime.stream_writer(
         node_event(

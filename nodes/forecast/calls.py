@@ -1,4 +1,4 @@
-"""The calls of a forecast, each a task of its own and none longer than the time it has."""
+"""The calls of a forecast: each a task, and none longer than its deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -46,7 +46,6 @@ class Work(TypedDict):
 
 
 def join_work(works: Iterable[Work]) -> Work:
-    """Several as one."""
     listed = list(works)
     return {
         "turns": [turn for each in listed for turn in each["turns"]],
@@ -57,7 +56,7 @@ def join_work(works: Iterable[Work]) -> Work:
 
 
 def update_of(work: Work, began: datetime) -> dict[str, Any]:
-    """What a node that began then adds to the state."""
+    """Build the state update of a node that began then."""
     # An empty list would count as an update of the transcript, and cost every checkpoint.
     turns = {"turns": work["turns"]} if work["turns"] else {}
     given_up = {"given_up": work["given_up"]} if work.get("given_up") else {}
@@ -66,9 +65,9 @@ def update_of(work: Work, began: datetime) -> dict[str, Any]:
 
 
 class CallOutcome(TypedDict):
-    """What became of one call for a speech: the speech, or why there is none.
+    """A turn, or the reason why there is none.
 
-    A failure is a result like any other: so a resumed step finds every call as it left it.
+    A failure is a result too, so that a resumed step finds every call as it left it.
     """
 
     spoken: TurnResult | None
@@ -79,9 +78,9 @@ class CallOutcome(TypedDict):
 
 
 class NothingArguedYet(ModelFailed):
-    """A call that failed while nobody has argued yet: it is raised, to be made anew on resume.
+    """A call failed before any role has argued: it is raised, to be repeated on resume.
 
-    As a result it would be found again by every resume of a debate in which nobody could speak.
+    As a stored result, it would be found again by every resume of a debate in which no role spoke.
     """
 
     def __init__(self, seat: Seat, outcome: CallOutcome) -> None:
@@ -91,19 +90,19 @@ class NothingArguedYet(ModelFailed):
 
 
 class Filled(Extraction):
-    """What a form was filled with, and whether there was time to ask for it."""
+    """The result of a form, and whether there was time to ask for it."""
 
     called: bool
 
 
 class TurnPublisher:
-    """Tells viewers of each turn once: when it is made, or later if that was before a crash."""
+    """Publishes each turn once: when it is made, or later if that was before a crash."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
         self._runtime, self._published = runtime, set[str]()
 
     def publish(self, turns: Iterable[Turn]) -> None:
-        """Tell those that were not told yet."""
+        """Publish the turns that were not published yet."""
         for turn in turns:
             if turn.id not in self._published:
                 self._published.add(turn.id)
@@ -123,7 +122,7 @@ async def _speak(
     pause_if_asked(room)
     if deadline.left <= 0:
         return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME)
-    # A speech that goes on is outcome out: only silence tells who hangs.
+    # A turn in progress may finish: only silence shows that a model hangs.
     began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
@@ -144,7 +143,7 @@ def _missing_outcome(
     lost: WorkSpan | None = None,
     degraded: Iterable[Degradation] = (),
 ) -> CallOutcome:
-    """A call that brought nothing: a result, unless nobody has argued yet."""
+    """Return a call without a turn as a result, unless no role has argued yet."""
     spans = [lost] if lost else []
     outcome: CallOutcome = {
         "spoken": None,
@@ -164,9 +163,9 @@ def _hurried(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """The room in which each of a seat's models has its share of the time, tried once.
+    """Divide the time among a seat's models, without retries.
 
-    One that hangs would else take the time of those that stand in for it.
+    Otherwise a model that hangs would use up the time of its fallbacks.
     """
     if not seat.fallback_models:
         return room
@@ -184,7 +183,7 @@ async def _fill(
     schema: type[BaseModel],
     deadline: Deadline,
 ) -> Filled:
-    """Ask once more, schema-bound, for what could not be read."""
+    """Ask once more, schema-bound, for what could not be parsed."""
     nothing: Filled = {
         "block": None,
         "usage": NO_USAGE,
@@ -206,15 +205,15 @@ async def _fill(
 
 
 def how_often(filled: Filled) -> str:
-    """How often something was asked for that did not come."""
+    """Say how often something missing was requested."""
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 
 def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
-    """The state of a call that is about one argument.
+    """Return the state of a call that is about one argument.
 
-    One seat may speak about several at once; only a new version of one's own argument is of its
-    phase, and goes by the number of versions.
+    A seat may speak about several in parallel, so the call is labelled by the argument; a new
+    version of the own argument is numbered instead.
     """
     if about is None:
         return state
@@ -227,18 +226,18 @@ fill_once = stored_task("_fill", _fill)
 
 
 async def gather_work(calls: Iterable[Awaitable[Result]]) -> list[Result]:
-    """The results of all calls, none of which fails: a failure is a result here."""
+    """Return the results of all calls that did not fail."""
     return [each for each in await gather_results([*calls]) if not isinstance(each, ModelFailed)]
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
-    """The state as it will be once these turns are in it."""
+    """Return the state with these turns added."""
     return {**state, "turns": [*state.get("turns", []), *turns]}
 
 
 def report_missing(
     room: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
 ) -> Degradation:
-    """The degradation of a call that gave nothing."""
+    """Report a call that produced no turn."""
     what = outcome["what"] if outcome["what"] == OUT_OF_TIME else otherwise
     return report_problem(room, seat, number, what, outcome["why"])

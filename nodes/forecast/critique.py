@@ -1,4 +1,4 @@
-"""Before a round ends: all is scored, and what was too weak, or answers it, is argued once more."""
+"""Score all arguments of a round, and have weak or outdated ones argued again."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,13 +21,13 @@ from contend.nodes.forecast.calls import (
     with_turns,
 )
 from contend.nodes.forecast.schedule import Clock, round_phase
-from contend.nodes.forecast.score import score
+from contend.nodes.forecast.score import score_argument
 
 TOO_WEAK = 0.2
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score what has no score yet and have weak arguments argued again, all at once."""
+    """Score unscored arguments and have weak ones argued again, in parallel."""
     settings: ForecastSettings = runtime.context
     began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
     misled = _misled(state, settings)
@@ -44,7 +44,7 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _open(state: DebateState) -> list[Said]:
-    """Arguments of this round that nobody has tried to score, or to make stronger."""
+    """Return the arguments of this round that still need a score or a stronger version."""
     given_up = state.get("given_up", [])
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
@@ -75,10 +75,10 @@ def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
 async def _weigh(
     state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, publisher: TurnPublisher
 ) -> Work:
-    """Score it, if nobody has; if it is too weak let its role try again, and score that too."""
+    """Score an argument; if it is too weak, let its role try again and score that too."""
     scored: Work = join_work([])
     if _said(state, argument).score is None:
-        scored = await score(state, room, argument, clock.end_of("scores"))
+        scored = await score_argument(state, room, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
     before = _said(seen, argument)
@@ -91,7 +91,7 @@ async def _weigh(
     (second,) = again["turns"]
     publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
-    rescored = await score(seen, room, second, clock.end_of("scores"))
+    rescored = await score_argument(seen, room, second, clock.end_of("scores"))
     after = _said(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
@@ -102,7 +102,7 @@ async def _weigh(
 async def _argue_anew(
     state: DebateState, room: Runtime[Any], earlier: Turn, clock: Clock, publisher: TurnPublisher
 ) -> Work:
-    """Let a role answer what stands now; its earlier version is kept for the record."""
+    """Let a role answer the arguments that count now; its earlier version is kept on record."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(room.context, earlier.round)
     argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

@@ -1,4 +1,4 @@
-"""The roles argue: all at once, in the last round the judge after the others."""
+"""The roles argue in parallel; in the last round the judge follows the others."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -23,11 +23,11 @@ from contend.nodes.forecast.calls import (
     with_turns,
 )
 from contend.nodes.forecast.schedule import Clock, round_phase
-from contend.nodes.forecast.score import score
+from contend.nodes.forecast.score import score_argument
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all roles that speak now; one that cannot leaves a gap."""
+    """Take the turns of all roles that speak now; one that fails leaves a gap."""
     settings: ForecastSettings = runtime.context
     began, waiting = datetime.now(UTC), state["waiting"]
     clock, publisher = Clock(state, settings), TurnPublisher(runtime)
@@ -43,7 +43,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     failed = [each for each in outcome if isinstance(each, NothingArguedYet)]
     missing = [_missing(state, runtime, each) for each in failed]
     work = join_work([*(each for each in outcome if not isinstance(each, ModelFailed)), *missing])
-    # The record reads as before they were scored at once: who argued, then how well.
+    # In the record, arguments come before their scores.
     work["turns"].sort(key=lambda turn: turn.phase == "score")
     publisher.publish(work["turns"])
     if len(failed) == len(seats) and not rest:
@@ -62,7 +62,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> Work:
-    """One role's argument, scored at once unless somebody waits for it to speak next."""
+    """Take one role's turn, and score it at once unless another role waits for it."""
     part = round_phase(room.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, room, seat, part, None, due)
@@ -70,7 +70,7 @@ async def _contribute(
     if awaited or not argued["turns"]:
         return argued
     (turn,) = argued["turns"]
-    scored = await score(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
+    scored = await score_argument(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
     return join_work([argued, scored])
 
 

@@ -1,4 +1,4 @@
-"""How good one argument is: the judge's scores, by block, words or form; else honestly none."""
+"""Score one argument: the judge's scores from the block, the words or a form."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,9 @@ from contend.nodes.forecast.numbers import composite
 from contend.nodes.forecast.schedule import Deadline
 
 
-async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline) -> Work:
+async def score_argument(
+    state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline
+) -> Work:
     """Have the judge score one argument of the state."""
     settings: ForecastSettings = room.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
@@ -54,7 +56,7 @@ def _read(
 
 
 def _complete(reading: ScoreReading, turn: Turn) -> ScoreReading:
-    """With the weighted mean, and the judge's sentence as the reason where it gave no other."""
+    """Add the weighted mean, and the judge's text as the reason if it gave none."""
     update = {"composite": composite(reading.scores), "reason": reading.reason or turn.text}
     return reading.model_copy(update=update)
 

@@ -45,7 +45,7 @@ from contend.nodes.forecast.schedule import Clock, Deadline
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Hear the judge, then compute; without a verdict the roles' own numbers stand."""
+    """Ask the judge for a verdict, then compute; without one the roles' own numbers count."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
@@ -121,7 +121,7 @@ def _normal(reading: VerdictReading, outcomes: tuple[str, ...]) -> VerdictReadin
 
 
 def _without_verdict(result: DebateResult, degraded: list[Degradation]) -> str:
-    """What is left to say when the judge said nothing: the numbers of the others."""
+    """Describe the roles' numbers if the judge gave no verdict."""
     why = degraded[-1].why if degraded else "it gave none"
     known = [
         f"{each.outcome_id} {each.probability:.0%}"

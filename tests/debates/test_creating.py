@@ -108,7 +108,7 @@ def test_participants_become_settings() -> None:
     checker = fact_checker("Dana", "openai:c", temperature=0.0, system_prompt="Trust nobody.")
     lead = moderator("Chair", "openai:x", fallbacks=("openai:y",))
     settings = create_debate("Is it so?", [ANN, BEN, lead, checker], {"round_count": 2}).settings
-    seats = {seat.id: seat for seat in settings.table()}
+    seats = {seat.id: seat for seat in settings.build_seats()}
     assert list(seats) == ["moderator", "ann", "ben", "fact_checker", "judge"]
     assert (seats["moderator"].name, seats["moderator"].model) == ("Chair", "openai:x")
     assert seats["moderator"].fallback_models == ("openai:y",)

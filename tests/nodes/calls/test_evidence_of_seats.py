@@ -185,9 +185,7 @@ async def test_a_server_takes_kept_documents_for_single_seats(files: dict[str, P
     sent: Any = [each.model_dump(mode="json") for each in documents]
     assert shown_to(await debate(sent), "ben") == set()
     for_a_stranger = [sent[0] | {"seats": ["dan"]}]
-    with pytest.raises(
-        BadInput, match=r"minutes.txt is for the seat 'dan', but the debate"
-    ):
+    with pytest.raises(BadInput, match=r"minutes.txt is for the seat 'dan', but the debate"):
         await debate(for_a_stranger)
 
 

@@ -275,7 +275,7 @@ async def test_documents_of_others_are_nothing_to_search(documents: list[Documen
 
 
 async def test_a_client_cannot_lay_tools_where_seats_have_none() -> None:
-    seats = [seat.model_dump() for seat in scripted_settings().table()]
+    seats = [seat.model_dump() for seat in scripted_settings().build_seats()]
     seats[0]["tools"] = ["calculate"]
     with pytest.raises(BadInput, match="The seats of adversarial take no tools; Proposer has some"):
         await play(refining_cast(), {"question": "Why?", "seats": seats})
