@@ -102,7 +102,7 @@ def _long_debate() -> tuple[Any, Any]:
 
     settings, now = _settings(), datetime.now(UTC)
     text = " ".join(f"word{n}" for n in range(_WORDS))
-    sides = [seat for seat in settings.table() if seat.role == ADVOCATE]
+    sides = [seat for seat in settings.build_seats() if seat.role == ADVOCATE]
     turns = [
         Turn(
             id=f"r{at}.argument.{sides[at % 2].id}",
@@ -117,7 +117,7 @@ def _long_debate() -> tuple[Any, Any]:
         )
         for at in range(_TURNS)
     ]
-    state = {"question": QUESTION, "seats": settings.table(), "round": 1, "turns": turns}
+    state = {"question": QUESTION, "seats": settings.build_seats(), "round": 1, "turns": turns}
     about = {"protocol": "moderated", "question": QUESTION, "status": "running", "error": None}
     times = {"created_at": now.isoformat(), "updated_at": now.isoformat(), "last_seq": 0}
     kept = {"settings": settings.model_dump(mode="json"), "state": {}, "demonstration": False}

@@ -9,14 +9,14 @@ if TYPE_CHECKING:  # an error must not cost the import of langgraph
 
 
 class BadInput(ValueError):
-    """The request cannot be run as given; said before any model is paid.
+    """The request cannot be run as given; raised before any model is paid.
 
-    A built-in kind of error, for `langgraph dev` hides the message of any other from its clients.
+    A ValueError, because `langgraph dev` hides the message of any other type from its clients.
     """
 
 
 class QuestionTooLong(BadInput):
-    """The question leaves no room for a debate; who cannot choose models is told only `what`."""
+    """The question leaves no room for a debate; clients without a choice of models see `what`."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what = what
@@ -36,16 +36,16 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """What befell the call before it failed for good, for whoever tells that in its own words.
+        """The problems before the final failure, for callers that report the failure themselves.
 
-        Told twice, one outage would read as two.
+        This avoids reporting one outage twice.
         """
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
 class Paused(Exception):
-    """A pause was asked for while a call waited to be tried again; nothing was being paid."""
+    """A pause was requested while a call waited for its retry; no call was running."""
 
 
 class DatabaseUnavailable(RuntimeError):
-    """The database does not answer; a debate that runs pauses, with all it has paid for kept."""
+    """The database does not answer; a running debate pauses, and its results are kept."""

@@ -46,7 +46,7 @@ _CHUNK_EVENTS: dict[str, EventName] = {
 
 
 class NodeEvent(TypedDict):
-    """What a node says while it works; the runner adds the debate's id, a number and the time."""
+    """An event of a node; the runner adds the debate's id, a sequence number and the time."""
 
     event: EventName
     round: int | None
@@ -58,7 +58,7 @@ Emit = Callable[[NodeEvent], None]
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
-    """The event that streams the text of a role; the final answer has its own, whoever writes."""
+    """Return the event that streams a role's text; the final answer has its own event."""
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":

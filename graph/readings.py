@@ -194,7 +194,7 @@ class StageScores(Value):
     read_from: ReadFrom = "block"
 
 
-# What a turn decided, told apart by its kind.
+# What a turn decided; `kind` is the discriminator.
 Reading = Annotated[
     Assessment
     | Decision

@@ -9,39 +9,39 @@ OnTheFloor = Literal["moderate", "propose", "judge_continue", "score", "synthesi
 
 
 def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
-    """Another round that begins with an answer, or the final one."""
+    """Start another round with an answer, or write the final answer."""
     return "synthesize" if state.get("stop") else "propose"
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """What was argued is scored; whoever must wait for it argues meanwhile."""
+    """Score the arguments; a role that waits for them argues in parallel."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 
 def after_scoring(state: DebateState) -> list[Literal["judge_continue"]]:
-    """The round is over when nobody is still arguing; else that argument is scored next."""
+    """End the round when no role is still arguing."""
     return [] if state.get("waiting") else ["judge_continue"]
 
 
 def after_answering(state: DebateState) -> Literal["critique", "synthesize"]:
-    """Another round that begins with a critique, or the final answer."""
+    """Start another round with a critique, or write the final answer."""
     return "synthesize" if state.get("stop") else "critique"
 
 
 def after_speaking(
     state: DebateState,
 ) -> Literal["propose", "conviction_check", "judge_continue"]:
-    """The next of those who wait to speak; when all have spoken, what closes the round."""
+    """Let the next waiting seat speak, or close the round."""
     return "propose" if state["waiting"] else state["closing"]
 
 
 def after_writing(state: DebateState) -> Literal["score", "store"]:
-    """The answer is rated where there is a judge."""
+    """Rate the answer if the debate has a judge."""
     return "score" if any(seat.role == "judge" for seat in state["seats"]) else "store"
 
 
 def next_scheduled(state: DebateState) -> OnTheFloor:
-    """Whoever is due by the programme; when it is empty, the stage is over."""
+    """Return the node of the next scheduled turn; an empty schedule ends the stage."""
     due = state.get("programme")
     if due:
         return "moderate" if due[0].seat in ids_with_role(state, "moderator") else "propose"
@@ -53,7 +53,7 @@ def next_scheduled(state: DebateState) -> OnTheFloor:
 def after_statement(
     state: DebateState,
 ) -> Literal["fact_check", "moderate", "propose", "judge_continue", "score", "synthesize"]:
-    """A statement is checked if somebody is there to do it."""
+    """Check a statement if the debate has a fact checker."""
     spoken = state["turns"][-1].phase
     if spoken in STATEMENTS and ids_with_role(state, "fact_checker"):
         return "fact_check"

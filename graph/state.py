@@ -73,7 +73,7 @@ class Turn(Value):
 
 
 class Elimination(Value):
-    """A seat that conceded and left the debate: to whom, and what convinced it."""
+    """A seat that conceded and left the debate: to which seat, and why."""
 
     seat: str
     round: int
@@ -93,7 +93,7 @@ class StopDecision(Value):
 
 
 class Step(Value):
-    """One turn that is due: who speaks, and in which capacity."""
+    """One scheduled turn: the seat that speaks, and the phase."""
 
     phase: StepPhase
     seat: str
@@ -115,7 +115,7 @@ class CallSubject(Value):
 
 
 def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Fold any number of writes onto a list; batching them differently gives the same list."""
+    """Append any number of writes to a list; batching does not change the result."""
     result = list(current or ())
     for write in writes:
         result.extend(write)
@@ -166,6 +166,9 @@ class DebateState(TypedDict, total=False):
     spans: Annotated[list[WorkSpan], operator.add]
     """Calls that brought no turn, and when a debate against the clock was at work. Appended to by
     any node."""
+    given_up: Annotated[list[str], operator.add]
+    """Arguments that could not be scored or argued again, by turn id; they are not retried.
+    Appended to by the nodes of a forecast."""
     programme: list[Step]
     """The turns still due in this stage. Written by moderate, shortened by whoever takes one."""
     cue: CallSubject
@@ -196,20 +199,19 @@ class Remark(BaseModel):
 
 
 def seat_with_role(state: DebateState, role: str) -> Seat:
-    """The seat that plays a role; protocols with several such seats pick by id instead."""
+    """Return the first seat with this role."""
     return next(seat for seat in state["seats"] if seat.role == role)
 
 
 def ids_with_role(state: DebateState, role: str) -> list[str]:
-    """The ids of all seats that play a role, in the order of the table."""
+    """Return the ids of all seats with this role, in seat order."""
     return [seat.id for seat in state["seats"] if seat.role == role]
 
 
 def seat_with_id(state: DebateState, seat_id: str) -> Seat:
-    """The seat with this id."""
     return next(seat for seat in state["seats"] if seat.id == seat_id)
 
 
 def turns_of(state: DebateState, phase: PhaseName) -> list[Turn]:
-    """The turns of one phase, in order."""
+    """Return the turns of one phase, in order."""
     return [turn for turn in state.get("turns", []) if turn.phase == phase]

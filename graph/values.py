@@ -38,7 +38,7 @@ def _known_sum(left: Number | None, right: Number | None) -> Number | None:
 
 
 class Seat(Value):
-    """One place at the table. Two seats may share a model, so the id is never the model's name."""
+    """One seat of the debate. Two seats may share a model, so the id is never the model's name."""
 
     id: str
     name: str
@@ -72,7 +72,7 @@ class QuoteCheck(Value):
 
 
 class ToolUse(Value):
-    """One use of a tool during a turn: what the model asked for, and what it was told."""
+    """One use of a tool during a turn: what the model requested and what it got."""
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)

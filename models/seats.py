@@ -61,7 +61,7 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
 
 
 async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:
-    seats = settings.table()
+    seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
         return _normal(seats), "Models as named."
@@ -104,7 +104,7 @@ async def preflight(
 
 async def _check_bare_names(settings: DebateSettings) -> None:
     """Tell a name without a provider from one of Ollama's; once seated, it has its prefix."""
-    written = (m for seat in settings.table() for m in (seat.model, *seat.fallback_models))
+    written = (m for seat in settings.build_seats() for m in (seat.model, *seat.fallback_models))
     for model in dict.fromkeys(written):
         if taken := taken_for_ollama(model):
             try:

@@ -1,4 +1,4 @@
-"""Every seat still in the debate says whether another has convinced it; who concedes, leaves."""
+"""Ask every active seat whether another has convinced it; eliminate seats that concede."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from contend.models.replies.conviction import (
 from contend.nodes.calls.decide import Decided, Reader, decide_all
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
-from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.concessions import count_concessions, is_supported, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
 from contend.nodes.prompting.values import speeches
@@ -43,7 +43,7 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a seat said when it was asked; nothing where it could not speak or be read."""
+    """A seat's answer; empty if it could not speak or be parsed."""
 
     turn: Turn | None = None
     conviction: Conviction | None = None
@@ -56,12 +56,11 @@ class _Answer:
 
     @property
     def rests_on_something(self) -> bool:
-        said = self.conviction
-        return said is not None and bool(said.argument) and said.quote_found
+        return self.conviction is not None and is_supported(self.conviction)
 
 
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask all who are in, at the same time; then settle who leaves."""
+    """Ask all active seats in parallel, then decide which are eliminated."""
     settings: ForumSettings = runtime.context
     active = still_active(state, settings)
     first = await _ask(state, runtime, active, "conviction")
@@ -88,10 +87,10 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
     kept = _kept(state, runtime, conceded, active)
     gone = [_elimination(state, seat, stands[seat]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
-    _tell(runtime, state, gone, remaining)
+    _send_events(runtime, state, gone, remaining)
     return {
         "turns": said + _turns(again),
-        "degraded": [*_troubles(first), *_troubles(again), *withdrawn, *kept.values()],
+        "degraded": [*_problems(first), *_problems(again), *withdrawn, *kept.values()],
         "spans": [*_lost(first), *_lost(again)],
         "eliminations": gone,
         "active": remaining,
@@ -104,7 +103,7 @@ async def _ask(
     seats = [seat_with_id(state, seat) for seat in ids]
     decided = await decide_all(state, runtime, seats, "conviction_check", part, _READER)
     return {
-        seat.id: _unheard(state, runtime, seat, each)
+        seat.id: _not_asked(state, runtime, seat, each)
         if isinstance(each, ModelFailed)
         else _answer(state, runtime, seat, each)
         for seat, each in zip(seats, decided, strict=True)
@@ -120,20 +119,20 @@ def _answer(
     publish_turn(runtime, turn)
     degraded = list(decided.degraded)
     if claim is None:
-        why = "whether it concedes could not be read, so it stays"
+        why = "could not parse whether it concedes, so it stays"
         degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     elif conviction and conviction.convinced and conviction.convinced_by is None:
         named = " ".join(claim.named.split()) or "nobody by name"
-        why = f"it concedes to {named}: not another seat in the debate that has spoken, so it stays"
+        why = f"it concedes to {named}: no other active seat that has spoken, so it stays"
         degraded.append(report_problem(runtime, seat, state["round"], "void_concession", why))
     return _Answer(turn, conviction, tuple(degraded))
 
 
-def _unheard(
+def _not_asked(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
 ) -> _Answer:
-    told = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
-    return _Answer(degraded=(*failure.before, told), lost=(lost_call(failure),))
+    reported = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
+    return _Answer(degraded=(*failure.before, reported), lost=(lost_call(failure),))
 
 
 def _withdrawal(
@@ -151,7 +150,7 @@ def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
     return [answer.turn for answer in answers.values() if answer.turn]
 
 
-def _troubles(answers: Mapping[str, _Answer]) -> list[Degradation]:
+def _problems(answers: Mapping[str, _Answer]) -> list[Degradation]:
     return [entry for answer in answers.values() for entry in answer.degraded]
 
 
@@ -162,7 +161,7 @@ def _lost(answers: Mapping[str, _Answer]) -> list[WorkSpan]:
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
-    """The claim, with the seat it names and the words it quotes looked up."""
+    """Resolve the seat a claim names and look up its quote."""
     whom = _conceded_to(state, settings, seat, claim)
     said = [turn.text for turn in speeches(state) if turn.seat == whom]
     return Conviction(
@@ -179,17 +178,17 @@ def _conviction(
 def _conceded_to(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> str | None:
-    """The seat a claim concedes to: another that is in the debate and holds a position in it."""
+    """Return the active seat with a position that a claim concedes to."""
     others = others_who_answered(state, settings, seat.id)
     named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
     return named if named in others else None
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Whatever seats may be called, what is surest last; all of them, lest a part of the name of
-    one that cannot be conceded to be taken for another's.
+    """Map every possible name of a seat to its id, the most reliable names last.
 
-    A model's name counts only where one of the others has it.
+    All seats are included, so that part of one name is not mistaken for another. A model's name
+    counts only if exactly one of the others has it.
     """
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
@@ -207,14 +206,14 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
 def _kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
-    """Those whose concession does not stand because somebody must stay; each is told."""
-    told = {}
+    """Report the seats whose concession is void because one seat must stay."""
+    reported = {}
     for seat, rule in staying(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name
         why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
         kept = seat_with_id(state, seat)
-        told[seat] = report_problem(runtime, kept, state["round"], "void_concession", why)
-    return told
+        reported[seat] = report_problem(runtime, kept, state["round"], "void_concession", why)
+    return reported
 
 
 def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination:
@@ -229,7 +228,7 @@ def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination
     )
 
 
-def _tell(
+def _send_events(
     runtime: Runtime[Any], state: DebateState, gone: Sequence[Elimination], remaining: list[str]
 ) -> None:
     number = state["round"]

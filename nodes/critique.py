@@ -1,4 +1,4 @@
-"""The critic says what is wrong with the latest answers and, where that decides, what is open."""
+"""The critic says what is wrong with the latest answers and, if that decides, what is open."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from contend.prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the critic's turn: a verdict that is read, or feedback that is only passed on."""
+    """Take the critic's turn: a verdict that is parsed, or feedback that is only passed on."""
     strategy = strategy_for(runtime.context)
     seat = seat_with_role(state, strategy.critic_role)
     if strategy.critique_decides:
@@ -34,13 +34,12 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
-    """The speech, with its assessment."""
     known = points_of(state)
     part = "again" if turns_of(state, "critique") else "first"
     decided = await decide(state, runtime, seat, "critique", part, _reader(known), known)
     turn, assessment, degraded = decided.turn, decided.read, decided.degraded
     if assessment is None:
-        why = "the critique has no readable verdict, so it cannot end the debate"
+        why = f"could not parse the verdict of {seat.name}; continuing"
         degraded.append(report_problem(runtime, seat, turn.round, "unreadable", why))
     answered = turns_of(state, "propose")[-1].id
     turn = turn.model_copy(update={"assessment": assessment, "replies_to": answered})
@@ -59,13 +58,13 @@ def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
 
 
 async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
-    """Advice for the next answers; since nothing hangs on it, general advice can take its place."""
+    """Give feedback for the next answers; if the call fails, general advice replaces it."""
     try:
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]
     except ModelFailed as failure:
-        told = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
-        degraded = [*failure.before, told]
+        reported = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
+        degraded = [*failure.before, reported]
         turn = substitute_turn(state, "critique", failure, seat, "failed", load("shared/feedback"))
     publish_turn(runtime, turn)
     return {"turns": [turn], "degraded": degraded}

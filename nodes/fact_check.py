@@ -1,4 +1,4 @@
-"""The fact checker cuts in: it lists what a statement claims, and checks all claims at once."""
+"""List the claims of the latest statement, and check them in parallel."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from contend.nodes.calls.decide import Decided, Reader, decide, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.prompt_values import claim_line
-from contend.nodes.moderated.schedule import statements
+from contend.nodes.moderated.schedule import statements_in
 
 _NOTHING = "There is nothing in this statement that could be checked."
 _UNREADABLE = "its check could not be read"
@@ -43,7 +43,7 @@ _CHECK: Reader[CheckBlock, CheckBlock] = Reader(
 
 @dataclass(frozen=True)
 class _Checked:
-    """One claim that was checked, and the call that did it, unless that failed."""
+    """One checked claim, and the turn of its check unless that failed."""
 
     claim: ClaimCheck
     by: Turn | None
@@ -52,13 +52,13 @@ class _Checked:
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Check the latest statement; a contradicted claim goes back to its speaker at once."""
-    seat, statement = seat_with_role(state, "fact_checker"), statements(state["turns"])[-1]
+    """Check the latest statement; its speaker may correct a contradicted claim once."""
+    seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
-        told = _unchecked(state, runtime, seat, str(failure))
-        return {"degraded": [*failure.before, told], "spans": [lost_call(failure)]}
+        reported = _unchecked(state, runtime, seat, str(failure))
+        return {"degraded": [*failure.before, reported], "spans": [lost_call(failure)]}
     claims = (listed.read or [])[:MOST_CLAIMS]
     checked = await _checked(state, runtime, seat, statement, claims)
     found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
@@ -83,7 +83,7 @@ def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) 
 async def _checked(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
 ) -> list[_Checked]:
-    """All claims at once, each against the passages nearest to it."""
+    """Check all claims in parallel, each against the passages nearest to it."""
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     cues = [
@@ -105,15 +105,15 @@ def _check(
     claim: str,
     decided: Decided[CheckBlock] | ModelFailed,
 ) -> _Checked:
-    """What became of a claim; without a readable check it is unverified, and that is told."""
+    """Return the result for a claim; without a readable check it is unverifiable."""
     if isinstance(decided, ModelFailed):
-        told = _unchecked(state, runtime, seat, str(decided))
+        reported = _unchecked(state, runtime, seat, str(decided))
         failed = _unverified(claim, "its check failed")
-        return _Checked(failed, None, [*decided.before, told], (lost_call(decided),))
+        return _Checked(failed, None, [*decided.before, reported], (lost_call(decided),))
     if decided.read is None:
-        told = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
+        reported = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
         unread = _unverified(claim, _UNREADABLE)
-        return _Checked(unread, decided.turn, [*decided.degraded, told])
+        return _Checked(unread, decided.turn, [*decided.degraded, reported])
     read = decided.read.of(claim, decided.turn.passages)
     return _Checked(read, decided.turn, decided.degraded)
 
@@ -123,7 +123,7 @@ def _unverified(claim: str, why: str) -> ClaimCheck:
 
 
 def _turn(listed: Turn, checked: list[_Checked], found: FactCheck) -> Turn:
-    """One turn of all calls: what each claim came to, and what they took together."""
+    """Merge all calls into one turn."""
     parts = [listed, *(each.by for each in checked if each.by)]
     lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
     update = {

@@ -1,4 +1,4 @@
-"""After each round: stop or go on, by the protocol's rule or by a person's wish."""
+"""After each round: stop or continue, by the protocol's rule or a person's wish."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 
 
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Decide, let a person speak where one asked to, then close the rounds or open the next."""
+    """Decide, let a person comment if requested, then end the rounds or open the next."""
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
     judged, degraded = await _judged(state, runtime) if strategy.asks_judge(number) else ([], [])
@@ -47,7 +47,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
-    _tell(runtime, state, stop, judged)
+    _send_events(runtime, state, stop, judged)
     update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
     said = judged + ([human_turn(state, remark.say)] if remark.say else [])
     # An empty list would count as an update of the transcript, and cost every checkpoint.
@@ -57,18 +57,18 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
 async def _judged(
     state: DebateState, runtime: Runtime[Any]
 ) -> tuple[list[Turn], list[Degradation]]:
-    """The judge's word on another round. One that fails ends the debate; one unread does not."""
+    """Ask the judge about another round; if it fails, the debate ends."""
     seat = seat_with_role(state, "judge")
-    # Asked as one of several may be: behind a pause it is not asked again, even if it had failed.
+    # As a stored result, a failed judge is not asked again after a pause.
     (decided,) = await decide_all(state, runtime, [seat], "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):
-        told = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
+        reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
         turn = substitute_turn(state, "judge_continue", decided, seat, "failed", why)
-        return [turn], [*decided.before, told]
+        return [turn], [*decided.before, reported]
     degraded = decided.degraded
     if decided.read is None:
-        why = "whether the judge would go on could not be read, so the debate goes on"
+        why = "could not parse the judge's decision; continuing"
         degraded = [*degraded, report_problem(runtime, seat, state["round"], "unreadable", why)]
     turn = decided.turn.model_copy(update={"assessment": decided.read})
     publish_turn(runtime, turn)
@@ -76,7 +76,7 @@ async def _judged(
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
-    """A person's words as a turn of the transcript."""
+    """Build the turn of a person's remark."""
     now = datetime.now(UTC)
     count = len(turns_of(state, "remark")) + 1
     return Turn(
@@ -109,12 +109,12 @@ def _ask_person(state: DebateState, stop: StopDecision | None) -> Remark:
     return Remark(say=answer) if isinstance(answer, str) else Remark.model_validate(answer or {})
 
 
-def _tell(
+def _send_events(
     runtime: Runtime[Any], state: DebateState, stop: StopDecision | None, judged: Sequence[Turn]
 ) -> None:
     number = state["round"]
-    heard = bool(judged) and judged[-1].status != "failed"
-    by = {"by_model": heard, **({"seat": judged[-1].seat} if judged else {})}
+    answered = bool(judged) and judged[-1].status != "failed"
+    by = {"by_model": answered, **({"seat": judged[-1].seat} if judged else {})}
     read = judged[-1].assessment if judged else None
     why = read.reasoning if isinstance(read, Decision) else ""
     points = [point.model_dump() for point in points_of(state)]
@@ -124,7 +124,7 @@ def _tell(
     if stop is None:
         emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))
         return
-    told = {"decision": "stop", "reason": stop.reason, **by}
-    emit(node_event("judge_decision", number, stop.evidence, **told))
+    reported = {"decision": "stop", "reason": stop.reason, **by}
+    emit(node_event("judge_decision", number, stop.evidence, **reported))
     if stop.reason != "max_rounds":
         emit(node_event("early_stop", number, stop.evidence, reason=stop.reason))

@@ -1,4 +1,4 @@
-"""The moderator calls on the sides, rules on what they said, and sums up each round."""
+"""The moderator calls on the sides, rules on statements, and sums up each round."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
 
 
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the moderator's next turn; the first of a stage also makes its programme."""
+    """Take the moderator's next turn; the first turn of a stage also makes its schedule."""
     sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
@@ -44,16 +44,16 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 def _ruling(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """The ruling on the statement before this turn, if it broke a rule, as a turn of its own.
+    """Return the ruling on the previous statement as its own turn, if it broke a rule.
 
-    Where no block can be read there is no ruling: the speech was not to hold one.
+    Without a readable block there is no ruling.
     """
     reviewed = unreviewed(state.get("turns", []))
     if reviewed is None or is_demonstration([seat]):
         return []
     block = block_of(runtime, spoken, RulingBlock)
     if block is None:
-        why = "the review of the last statement has no readable block, so no rule was enforced"
+        why = "could not parse the review of the last statement, so no rule was enforced"
         spoken["degraded"].append(report_problem(runtime, seat, state["round"], "unreadable", why))
         return []
     breach = block.found(breaches_of(runtime.context, reviewed))
@@ -80,13 +80,13 @@ def _ruling(
 async def _positions(
     state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
 ) -> dict[str, Any]:
-    """Propose a position for each side, where nobody gave any."""
+    """Propose a position for each side if the user gave none."""
     decided = await decide(state, runtime, seat, "positions", "positions", _POSITIONS)
     degraded = list(decided.degraded)
     given = decided.read.for_sides(len(sides)) if decided.read else None
     if given is None:
         given = _stand_ins(sides)
-        why = f"the positions {seat.name} proposed could not be read; general ones take their place"
+        why = f"the positions {seat.name} proposed could not be parsed; using general ones"
         degraded.append(report_problem(runtime, seat, state["round"], "general_positions", why))
     held = {side.id: position for side, position in zip(sides, given, strict=True)}
     seats = [
@@ -100,7 +100,7 @@ async def _positions(
 
 
 def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
-    """The turn with who is to argue for what: that stands in its block, which nobody is shown."""
+    """Add the positions to the text: they are in the block, which viewers do not see."""
     held = zip(sides, positions, strict=True)
     lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
     return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})

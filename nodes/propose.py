@@ -1,4 +1,4 @@
-"""Those whose turn it is answer the question, and revise their answers afterwards."""
+"""Seats answer the question, and revise their answers in later rounds."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -23,26 +23,26 @@ from contend.nodes.calls.turn import (
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.rounds import still_active
 
-Heard = TurnResult | ModelFailed
+Result = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all who speak now; several of them speak at once."""
+    """Take the turns of all seats that speak now, in parallel."""
     settings: DebateSettings = runtime.context
-    # A debate kept by an earlier release has no list of those who wait.
+    # A debate stored by an earlier release has no list of waiting seats.
     waiting = state.get("waiting") or still_active(state, settings)
     now = strategy_for(settings).speakers(state["round"], waiting)
     seats = [seat for seat in state["seats"] if seat.id in now]
-    heard = await _hear(state, runtime, seats)
+    results = await _take_turns(state, runtime, seats)
     rest = [seat for seat in waiting if seat not in now]
-    failures = [each for each in heard if isinstance(each, ModelFailed)]
-    somebody_else = bool(rest) or len(failures) < len(heard)
-    if failures and not _bearable(state, settings, somebody_else=somebody_else):
-        raise _with_all_troubles(failures)
-    return {**_settled(state, runtime, seats, heard), "waiting": rest}
+    failures = [each for each in results if isinstance(each, ModelFailed)]
+    somebody_else = bool(rest) or len(failures) < len(results)
+    if failures and not _can_continue(state, settings, somebody_else=somebody_else):
+        raise _merge_failures(failures)
+    return {**_collect(state, runtime, seats, results), "waiting": rest}
 
 
-async def _hear(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Heard]:
+async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Result]:
     # One call is the step itself; of several, each is a task that a crash leaves as it was.
     speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
     calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
@@ -60,15 +60,15 @@ def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
 async def _spoken(
     runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
 ) -> TurnResult:
-    """Wait for one speech and tell it at once, whoever else is still speaking."""
+    """Wait for one turn and publish it at once."""
     spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
     publish_turn(runtime, turn)
     return {**spoken, "turn": turn}
 
 
-def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
-    """Whether the debate can go on without those who failed."""
+def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
+    """Return whether the debate can continue without the failed seats."""
     answers = turns_of(state, "propose")
     match strategy_for(settings).when_a_seat_fails:
         case "keep_answer":
@@ -79,19 +79,19 @@ def _bearable(state: DebateState, settings: DebateSettings, *, somebody_else: bo
             return False
 
 
-def _settled(
-    state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], heard: Sequence[Heard]
+def _collect(
+    state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
 ) -> dict[str, Any]:
-    """The turns of all seats, in the order of the table, with what stands in for failed ones."""
+    """Return the turns of all seats, with substitutes for failed ones."""
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
-    none_spoke = keeps and all(isinstance(each, ModelFailed) for each in heard)
+    none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
     turns: list[Turn] = []
     degraded: list[Degradation] = []
     lost: list[WorkSpan] = []
-    for seat, each in zip(seats, heard, strict=True):
+    for seat, each in zip(seats, results, strict=True):
         if isinstance(each, ModelFailed):
-            kept, told = _kept(state, runtime, seat, each, initial=none_spoke)
-            turns, degraded = [*turns, *kept], [*degraded, *each.before, told]
+            kept, reported = _kept(state, runtime, seat, each, initial=none_spoke)
+            turns, degraded = [*turns, *kept], [*degraded, *each.before, reported]
             lost += [] if kept else [lost_call(each)]
         else:
             turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
@@ -101,8 +101,8 @@ def _settled(
     return {"turns": turns, "degraded": degraded, "spans": lost}
 
 
-def _with_all_troubles(failures: Sequence[ModelFailed]) -> ModelFailed:
-    """The first failure, with what befell the others too."""
+def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
+    """Return the first failure, with the problems of all."""
     first = failures[0]
     first.degraded = [entry for failure in failures for entry in failure.degraded]
     return first
@@ -111,13 +111,13 @@ def _with_all_troubles(failures: Sequence[ModelFailed]) -> ModelFailed:
 def _kept(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> tuple[list[Turn], Degradation]:
-    """The seat's previous or initial answer in the failed one's place; who has none sits out."""
+    """Repeat the seat's previous or initial answer in place of the failed one, if it has any."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)
         return [], report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
     source = answers[0] if initial else answers[-1]
     turn = substitute_turn(state, "propose", failure, source, "kept_previous")
-    told = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
+    reported = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
     publish_turn(runtime, turn)
-    return [turn], told
+    return [turn], reported

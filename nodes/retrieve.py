@@ -1,4 +1,4 @@
-"""Phase 0: seat the speakers if nobody did, and find reasoning templates for the question."""
+"""Phase 0: check the input, choose seats, and find reasoning templates."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -27,12 +27,12 @@ _IMAGES = TypeAdapter(list[Image])
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Open the debate: question, seats, templates, the first round."""
     if state.get("turns"):
-        raise BadInput("This thread holds a debate already; ask a new question in a new thread.")
+        raise BadInput("This thread already holds a debate. Start a new thread for a new question.")
     question = checked_question(state.get("question", ""))
     strategy = strategy_for(runtime.context)
     strategy.check_input(state)
-    brought = _brought(state)
-    seats = await _seats(state | brought, runtime.context, question)
+    attachments = _attachments(state)
+    seats = await _seats(state | attachments, runtime.context, question)
     started = datetime.now(UTC)
     embedding_model = await choose_embedding(runtime.context, seats)
     found = await find_templates(question, runtime.context, embedding_model)
@@ -43,14 +43,14 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         ended_at=datetime.now(UTC),
     )
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in found.trouble]
-    _tell(runtime, retrieval, found.notice)
+    _send_event(runtime, retrieval, found.notice)
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
     opened |= strategy.opening_state()
     first = open_round(opened, runtime, strategy.first_round)
-    return {**opened, **first, **brought, "degraded": degraded}
+    return {**opened, **first, **attachments, "degraded": degraded}
 
 
-def _tell(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> None:
+def _send_event(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> None:
     used = [{"id": use.id, "title": use.title, "score": use.score} for use in retrieval.templates]
     event = node_event(
         "rag_complete",
@@ -64,7 +64,7 @@ def _tell(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> None:
 
 
 def checked_question(question: str) -> str:
-    """The question as it will be asked, or BadInput."""
+    """Return the cleaned question, or raise BadInput."""
     if not isinstance(question, str):  # a server's client may send anything
         raise BadInput("The question must be text.")
     cleaned = clean(question)
@@ -77,21 +77,21 @@ def checked_question(question: str) -> str:
     return cleaned
 
 
-def _brought(state: DebateState) -> DebateState:
-    """The evidence, if any, as value objects: clients may send anything."""
-    brought: DebateState = {}
+def _attachments(state: DebateState) -> DebateState:
+    """Validate documents and images: clients may send anything."""
+    attachments: DebateState = {}
     try:
         if state.get("documents"):
-            brought["documents"] = _DOCUMENTS.validate_python(state["documents"])
+            attachments["documents"] = _DOCUMENTS.validate_python(state["documents"])
         if state.get("images"):
-            brought["images"] = _IMAGES.validate_python(state["images"])
+            attachments["images"] = _IMAGES.validate_python(state["images"])
     except ValidationError as error:
         raise BadInput("The documents or images are not well-formed.") from error
-    return brought
+    return attachments
 
 
 async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
-    """The seats the runner has laid and checked; else those of a bare start, checked here."""
+    """Return the seats prepared by the runner, or choose and check them here."""
     given: Any = state.get("seats")
     if given and all(isinstance(seat, Seat) for seat in given):
         return list(given)
@@ -99,25 +99,25 @@ async def _seats(state: DebateState, settings: DebateSettings, question: str) ->
         seats = _SEATS.validate_python(given or [])
     except ValidationError as error:
         raise BadInput(
-            "The seats are not well-formed; leave them out to have them laid."
+            "The seats are not well-formed. Omit them to use the seats of the settings."
         ) from error
     if settings.files_of_seats():
         raise BadInput(
-            "The docs and images of seats are paths, and a server reads no files of its clients: "
+            "The docs and images of seats are paths, and a server cannot read its clients' files: "
             "leave them out, or run the debate with `contend ask`."
         )
     seats = seats or (await choose_seats(settings)).seats
     documents, images = state.get("documents", []), state.get("images", [])
-    _refuse_files_of_strangers([*documents, *images], seats)
+    _refuse_unknown_seats([*documents, *images], seats)
     await preflight(seats, settings, question, documents=documents, images=images)
     return seats
 
 
-def _refuse_files_of_strangers(brought: Sequence[Document | Image], seats: Sequence[Seat]) -> None:
+def _refuse_unknown_seats(attachments: Sequence[Document | Image], seats: Sequence[Seat]) -> None:
     known = {seat.id for seat in seats}
-    for each in brought:
-        if stranger := next((seat for seat in each.seats if seat not in known), None):
+    for each in attachments:
+        if unknown := next((seat for seat in each.seats if seat not in known), None):
             raise BadInput(
-                f"{each.name} is for the seat '{stranger}', but at the table are: "
+                f"{each.name} is for the seat '{unknown}', but the debate has only: "
                 f"{', '.join(sorted(known))}."
             )

@@ -1,4 +1,4 @@
-"""Opening a round: who is to speak in it, and what follows when they have."""
+"""Opening a round: the seats that speak, and the node that closes it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from contend.graph.state import DebateState, ids_with_role
 
 
 def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:
-    """Tell viewers of the round, and give the state it begins with."""
+    """Announce the round, and return the state it begins with."""
     strategy = strategy_for(runtime.context)
     waiting = still_active(state, runtime.context)
     first = ids_with_role(state, strategy.opening_role(number))
@@ -23,7 +23,7 @@ def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> Debate
 
 
 def still_active(state: DebateState, settings: DebateSettings) -> list[str]:
-    """Those who answer and have not conceded, in the order of the table."""
+    """Return the answering seats that have not conceded, in seat order."""
     answering = [seat.id for seat in state["seats"] if strategy_for(settings).answers(seat)]
     active = state.get("active", answering)
     return [seat for seat in answering if seat in active]

@@ -1,4 +1,4 @@
-"""The judge, who took no part in the debate, rates the final answer."""
+"""The judge rates the final answer."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Rate the answer; a judge that fails or cannot be read leaves it honestly unrated."""
+    """Rate the answer; a judge that fails or cannot be parsed leaves it unrated."""
     seat = seat_with_role(state, "judge")
     try:
         decided = await decide(state, runtime, seat, "score", "score", _READER)
@@ -34,7 +34,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     publish_turn(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
     if ratings is None:
-        why = "the judge's ratings could not be read"
+        why = "could not parse the judge's ratings"
         degraded.append(report_problem(runtime, seat, state["round"], "not_rated", why))
         return update
     rated = _auto_score(ratings, turn)

@@ -1,4 +1,4 @@
-"""The one answer the user reads is written."""
+"""Write the final answer."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ from contend.nodes.rounds import still_active
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the final answer from the whole debate, or an index where nobody is to write one."""
+    """Write the final answer from the whole debate, or an index if no seat writes one."""
     role = strategy_for(runtime.context).writer_role
     update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
@@ -38,7 +38,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 
 
 async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
-    """The answer, behind the judge's review where one is given."""
+    """Write the answer, after the judge's review if there is one."""
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
     reviews, degraded, lost = (
@@ -51,12 +51,12 @@ async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict
     begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
     runtime.stream_writer(begins)
     reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
-    answer, troubles = await _answer(reviewed, runtime, seat)
-    return {"turns": [*reviews, answer], "degraded": [*degraded, *troubles], "spans": lost}
+    answer, problems = await _answer(reviewed, runtime, seat)
+    return {"turns": [*reviews, answer], "degraded": [*degraded, *problems], "spans": lost}
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
-    """The seat with this role; of several that hold a position, the one most have conceded to."""
+    """Return the seat with this role; of several, the most conceded-to."""
     seats = ids_with_role(state, role)
     in_debate = [seat for seat in seats if seat in still_active(state, settings)]
     # Who never could speak has no position to keep, and would hardly be able to write.
@@ -67,12 +67,12 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
 async def _verdict(
     state: DebateState, runtime: Runtime[Any], seat: Seat
 ) -> tuple[list[Turn], list[Degradation], list[WorkSpan]]:
-    """The review of all positions; the answer can be written without it."""
+    """Review all positions; the answer can be written without it."""
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
-        told = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
-        return [], [*failure.before, told], [lost_call(failure)]
+        reported = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
+        return [], [*failure.before, reported], [lost_call(failure)]
     publish_turn(runtime, spoken["turn"])
     return [spoken["turn"]], spoken["degraded"], []
 
@@ -92,20 +92,20 @@ async def _answer(
 def _best_initial(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
 ) -> tuple[Turn, list[Degradation]]:
-    """An initial answer under its own seat's name: nobody may take it for what was not written."""
+    """Use an initial answer under its own seat's name."""
     best = most_shared(first_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
         f"{failure}; this is {name}'s initial answer, the one that shares most words with the "
         "others"
     )
-    told = report_problem(runtime, writer, state["round"], "not_merged", why)
+    reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
-    return turn, [*failure.before, told]
+    return turn, [*failure.before, reported]
 
 
 def _index(state: DebateState) -> Turn:
-    """Where to find which position, instead of an answer nobody was asked for."""
+    """Build an index of positions instead of an answer."""
     now = datetime.now(UTC)
     return Turn(
         id=next_turn_id(state, "synthesize", "index"),

@@ -196,7 +196,7 @@ def _ollama() -> Finding:
     except BadInput:
         fix = "ollama serve, or set OLLAMA_HOST; needed only for ollama: models"
         return Finding("warn", "ollama", "not reachable", fix)
-    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().table()}
+    wanted = {seat.model for schema in SETTINGS.values() for seat in schema().build_seats()}
     names = sorted(parse_spec(model).name for model in wanted)
     missing = [name for name in names if not has_model(name, pulled)]
     detail = f"reachable, {counted(len(pulled), 'model')}"

@@ -83,7 +83,7 @@ def _embedding_line(settings: "DebateSettings") -> str:
 def _chat_line(settings: "DebateSettings") -> str:
     from contend.models.seats import EMBEDDED
 
-    seats = settings.table()
+    seats = settings.build_seats()
     named = [seat.model for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
         return "Models: as named above."

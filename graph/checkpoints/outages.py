@@ -16,10 +16,12 @@ _PAUSE = 0.5
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
     """Retry while the database is unavailable; re-raise the error after PATIENCE seconds."""
-    retrying = AsyncRetrying(
+    async for trial in AsyncRetrying(
         retry=retry_if_exception_type(DatabaseUnavailable),
         stop=stop_after_delay(PATIENCE),
         wait=wait_fixed(_PAUSE),
         reraise=True,
-    )
-    return await retrying(attempt)
+    ):
+        with trial:
+            result = await attempt()
+    return result

@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, str | int] = {
 # A saver holds a connection for milliseconds, so a few serve many debates.
 _MOST_CONNECTIONS = 16
 _SECONDS_FOR_A_CONNECTION = 3.0
-# Behind this, whoever needs a connection next begins a new attempt at once.
+# After this, the next request for a connection starts a new attempt.
 _SECONDS_TO_RECONNECT = 5.0
 
 
@@ -63,14 +63,14 @@ class Postgres:
             raise
 
     def away(self, error: BaseException) -> DatabaseUnavailable | None:
-        """The outage behind an error of the driver, if there is one."""
+        """Return the outage that caused a driver error, if any."""
         # A server that fails over takes no writes for a while.
         outages = (
             psycopg.OperationalError,
             psycopg.InterfaceError,
             psycopg.errors.ReadOnlySqlTransaction,
         )
-        # What was behind this one is another error, of a statement.
+        # The cause of this one is another error, of a statement.
         if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
             return None
         why = "it does not answer" if isinstance(error, PoolTimeout) else _reason(error)
@@ -78,11 +78,11 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Read a DATABASE_URL; what is wrong with it is told without repeating any of it."""
+    """Parse a DATABASE_URL; errors do not repeat any of it."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
-            "DATABASE_URL must begin with postgresql://. Without it, debates are kept in a "
-            "file of the data folder."
+            "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
+            "file in the data folder."
         )
     try:
         parts = conninfo_to_dict(url)
@@ -140,7 +140,7 @@ async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
 
 
 def _new_pool(where: Postgres) -> Pool:
-    # Outages are ours to tell, once and in words.
+    # We report outages ourselves.
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     return AsyncConnectionPool(
         where.conninfo,
@@ -149,7 +149,7 @@ def _new_pool(where: Postgres) -> Pool:
         max_size=_MOST_CONNECTIONS,
         timeout=_SECONDS_FOR_A_CONNECTION,
         reconnect_timeout=_SECONDS_TO_RECONNECT,
-        # Connections that broke while nobody used them are replaced without anybody noticing.
+        # Replaces idle connections that broke.
         check=AsyncConnectionPool.check_connection,
         open=False,
         name="contend",

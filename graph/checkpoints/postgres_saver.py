@@ -42,17 +42,17 @@ _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 async def postgres_saver(
     where: Postgres, serde: SerializerProtocol
 ) -> AsyncIterator[AsyncPostgresSaver]:
-    """A saver for one debate. It is one lock, so each debate has its own, over one pool."""
+    """Open a saver for one debate: each has its own lock, over one pool."""
     async with shared_pool(where) as pool:
         await retry_until_available(lambda: _set_up(where, pool))
         yield ReconnectingSaver(where, pool, serde)
 
 
 class ReconnectingSaver(AsyncPostgresSaver):
-    """Lays what was paid for aside while the server is away, and brings it in before going on.
+    """Keeps paid results in files while the server is away, and saves them before continuing.
 
-    All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be made
-    from the writes again, is refused for good; that ends the run before anything else is paid.
+    All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
+    rebuilt from the writes, is refused; that ends the run before anything else is paid.
     """
 
     def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
@@ -63,7 +63,7 @@ class ReconnectingSaver(AsyncPostgresSaver):
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint, with the writes that could not be saved when they were made."""
+        """Load the checkpoint, after saving the writes that were kept in files."""
         await self._bring_in(_thread(config))
         return await self._insist(super().aget_tuple, config)
 
@@ -74,7 +74,7 @@ class ReconnectingSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, never before the writes it stands on."""
+        """Save a checkpoint, never before the writes it depends on."""
         await self._bring_in(_thread(config))
         fit = _fit(checkpoint)
         return await self._insist(super().aput, config, fit, metadata, new_versions)
@@ -82,7 +82,7 @@ class ReconnectingSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a call has produced, here or aside: it is paid for."""
+        """Save the result of a call, in the database or in a file."""
         async with self._writing:
             if await self._put_writes(config, writes, task_id, task_path):
                 return
@@ -105,7 +105,6 @@ class ReconnectingSaver(AsyncPostgresSaver):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """What a channel was made of."""
         ask = partial(super().aget_delta_channel_history, config=config, channels=channels)
         return await self._insist(ask)
 
@@ -127,7 +126,7 @@ class ReconnectingSaver(AsyncPostgresSaver):
 
 
 def _fit(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint without what JSON in PostgreSQL does not take, and a client may have sent."""
+    """Drop characters that JSON in PostgreSQL does not accept."""
     values = checkpoint["channel_values"]
     texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
     return {**checkpoint, "channel_values": {**values, **texts}}
@@ -162,7 +161,7 @@ def _aside(thread: str) -> list[Path]:
 
 
 async def _set_up(where: Postgres, pool: Pool) -> None:
-    """Make or extend the tables of the checkpoints; one process does it, the others wait."""
+    """Create or migrate the checkpoint tables; one process does it, the others wait."""
     with where.answering():
         async with pool.connection() as connection:
             if await _is_set_up(connection):

@@ -133,7 +133,7 @@ class PredictionContext(Contract):
             raise ValueError(f"the simulation gives outcome '{twice}' twice")
         strange = [e.outcome_id for e in simulated if e.outcome_id not in self.outcome_ids]
         if strange:
-            raise ValueError(f"the simulation knows an outcome '{strange[0]}' that is not given")
+            raise ValueError(f"the simulation has an outcome '{strange[0]}' that is not given")
         total = sum(each.probability for each in simulated)
         whole = len(simulated) == len(self.outcomes)
         if total > 1 + _ROUNDING or (whole and total < 1 - _ROUNDING):

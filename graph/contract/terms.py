@@ -71,7 +71,7 @@ def check_criteria(criteria: Iterable[str]) -> None:
     if twice:
         raise ValueError(f"scoring_criteria names {twice} twice")
     if not named:
-        raise ValueError("scoring_criteria names none")
+        raise ValueError("scoring_criteria is empty")
 
 
 def _repeated(names: Iterable[str]) -> str | None:

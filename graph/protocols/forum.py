@@ -10,12 +10,12 @@ from contend.graph.protocols.base import (
     describe_rounds_used,
     stop,
 )
-from contend.graph.readings import Conviction, Decision
+from contend.graph.readings import Decision
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
 from contend.graph.state import ClosingNode, DebateState, StopDecision, seat_with_id, turns_of
 from contend.graph.values import Seat
-from contend.nodes.forum.concessions import count_concessions, staying
+from contend.nodes.forum.concessions import count_concessions, staying, upheld_concession
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.prompting.answers import answers_of
 
@@ -96,7 +96,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         """Stop when one seat is left, the judge says so, or the last round is over."""
         number, active = state["round"], state["active"]
         if len(active) == 1:
-            return _last_seat(state, active[0])
+            return self._last_seat(state, active[0])
         judged = [turn for turn in turns_of(state, "judge_continue") if turn.round == number]
         decision = judged[-1].assessment if judged else None
         if isinstance(decision, Decision) and decision.decision == "stop":
@@ -109,21 +109,16 @@ class ForumStrategy(Strategy[ForumSettings]):
         still = f", with {held} positions still held" if held > 1 else ""
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
-
-def _last_seat(state: DebateState, seat: str) -> StopDecision:
-    """Say that one seat is left; if it conceded too, the debate converged on its position."""
-    number, name = state["round"], seat_with_id(state, seat).name
-    said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
-    own = [turn.assessment for turn in said if turn.seat == seat]
-    yielded = own[-1] if own else None
-    taken_back = any(
-        (entry.what, entry.seat, entry.round) == ("concession_withdrawn", seat, number)
-        for entry in state.get("degraded", [])
-    )
-    if isinstance(yielded, Conviction) and yielded.convinced_by and not taken_back:
-        why = _why_it_stays(state, seat, yielded.convinced_by)
+    def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
+        """Say that one seat is left; if it conceded too, the debate converged on its position."""
+        number, name = state["round"], seat_with_id(state, seat).name
+        said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
+        own = [turn.assessment for turn in said if turn.seat == seat]
+        conceded_to = upheld_concession(own, verify=self.settings.verify_concessions)
+        if conceded_to is None:
+            return stop("one_left", number, f"only {name} has not conceded")
+        why = _why_it_stays(state, seat, conceded_to)
         return stop("converged", number, f"all conceded at once, and {name} stays: {why}")
-    return stop("one_left", number, f"only {name} has not conceded")
 
 
 def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:

@@ -1,4 +1,4 @@
-"""What an adversarial debate can be told."""
+"""Settings of an adversarial debate."""
 
 from typing import ClassVar, Self
 
@@ -45,9 +45,7 @@ class AdversarialSettings(DebateSettings):
 
     @property
     def opening_seats(self) -> tuple[str, ...]:
-        """Those who speak in round 1."""
         return ("proposer", "skeptic")
 
-    def table(self) -> list[Seat]:
-        """Proposer, Skeptic, Synthesizer and, apart from them, the judge."""
+    def build_seats(self) -> list[Seat]:
         return [self._seat(role) for role in ("proposer", "skeptic", "synthesizer", "judge")]

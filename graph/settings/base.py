@@ -1,4 +1,4 @@
-"""What every protocol can be told, and what nodes ask of a protocol."""
+"""Settings that every protocol has."""
 
 import os
 import re
@@ -28,7 +28,7 @@ OutputFormat = Literal["markdown", "json", "text"]
 
 
 class SeatFiles(NamedTuple):
-    """The paths of the files that one seat brings along."""
+    """The paths of the files of one seat."""
 
     docs: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
@@ -44,28 +44,28 @@ class FolderPlan:
 
 
 def snake_case(name: str) -> str:
-    """`roundCount` and `round_count` name one setting."""
+    """Convert `roundCount` to `round_count`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def data_home() -> Path:
-    """The folder that holds the database, model weights and outputs: CONTEND_HOME or the user's."""
+    """Return the folder of database, weights and outputs: CONTEND_HOME or the user's."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
 
 def outputs_home() -> Path:
-    """Where folders of debates go unless the user says otherwise."""
+    """Return the default folder for debate folders."""
     return data_home() / "outputs"
 
 
 def temperature_of(default: float, who: str) -> Any:
-    """The setting of a role's temperature."""
+    """Define the setting of a role's temperature."""
     return Field(default, ge=0, le=2, description=f"Sampling temperature of the {who}.")
 
 
 def fallbacks_of(who: str) -> Any:
-    """The setting of a role's fallback models."""
+    """Define the setting of a role's fallback models."""
     return Field(
         default=(), description=f"Models the {who} falls back to, in order, when its own fails."
     )
@@ -135,48 +135,48 @@ class DebateSettings(Settings):
     @model_validator(mode="after")
     def _templates_for_first_speakers(self) -> Self:
         if self.template_seats == ():
-            raise ValueError("template_seats names nobody; --no-templates switches them off")
+            raise ValueError("template_seats is empty; use --no-templates to switch templates off")
         named = self.template_seats or ()
         strangers = [seat for seat in named if seat not in self.opening_seats]
         if strangers:
             raise ValueError(
-                f"template_seats names '{strangers[0]}', but round 1 is spoken by: "
+                f"template_seats names '{strangers[0]}', but the seats that speak in round 1 are: "
                 f"{', '.join(self.opening_seats)}"
             )
         return self
 
     @abstractmethod
-    def table(self) -> list[Seat]:
-        """The table this protocol lays with these settings."""
+    def build_seats(self) -> list[Seat]:
+        """Build the seats of the debate."""
 
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """The seats that speak in round 1: templates and images are for them."""
+        """The ids of the seats that speak in round 1: templates and images are for them."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
-        """The files that single seats bring along, by the seat's id; the others have none."""
+        """Return the files that belong to single seats, by seat id."""
         return {}
 
     def is_named(self, seat: Seat) -> bool:
-        """Whether the user named this seat's model."""
+        """Return whether the user chose this seat's model."""
         return f"{seat.id}_model" in self.model_fields_set
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """The same with these models, by seat id, as if the user had named them."""
+        """Return a copy with these models, by seat id, as if the user had chosen them."""
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
-        """The values that name one model for every seat."""
-        return {f"{seat.id}_model": model for seat in cls().table()}
+        """Return the values that set one model for every seat."""
+        return {f"{seat.id}_model": model for seat in cls().build_seats()}
 
     def how_to_name(self, seat: Seat) -> str:
-        """The option that names this seat's model."""
+        """Return the option that sets this seat's model."""
         return f"--set {seat.id}_model=PROVIDER:NAME"
 
     def _seat(self, role: str) -> Seat:
-        """A seat that has settings of its own, named after it."""
+        """Build the seat of a role that has its own settings."""
         return Seat(
             id=role,
             name=role.capitalize(),

@@ -1,4 +1,4 @@
-"""What a forecasting debate can be told."""
+"""Settings of a forecast."""
 
 import json
 from typing import ClassVar
@@ -90,16 +90,14 @@ class ForecastSettings(DebateSettings):
 
     @property
     def opening_seats(self) -> tuple[str, ...]:
-        """All roles."""
         return self.roles
 
-    def table(self) -> list[Seat]:
-        """The roles in the order given."""
+    def build_seats(self) -> list[Seat]:
         return [self._seat(role) for role in self.roles]
 
 
 def request_of(state: DebateState) -> DebateRequest:
-    """The request of a forecast; clients of a server may have sent anything as such."""
+    """Parse the request of a forecast; clients of a server may have sent anything."""
     try:
         return DebateRequest.model_validate_json(json.dumps(state["request"]))
     except ValidationError as error:
@@ -111,6 +109,6 @@ def request_of(state: DebateState) -> DebateRequest:
 
 
 def settings_of(request: DebateRequest) -> dict[str, object]:
-    """The settings a request's own configuration gives; what it leaves out is for others to say."""
+    """Return the settings that a request's own configuration sets."""
     config = request.config.model_dump(mode="json", exclude_unset=True)
     return {_AS_SETTING.get(name, name): value for name, value in config.items()}

@@ -1,4 +1,4 @@
-"""What a forum can be told."""
+"""Settings of a forum."""
 
 import re
 from typing import ClassVar, Literal, Self
@@ -80,7 +80,6 @@ class ForumSettings(ManySeatSettings):
             )
         return self
 
-    def table(self) -> list[Seat]:
-        """The seats in the user's order; then the judge, if there is any use for one."""
+    def build_seats(self) -> list[Seat]:
         judged = self.judge_mode != "display_only" and self.judge_model.strip()
-        return super().table() if judged else self.debaters()
+        return super().build_seats() if judged else self.debaters()

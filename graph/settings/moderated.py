@@ -1,4 +1,4 @@
-"""What a moderated debate can be told."""
+"""Settings of a moderated debate."""
 
 import math
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ from contend.graph.settings.seats import (
     FEWEST_SEATS,
     MOST_SEATS,
     held_twice,
-    on_one_line,
     slugs,
+    tidy_text,
     twice,
 )
 from contend.graph.values import Seat
@@ -35,7 +35,7 @@ _OFFICIALS = ("moderator", "fact_checker")
 
 @dataclass(frozen=True)
 class Format:
-    """What a format decides besides the words of its prompts."""
+    """The rules of a format, apart from the text of its prompts."""
 
     breaches: tuple[Breach, ...]
     """What the moderator rules against."""
@@ -64,7 +64,7 @@ FORMATS: dict[DebateFormat, Format] = {
 
 
 class PositionChoice(Settings):
-    """One side of the debate, as the user lays it."""
+    """One side of the debate, as the user set it."""
 
     name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
     position: str | None = Field(
@@ -78,7 +78,7 @@ class PositionChoice(Settings):
     @field_validator("name")
     @classmethod
     def _a_name(cls, text: str) -> str:
-        return on_one_line(text)
+        return tidy_text(text)
 
     @field_validator("position")
     @classmethod
@@ -86,7 +86,7 @@ class PositionChoice(Settings):
         if text is None:
             return None
         words = text.split()
-        # Signs nobody sees are no position.
+        # Invisible characters are not a position.
         return " ".join(words) if any(map(str.isprintable, "".join(words))) else ""
 
 
@@ -170,11 +170,11 @@ class ModeratedSettings(DebateSettings):
     def _opposed(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
         if not FEWEST_SEATS <= len(sides) <= MOST_SEATS:
             raise ValueError(
-                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
-                "give each with --position 'NAME: POSITION'"
+                f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
+                "add each with --position 'NAME: POSITION'"
             )
         if (name := twice(side.name for side in sides)) is not None:
-            raise ValueError(f"two sides are called '{name}'; give each a name of its own")
+            raise ValueError(f"two sides are called '{name}'; give each a different name")
         given = [side.position for side in sides if side.position is not None]
         if given and not all(side.position for side in sides):
             silent = next(side.name for side in sides if not side.position)
@@ -192,7 +192,7 @@ class ModeratedSettings(DebateSettings):
     @field_validator("moderator_name", "fact_checker_name")
     @classmethod
     def _a_name(cls, text: str) -> str:
-        return on_one_line(text)
+        return tidy_text(text)
 
     @field_validator("scoring_weights", mode="before")
     @classmethod
@@ -213,7 +213,7 @@ class ModeratedSettings(DebateSettings):
 
     @model_validator(mode="after")
     def _sides_are_no_officials(self) -> Self:
-        """Turns and prompts tell speakers apart by name."""
+        """Refuse a side named like an official: turns and prompts identify speakers by name."""
         officials = {
             self.moderator_name: "the moderator",
             self.fact_checker_name: "the fact checker",
@@ -222,23 +222,18 @@ class ModeratedSettings(DebateSettings):
         called = {name.casefold(): who for name, who in officials.items()}
         for side in self.positions:
             if (who := called.get(side.name.casefold())) is not None:
-                raise ValueError(
-                    f"a side is called '{side.name}' like {who}; give it a name of its own"
-                )
+                raise ValueError(f"a side is called '{side.name}' like {who}; choose another name")
         return self
 
     @property
     def format(self) -> Format:
-        """What the chosen format decides."""
         return FORMATS[self.debate_format]
 
     @property
     def opening_seats(self) -> tuple[str, ...]:
-        """All who hold a position."""
         return tuple(seat.id for seat in self._advocates())
 
-    def table(self) -> list[Seat]:
-        """The moderator, the sides, and those of the officials who are wanted."""
+    def build_seats(self) -> list[Seat]:
         checker = [self._official("fact_checker")] if self.fact_check else []
         judge = [self._seat("judge")] if self.scoring_enabled else []
         return [self._official("moderator"), *self._advocates(), *checker, *judge]
@@ -268,7 +263,6 @@ class ModeratedSettings(DebateSettings):
         )
 
     def is_named(self, seat: Seat) -> bool:
-        """Advocates by their own model or by the one of all."""
         if seat.role != ADVOCATE:
             return super().is_named(seat)
         own = {
@@ -278,7 +272,6 @@ class ModeratedSettings(DebateSettings):
         return own.get(seat.id) is not None or "advocate_model" in self.model_fields_set
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """The advocates' models go into their positions, the others into their own settings."""
         sides = tuple(
             side.model_copy(update={"model": models.get(seat.id, side.model)})
             for seat, side in zip(self._advocates(), self.positions, strict=True)
@@ -288,12 +281,10 @@ class ModeratedSettings(DebateSettings):
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
-        """One model for advocates and officials alike."""
         roles = ("advocate", *_OFFICIALS, "judge")
         return {f"{role}_model": model for role in roles}
 
     def how_to_name(self, seat: Seat) -> str:
-        """Advocates have one setting together."""
         if seat.role == ADVOCATE:
             return "--set advocate_model=PROVIDER:NAME"
         return super().how_to_name(seat)

@@ -1,4 +1,4 @@
-"""What a refine debate can be told."""
+"""Settings of a refine debate."""
 
 from typing import ClassVar
 

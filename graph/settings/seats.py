@@ -1,4 +1,4 @@
-"""Protocols of equal seats that the user lays, and a judge."""
+"""Settings of protocols with several equal seats and a judge."""
 
 import re
 import unicodedata
@@ -18,7 +18,7 @@ _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
 class SeatChoice(Settings):
-    """One of several equal seats, as the user lays it."""
+    """One of several equal seats, as the user set it."""
 
     name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
     model: str = Field(min_length=1, description="Its model, as PROVIDER:NAME.")
@@ -51,16 +51,16 @@ class SeatChoice(Settings):
     @field_validator("name", "model")
     @classmethod
     def _something(cls, text: str) -> str:
-        return on_one_line(text)
+        return tidy_text(text)
 
 
-def on_one_line(text: str) -> str:
-    """Text a person gave, with its spaces tidied; refused if there is nothing to see in it."""
+def tidy_text(text: str) -> str:
+    """Collapse white space; refuse text with nothing to display."""
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     if not plain:
         raise ValueError("is empty")
     if not plain.isprintable():
-        raise ValueError("has signs that cannot be shown")
+        raise ValueError("has characters that cannot be displayed")
     return plain
 
 
@@ -88,30 +88,26 @@ class ManySeatSettings(DebateSettings):
     def _a_table_for_some(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
         if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
             raise ValueError(
-                f"a debate takes {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
-                "lay each with --seat NAME=MODEL"
+                f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
+                "add another --seat NAME=MODEL"
             )
         if (name := twice(seat.name for seat in seats)) is not None:
-            raise ValueError(f"two seats are called '{name}'; give each a name of its own")
+            raise ValueError(f"two seats are called '{name}'; give each a different name")
         return seats
 
     @property
     def opening_seats(self) -> tuple[str, ...]:
-        """All who debate."""
         return tuple(seat.id for seat in self.debaters())
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
-        """As the seats were laid."""
         files = (SeatFiles(choice.docs, choice.images) for choice in self.seats)
         by_seat = zip(self.opening_seats, files, strict=True)
         return {seat: own for seat, own in by_seat if any(own)}
 
-    def table(self) -> list[Seat]:
-        """The seats in the user's order, then the judge."""
+    def build_seats(self) -> list[Seat]:
         return [*self.debaters(), self._seat("judge")]
 
     def debaters(self) -> list[Seat]:
-        """The seats of the user's naming."""
         ids = slugs(choice.name for choice in self.seats)
         return [
             Seat(
@@ -128,13 +124,11 @@ class ManySeatSettings(DebateSettings):
         ]
 
     def is_named(self, seat: Seat) -> bool:
-        """Seats are named together: those given replace the defaults."""
         if seat.role == DEBATER:
             return "seats" in self.model_fields_set
         return super().is_named(seat)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """The debaters' models go into their seats, the judge's into its own setting."""
         seats = tuple(
             choice.model_copy(update={"model": models.get(seat.id, choice.model)})
             for seat, choice in zip(self.debaters(), self.seats, strict=True)
@@ -144,26 +138,24 @@ class ManySeatSettings(DebateSettings):
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
-        """The default seats and the judge, all on this model."""
         seats = [choice.model_dump() | {"model": model} for choice in _DEFAULT_SEATS]
         return {"seats": seats, "judge_model": model}
 
     def how_to_name(self, seat: Seat) -> str:
-        """Debaters are laid with an option of their own."""
         if seat.role == DEBATER:
             return f"--seat '{seat.name}=PROVIDER:NAME'"
         return super().how_to_name(seat)
 
 
 def twice(texts: Iterable[str]) -> str | None:
-    """The first text that is given more than once, however it is capitalised."""
+    """Return the first text that occurs more than once, ignoring case."""
     given = list(texts)
     folded = [text.casefold() for text in given]
     return next((text for text in given if folded.count(text.casefold()) > 1), None)
 
 
 def held_twice(positions: Iterable[str]) -> str | None:
-    """The first position given more than once; case, spaces and a full stop make no other one."""
+    """Return the first repeated position, ignoring case, spacing and a final full stop."""
     given = list(positions)
     alike = (unicodedata.normalize("NFC", each) for each in given)
     plain = [" ".join(each.split()).casefold().rstrip(" .") for each in alike]
@@ -173,7 +165,7 @@ def held_twice(positions: Iterable[str]) -> str | None:
 
 
 def slugs(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Ids for seats: their names in a form that suits turns and records, each only once."""
+    """Build unique seat ids from names."""
     found: list[str] = []
     for name in names:
         plain = re.sub(r"[\W_]+", "-", name.casefold()).strip("-") or "seat"

@@ -1,4 +1,4 @@
-"""Turns that decide something: the speech, then what it decides, by block, words or a report."""
+"""Turns that decide something: the turn, then its decision from block, words or a report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Call = tuple[DebateState, Seat]
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
-    """How one kind of decision is read, in the order of its ways."""
+    """How one kind of decision is read; the fields are tried in order."""
 
     form: type[Block]
     """The control block, and what a schema-bound call is asked for."""
@@ -50,7 +50,7 @@ class Reader(Generic[Block, Read]):
 
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
-    """A turn and what it decides; None where that cannot honestly be told."""
+    """A turn and its decision; None if it could not be parsed."""
 
     turn: Turn
     read: Read | None
@@ -66,7 +66,7 @@ async def decide(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
-    """The decision of one seat; raises ModelFailed when it cannot speak, to be asked anew."""
+    """Take one seat's turn and read its decision; a failure is raised, and retried on resume."""
     spoken = await take_turn_once(state, room, seat, phase, part)
     read = _read(spoken, room, reader)
     (decided,) = await _all_read([(state, seat)], room, [read], reader, known)
@@ -84,9 +84,9 @@ async def decide_all(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """The decisions of several seats, asked at the same time; a failure is an outcome like others.
+    """Ask several seats in parallel; a failure is a result too.
 
-    It is for debates that go on without whoever fails: a resumed step finds the failure again.
+    For debates that can continue without the failed seats: a resumed step finds the failure again.
     """
     calls = [(state, seat) for seat in seats]
     return await decide_calls(calls, room, phase, part, reader, known)
@@ -100,19 +100,19 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """The same for calls that differ by what their seats are to see, also several of one seat."""
+    """Do the same for calls that see different states, possibly several of one seat."""
     asked = await gather_results(
         [_ask_once(state, room, seat, phase, part) for state, seat in calls]
     )
-    heard = [each if isinstance(each, ModelFailed) else _heard(each) for each in asked]
+    results = [each if isinstance(each, ModelFailed) else _turn_or_failure(each) for each in asked]
     decided = [
-        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in heard
+        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in results
     ]
     return await _all_read(calls, room, decided, reader, known)
 
 
 class _Outcome(TypedDict):
-    """A speech, or why there is none. Plain, so that checkpoints can keep it."""
+    """A turn, or the failure. Plain, so that checkpoints can store it."""
 
     spoken: TurnResult | None
     failed: dict[str, Any]
@@ -121,8 +121,10 @@ class _Outcome(TypedDict):
 async def _ask(
     state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> _Outcome:
-    """Ask for a speech. A failure is a result: raised, it would be asked for again on resume, and
-    the answer that then came would shift the order of all later tasks.
+    """Take a turn and return a failure as a result.
+
+    If it were raised, the call would be repeated on resume, and its answer would shift the order
+    of all later tasks.
     """
     pause_if_asked(room)
     try:
@@ -134,12 +136,12 @@ async def _ask(
 _ask_once = stored_task("_ask", _ask)
 
 
-def _heard(outcome: _Outcome) -> TurnResult | ModelFailed:
+def _turn_or_failure(outcome: _Outcome) -> TurnResult | ModelFailed:
     if outcome["spoken"]:
         return outcome["spoken"]
-    told = dict(outcome["failed"])
-    failure = ModelFailed(*(told.pop(name) for name in ("seat", "model", "kind", "why")))
-    vars(failure).update(told)
+    fields = dict(outcome["failed"])
+    failure = ModelFailed(*(fields.pop(name) for name in ("seat", "model", "kind", "why")))
+    vars(failure).update(fields)
     return failure
 
 
@@ -150,7 +152,7 @@ async def _all_read(
     reader: Reader[Block, Read],
     known: Sequence[Point],
 ) -> list[Decided[Read] | ModelFailed]:
-    """The same, with what neither block nor words told read by a report."""
+    """Read by a report what neither block nor words gave."""
     # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
     # resumed step must make them in the same one.
     unread = {
@@ -173,12 +175,12 @@ async def _all_read(
 
 
 def block_of(room: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
-    """The control block of a speech, if it has one that can be read."""
+    """Return the control block of a turn, if it can be parsed."""
     return read_block(spoken["raw"], nonce(debate_id(room), spoken["turn"].id), form)
 
 
 def in_words(room: Runtime[Any], turn: Turn) -> Turn:
-    """The turn for readers: one that is nothing but its control block has no words to show."""
+    """Return the turn for readers: one that is only a control block has no text to show."""
     if without_block(turn.text, nonce(debate_id(room), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})

@@ -1,4 +1,4 @@
-"""What a turn gets besides the debate: passages and pictures; and the check of what it quotes."""
+"""Evidence for a turn: passages and pictures, and the check of its quotes."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ _SHORTEST_CLAIM = 5
 async def gather_evidence(
     state: DebateState, settings: DebateSettings, seat: Seat, part: str
 ) -> tuple[Material, list[str]]:
-    """The material of a seat's turn, and what could not be had of it."""
+    """Return the material of a seat's turn, and what could not be loaded."""
     passages, trouble = await _passages(state, settings, seat)
     images = [each for each in state.get("images", []) if strategy_for(settings).sees(seat, each)]
     images = images if part in _FIRST_PARTS else []
@@ -36,7 +36,7 @@ async def gather_evidence(
 
 
 def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
-    """The documents of the debate, and those that this seat may see."""
+    """Return the documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
     return DocumentAccess(
         documents, tuple(each for each in documents if strategy_for(settings).sees(seat, each))
@@ -46,27 +46,27 @@ def document_access(state: DebateState, settings: DebateSettings, seat: Seat) ->
 async def _passages(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[tuple[Passage, ...], list[str]]:
-    shelf = document_access(state, settings, seat)
-    if not shelf.documents:
+    documents_access = document_access(state, settings, seat)
+    if not documents_access.documents:
         return (), []
     # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.
-    corpus = await asyncio.to_thread(load_corpus, shelf.documents, data_home())
+    corpus = await asyncio.to_thread(load_corpus, documents_access.documents, data_home())
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
     try:
-        return await find_passages(shelf, argued(state), embedder, settings.passages), []
+        return await find_passages(documents_access, argued(state), embedder, settings.passages), []
     except EmbeddingFailed as failed:
         return (), [str(failed)]
 
 
 def argued(state: DebateState) -> list[str]:
-    """What the next turn is about: the question, the user's remarks, and the claims before it."""
+    """Return the search queries for the next turn: question, remarks and the latest claims."""
     if "cue" in state and state["cue"].about:
         return list(state["cue"].about)[:_MOST_QUERIES]
     turns = state.get("turns", [])
     remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
     said = _said_last([turn for turn in turns if turn.phase != "remark"])
-    # The first claim of each, then the second: none of those who spoke at once is left out.
+    # The first claim of each parallel turn, then the second: no speaker is left out.
     in_turn = zip_longest(*(_claims(text) for text in said))
     claims = [claim for together in in_turn for claim in together if claim]
     return [state["question"], *remarks, *claims][:_MOST_QUERIES]
@@ -77,7 +77,7 @@ def _claims(text: str) -> list[str]:
 
 
 def _said_last(turns: list[Turn]) -> list[str]:
-    """The latest turn and those that were taken together with it."""
+    """Return the latest turn and those taken in parallel with it."""
     last = [
         turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
     ]
@@ -85,7 +85,7 @@ def _said_last(turns: list[Turn]) -> list[str]:
 
 
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
-    """The turn with every quoted span marked as found in the documents or not."""
+    """Return the turn with each quote checked against the documents."""
     documents = state.get("documents", [])
     if not documents or not PHASES[turn.phase].has_checked_quotes:
         return turn
@@ -103,10 +103,7 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
 
 
 def _shown(state: DebateState, speaker: str) -> list[str]:
-    """What else a speaker read and may quote: what the user gave, turns, and others' blocks.
-
-    The points of a block are shown to others, though they stand in no speech.
-    """
+    """Return everything else a speaker may quote: the user's input, turns and others' blocks."""
     turns = state.get("turns", [])
     given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
     said = [turn.text for turn in turns]
@@ -115,7 +112,7 @@ def _shown(state: DebateState, speaker: str) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts inside a value, names of fields aside."""
+    """Yield all strings inside a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A call as it happens, told to whoever watches: its words, and what did not go as planned."""
+"""Stream a model call as events: its text, and problems."""
 
 import time
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Announce something that did not go as planned; `restart` voids what was streamed of it."""
+    """Report a problem; `restart` voids what was streamed of the call."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -37,7 +37,7 @@ def report_problem(
 
 @dataclass
 class TurnStream:
-    """Turns a call's progress into events, a few a second, without thinking or control blocks."""
+    """Turns a call's progress into events, without thinking and control blocks."""
 
     runtime: Runtime[Any]
     seat: Seat
@@ -59,22 +59,19 @@ class TurnStream:
     _heard: bool = False
 
     def listener(self) -> Listener:
-        """What the call layer reports to."""
         return Listener(self.text, self.trouble, lambda: self.pause_requested)
 
     @property
     def tokens(self) -> int:
-        """How many pieces the speech has had so far."""
         return self.tokens_before + self._tokens
 
     @property
     def pause_requested(self) -> bool:
-        """Whether nothing more should be begun."""
         control = self.runtime.control
         return bool(control and control.drain_requested)
 
     def begin(self) -> None:
-        """Tell viewers whom they wait for: a chunk without words, before all that have some."""
+        """Announce which seat speaks, with an empty chunk."""
         self._model = self.seat.model
         self._tell("")
 
@@ -88,19 +85,19 @@ class TurnStream:
             self._send()
 
     def flush(self) -> None:
-        """Send what is still held back, at the end of the reply."""
+        """Send the rest of the reply."""
         if self._filter:
             self._add(self._filter.finish())
         self._send()
 
     def make_up_for(self, text: str, model: str) -> None:
-        """Tell a reply at once that was kept from before a crash, and so was never streamed."""
+        """Send a reply at once that was stored before a crash and never streamed."""
         if text and not self._heard:
             self.text(text, model)
             self.flush()
 
     def trouble(self, trouble: Trouble) -> None:
-        """An attempt failed: whatever was streamed of it is void."""
+        """Report a failed attempt and void what was streamed of it."""
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._heard = False
         failure = trouble.failure
@@ -108,7 +105,7 @@ class TurnStream:
         self.degrade(trouble.what, f"{trouble.model}: {failure.kind}: {failure.why}", restart=True)
 
     def degrade(self, what: str, why: str, *, restart: bool = False) -> None:
-        """Keep a degradation for the state, and announce it."""
+        """Report a problem and keep it for the state."""
         told = report_problem(
             self.runtime,
             self.seat,

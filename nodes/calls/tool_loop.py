@@ -1,4 +1,4 @@
-"""One speech: a model call, or several with tools used in between."""
+"""One turn: a model call, or several with tool calls in between."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -33,15 +33,15 @@ class CallResult(TypedDict):
 
 
 async def call_model(
-    voice: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
+    stream: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
 ) -> CallResult:
-    """Make one model call, telling it as it comes."""
+    """Make one model call and stream it."""
     try:
-        answered = await ask(voice.seat, messages, policy, voice.listener(), aids)
+        answered = await ask(stream.seat, messages, policy, stream.listener(), aids)
     except ModelFailed as failed:
-        failed.degraded, failed.spent = voice.degraded, voice.spent
+        failed.degraded, failed.spent = stream.degraded, stream.spent
         raise
-    voice.flush()
+    stream.flush()
     reply = answered.result
     return {
         "text": reply.text,
@@ -49,9 +49,9 @@ async def call_model(
         "message": reply.message,
         "model": answered.model,
         "fell_back": answered.fell_back,
-        "usage": reply.usage + voice.spent,
+        "usage": reply.usage + stream.spent,
         "seconds": reply.seconds,
-        "degraded": list(voice.degraded),
+        "degraded": list(stream.degraded),
     }
 
 
@@ -62,9 +62,9 @@ call_once = stored_task("call", call_model)
 
 @dataclass
 class ToolLoop:
-    """A speech as it grows: what was said, asked of tools, and answered by them."""
+    """A turn in progress: its calls, tool uses and results."""
 
-    voice: TurnStream
+    stream: TurnStream
     """The pattern of the voices that tell the calls, each its own."""
     messages: list[BaseMessage]
     policy: DebateSettings
@@ -76,51 +76,46 @@ class ToolLoop:
     _left_out: int = 0
     _notes: list[Degradation] = field(default_factory=list)
 
-    async def hold(self) -> CallResult:
-        """Let the seat speak and use its tools until it has answered; gives the last call."""
-        speak = call_once if self.box.tools else call_model
-        voice = self.voice
+    async def run(self) -> CallResult:
+        """Call the model and its tools until it has answered; return the last call."""
+        call = call_once if self.box.tools else call_model
+        stream = self.stream
         while True:
-            voice = self._voice(voice.tokens)
-            called = await speak(voice, list(self.messages), self.policy, self._aids())
-            voice.make_up_for(called["text"], called["model"])
+            stream = self._next_stream(stream.tokens)
+            called = await call(stream, list(self.messages), self.policy, self._aids())
+            stream.make_up_for(called["text"], called["model"])
             self.called.append(called)
             if not called["message"]:
-                self._tell_left_out()
+                self._report_left_out()
                 return called
             await self._answer(called["message"])
             self._check_time()
-            if voice.pause_requested:
+            if stream.pause_requested:
                 raise Paused
 
-    def _voice(self, tokens: int) -> TurnStream:
-        """The voice of the next call, which knows what viewers have been told before."""
-        shown = without_block(self.text, self.voice.hidden_mark)
-        return replace(self.voice, before=shown, tokens_before=tokens, degraded=[])
+    def _next_stream(self, tokens: int) -> TurnStream:
+        """Return the stream of the next call, which knows what viewers have seen."""
+        shown = without_block(self.text, self.stream.hidden_mark)
+        return replace(self.stream, before=shown, tokens_before=tokens, degraded=[])
 
     @property
     def text(self) -> str:
-        """All that was said, also before and between the uses of tools."""
         return "\n\n".join(each["text"] for each in self.called if each["text"])
 
     @property
     def thinking(self) -> str:
-        """All that was thought."""
         return "\n\n".join(each["thinking"] for each in self.called if each["thinking"])
 
     @property
     def usage(self) -> Usage:
-        """What all calls took together."""
         return sum((each["usage"] for each in self.called), NO_USAGE)
 
     @property
     def found(self) -> list[str]:
-        """The labels of the passages that tools brought to light."""
         return [label for used in self.used for label in used["passages"]]
 
     @property
     def degraded(self) -> list[Degradation]:
-        """What did not go as planned in any of the calls."""
         return [entry for each in self.called for entry in each["degraded"]] + self._notes
 
     @property
@@ -136,7 +131,7 @@ class ToolLoop:
         return Aids(self.box.tools, self._spent, self._seconds, self.limit)
 
     async def _answer(self, message: AIMessage) -> None:
-        """Use the tools that a message calls, and put their results behind it."""
+        """Use the tools that a message calls, and append their results."""
         self.messages = [*self.messages, message]
         spent = load("shared/tools.spent")
         for each in calls_in(message):
@@ -152,19 +147,19 @@ class ToolLoop:
                 told += f"\n\n{spent}" if self._spent else ""
             self.messages = [*self.messages, _result(each, told, failed=failed)]
 
-    def _tell_left_out(self) -> None:
+    def _report_left_out(self) -> None:
         if not self._left_out:
             return
-        why = f"{self._left_out} more were asked for than the {self.box.most} a turn may have"
-        voice = self.voice
-        told = report_problem(voice.runtime, voice.seat, voice.round_number, "tools_spent", why)
+        why = f"{self._left_out} more calls were requested than the {self.box.most} a turn may have"
+        stream = self.stream
+        told = report_problem(stream.runtime, stream.seat, stream.round_number, "tools_spent", why)
         self._notes.append(told)
 
     def _check_time(self) -> None:
-        """All calls of a speech have the time of one."""
+        """Apply the time limit of one call to all calls of the turn."""
         if self._seconds < self.policy.total_timeout:
             return
-        seat, last = self.voice.seat, self.called[-1]
+        seat, last = self.stream.seat, self.called[-1]
         why = f"no complete answer within {self.policy.total_timeout:g} s, tools included"
         raise ModelFailed(seat.name, last["model"], "total", why)
 

@@ -1,4 +1,4 @@
-"""The tools of one speaker in one turn: what they can reach, and what they tell it."""
+"""The tools of one seat in one turn."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ _TOO_SLOW = "It took too long."
 
 
 class Used(TypedDict):
-    """One use of a tool. Plain, so checkpoints can keep it."""
+    """One use of a tool. Plain, so checkpoints can store it."""
 
     use: ToolUse
     told: str
@@ -39,7 +39,7 @@ class Used(TypedDict):
 
 @dataclass(frozen=True)
 class Toolbox:
-    """The tools, how often they may be used, and how much they may tell."""
+    """The tools, how often they may be used, and how much room their results have."""
 
     tools: tuple[BaseTool, ...]
     most: int
@@ -48,13 +48,13 @@ class Toolbox:
 
 
 def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str) -> Toolbox:
-    """The tools of a seat; they search only the documents that it may see."""
+    """Build the tools of a seat; they search only the documents that it may see."""
 
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
-        shelf = document_access(state, settings, seat)
+        documents_access = document_access(state, settings, seat)
         embedder = Embedder(state["retrieval"].embedding_model, settings)
         try:
-            found = await find_passages(shelf, [query], embedder, settings.passages)
+            found = await find_passages(documents_access, [query], embedder, settings.passages)
         except EmbeddingFailed as failed:
             raise ToolException(f"The documents cannot be searched now: {failed}") from failed
         return "\n\n".join(passage.labelled for passage in found), found
@@ -68,7 +68,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 
 
 async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float) -> Used:
-    """Use a tool once; whatever goes wrong is told to the model, and is no failure of its turn."""
+    """Use a tool once; the model sees any error, and its turn does not fail."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):

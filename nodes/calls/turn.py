@@ -1,4 +1,4 @@
-"""One seat takes one turn: the call, its live events, and the turn that enters the transcript."""
+"""One seat takes one turn: the call, its live events, and the turn for the transcript."""
 
 import asyncio
 import time
@@ -50,11 +50,11 @@ __all__ = [
     "take_turn_once",
 ]
 
-Heard = TypeVar("Heard")
+Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
-    """A finished speech; `raw` still has its control block. Plain, so checkpoints can keep it."""
+    """A finished turn; `raw` still has its control block. Plain, so checkpoints can store it."""
 
     turn: Turn
     raw: str
@@ -62,7 +62,7 @@ class TurnResult(TypedDict):
 
 
 class Extraction(TypedDict):
-    """What an extraction call gave: the block as plain data, or None."""
+    """The result of an extraction call: the block as plain data, or None."""
 
     block: dict[str, Any] | None
     usage: Usage
@@ -71,13 +71,13 @@ class Extraction(TypedDict):
 
 
 def debate_id(runtime: Runtime[Any]) -> str:
-    """The debate's id, which is the thread's."""
+    """Return the debate's id, which is the thread's."""
     info = runtime.execution_info
     return (info.thread_id if info else None) or "local"
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """The same for the same turn of a resumed debate, so nothing is ever stored twice."""
+    """Return a turn id that is the same after a resume, so that nothing is stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -87,12 +87,12 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 async def take_turn(
     state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
-    """Ask the seat for its speech, streaming it to whoever watches."""
+    """Take the seat's turn and stream it."""
     settings: DebateSettings = room.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(room), this)
-    voice = TurnStream(room, seat, state["round"], tag, phase)
-    voice.begin()
+    stream = TurnStream(room, seat, state["round"], tag, phase)
+    stream.begin()
     strategy = strategy_for(settings)
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
@@ -100,10 +100,10 @@ async def take_turn(
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
     degraded = [report_problem(room, seat, state["round"], what, why) for what, why in notes]
     tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
-    speech = ToolLoop(voice, told.messages, policy, tools, limit)
+    speech = ToolLoop(stream, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
-        last = await speech.hold()
+        last = await speech.run()
     except ModelFailed as failed:
         failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
         failed.spent = speech.usage + (failed.spent or NO_USAGE)
@@ -132,7 +132,7 @@ async def take_turn(
 
 
 def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
-    """What of its material the speaker is not shown."""
+    """Return what did not fit into the prompt."""
     notes = []
     if told.templates_left_out:
         names = ", ".join(use.title for use in told.templates_left_out)
@@ -147,7 +147,7 @@ def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
         why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
         notes.append(("history_shortened", why))
     if told.too_long:
-        why = f"the prompt may not fit the window of {seat.model}, which may cut it unsaid"
+        why = f"the prompt may not fit the window of {seat.model}, which may truncate it silently"
         notes.append(("prompt_too_long", why))
     return notes
 
@@ -160,9 +160,9 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """The turn in place of a failed one: an earlier turn's words, or words no model said.
+    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote.
 
-    It keeps the name of whom the words are from, and the time and tokens the failure took.
+    It keeps the seat of the text, and the time and tokens of the failure.
     """
     now = datetime.now(UTC)
     seat = source.seat if isinstance(source, Turn) else source.id
@@ -176,14 +176,14 @@ def substitute_turn(
         text=source.text if isinstance(source, Turn) else text,
         usage=failure.spent or Usage(),
         started_at=failure.started_at or now,
-        # Not now: a pause may lie between a failure and what stands in for it.
+        # Not now: there may be a pause between a failure and its substitute.
         ended_at=failure.ended_at or failure.started_at or now,
         status=status,
     )
 
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
-    """The time and tokens of a failure that nothing stands in for; no turn would count them."""
+    """Return the time and tokens of a failed call that has no turn."""
     now = datetime.now(UTC)
     return WorkSpan(
         started_at=failure.started_at or now,
@@ -194,7 +194,7 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
 
 
 def pause_if_asked(room: Runtime[Any]) -> None:
-    """Begin no further call of a step when a pause is asked for; those under way may finish."""
+    """Raise Paused if a pause was requested; running calls may finish."""
     if room.control and room.control.drain_requested:
         raise Paused
 
@@ -207,7 +207,7 @@ async def extract_decision(
     schema: type[BaseModel],
     known: list[Point],
 ) -> Extraction:
-    """Ask once, schema-bound, what a speech decided; a failure leaves it honestly unread."""
+    """Read a turn's decision by one schema-bound call; a failure leaves it unread."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(room), small)
     return await fill_form(state, room, seat, messages, schema)
@@ -220,27 +220,27 @@ async def fill_form(
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
-    """Have a form filled in one schema-bound call; a failure leaves it empty."""
+    """Fill a form in one schema-bound call; a failure leaves it empty."""
     pause_if_asked(room)
-    voice = TurnStream(room, seat, state["round"], "")
+    stream = TurnStream(room, seat, state["round"], "")
     try:
-        answered = await extract(seat, messages, schema, room.context, voice.listener())
+        answered = await extract(seat, messages, schema, room.context, stream.listener())
     except ModelFailed:
-        return _reported(None, NO_USAGE, voice)
-    return _reported(answered.result.block, answered.result.usage, voice)
+        return _reported(None, NO_USAGE, stream)
+    return _reported(answered.result.block, answered.result.usage, stream)
 
 
-def _reported(block: BaseModel | None, usage: Usage, voice: TurnStream) -> Extraction:
+def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extraction:
     return {
         "block": clean_data(block.model_dump()) if block else None,
-        "usage": usage + voice.spent,
-        "seconds": time.monotonic() - voice.began,
-        "degraded": voice.degraded,
+        "usage": usage + stream.spent,
+        "seconds": time.monotonic() - stream.began,
+        "degraded": stream.degraded,
     }
 
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
-    """The turn with the time and tokens that reading it took."""
+    """Add the time and tokens that reading a turn took."""
     # Added, not read off the clock: there may lie a pause between the speech and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
@@ -252,11 +252,11 @@ take_turn_once = stored_task("say", take_turn)
 extract_once = stored_task("report", extract_decision)
 
 
-async def gather_results(calls: Sequence[Awaitable[Heard]]) -> list[Heard | ModelFailed]:
-    """Let all of them finish, so that a failure or a pause of one costs no other its answer."""
-    heard = await asyncio.gather(*calls, return_exceptions=True)
-    kept: list[Heard | ModelFailed] = []
-    for each in heard:
+async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
+    """Let all calls finish, so that a failure or pause of one loses no other answer."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    kept: list[Result | ModelFailed] = []
+    for each in results:
         if isinstance(each, BaseException) and not isinstance(each, ModelFailed):
             raise each
         kept.append(each)

@@ -1,4 +1,4 @@
-"""One role's argument: the speech, what it states, and second asks for what it left out."""
+"""One role's argument: the turn, its probabilities, and second requests for missing parts."""
 
 import re
 from typing import Any
@@ -27,8 +27,8 @@ from contend.nodes.forecast.calls import (
     Work,
     fill_once,
     how_often,
+    report_missing,
     speak_once,
-    told,
     with_turns,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
@@ -47,12 +47,13 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
-    """Take a role's turn, whatever comes of it."""
-    heard = await speak_once(state, room, seat, "propose", part, about, deadline)
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    """Take a role's turn; a failure is a result too."""
+    outcome = await speak_once(state, room, seat, "propose", part, about, deadline)
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(told(room, seat, state["round"], heard, "sat_out"))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        degraded.append(report_missing(room, seat, state["round"], outcome, "sat_out"))
+        given_up = [about.id] if about else []
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
     turn = _with_reading(state, room, spoken)
     degraded += _overlong(room, seat, turn)
     turn, more = await _with_numbers(state, room, seat, turn, deadline)
@@ -62,7 +63,7 @@ async def argue(
 
 
 def _overlong(room: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
-    """An argument is better whole than cut, but nobody may think that it kept to its limit."""
+    """Report an argument over the length limit; it is kept whole."""
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
@@ -70,13 +71,12 @@ def _overlong(room: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
 
 
 def reading_of(turn: Turn) -> ArgumentReading:
-    """What an argument states."""
     read = turn.assessment
     return read if isinstance(read, ArgumentReading) else ArgumentReading()
 
 
 def _with_reading(state: DebateState, room: Runtime[Any], spoken: TurnResult) -> Turn:
-    """The turn with its block, or its words, read."""
+    """Parse the block, or the words, of an argument."""
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
     block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ArgumentBlock)
     reading = argument_from_block(block, outcomes) if block else None
@@ -104,7 +104,7 @@ def _normal(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedPro
 
 
 def _first_sentence(text: str) -> str:
-    """The role's own words where it named no point; others must be able to answer something."""
+    """Return the first sentence, for a role that named no point."""
     first = _SENTENCE.split(" ".join(text.split()))[0]
     return first if len(first) <= _LONGEST_POINT else f"{first[: _LONGEST_POINT - 1]}…"
 
@@ -112,7 +112,7 @@ def _first_sentence(text: str) -> str:
 async def _with_numbers(
     state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Probabilities that could not be read are asked for once more, and then absent."""
+    """Ask once more for probabilities that could not be parsed."""
     outcomes, reading = context_of(state).outcome_ids, reading_of(turn)
     if is_complete(reading.stated.probabilities, outcomes):
         return turn, []
@@ -139,7 +139,7 @@ async def _with_numbers(
 async def _with_precedents(
     state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """A historian that cites too few precedents is asked for them once, after its first speech."""
+    """Ask a historian once for precedents if its first argument cites too few."""
     reading = reading_of(turn)
     enough = len(reading.precedents) >= FEWEST_PRECEDENTS
     if seat.role != "historian" or enough or all_arguments_of(state, seat.role):
@@ -159,5 +159,4 @@ async def _with_precedents(
 
 
 def all_arguments_of(state: DebateState, role: str) -> list[Turn]:
-    """Every argument of a role so far."""
     return [said.turn for said in all_arguments(state) if said.role == role]

@@ -1,4 +1,4 @@
-"""What the roles of a forecast have said so far: pure views of the state."""
+"""Arguments of a forecast so far: pure views of the state."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from contend.nodes.forecast.numbers import Distribution, consensus
 
 @dataclass(frozen=True)
 class Said:
-    """One argument, what it states, and how it was scored."""
+    """One argument, its reading and its score."""
 
     turn: Turn
     reading: ArgumentReading
@@ -21,32 +21,27 @@ class Said:
 
     @property
     def role(self) -> str:
-        """Whose argument it is."""
         return self.turn.role
 
     @property
     def composite(self) -> float | None:
-        """Its score in one number; None when there is none."""
         return self.score.composite if self.score else None
 
     @property
     def point_id(self) -> str:
-        """What others cite it by: the role's letter and the round."""
         return point_id(self.role, self.turn.round)
 
 
 def point_id(role: str, number: int) -> str:
-    """O2 is the Optimist's point of round 2."""
     return f"{role[0].upper()}{number}"
 
 
 def context_of(state: DebateState) -> PredictionContext:
-    """What the forecast is about."""
     return request_of(state).prediction_context
 
 
 def all_arguments(state: DebateState) -> list[Said]:
-    """Every argument, also those whose second version was kept instead."""
+    """Return every argument, including replaced versions."""
     scores = {
         turn.assessment.argument: turn.assessment
         for turn in turns_of(state, "score")
@@ -60,9 +55,9 @@ def all_arguments(state: DebateState) -> list[Said]:
 
 
 def kept_arguments(state: DebateState) -> list[Said]:
-    """One argument a role and round: of two versions the better one, of equals the first.
+    """Return one argument per role and round: the better version, or the first if equal.
 
-    A version argued anew stands whatever its score: what the one before answers does not.
+    A version that answers a replaced argument anew always counts.
     """
     kept: dict[tuple[int, str], Said] = {}
     for said in all_arguments(state):
@@ -75,12 +70,11 @@ def kept_arguments(state: DebateState) -> list[Said]:
 
 
 def of_round(arguments: Iterable[Said], number: int) -> list[Said]:
-    """The arguments of one round."""
     return [said for said in arguments if said.turn.round == number]
 
 
 def stated_in(arguments: Iterable[Said], number: int) -> dict[str, Distribution]:
-    """The probabilities the roles gave in a round, by role; who gave none is not in it."""
+    """Return the probabilities stated in a round, by role."""
     return {
         said.role: said.reading.stated.probabilities
         for said in of_round(arguments, number)
@@ -89,7 +83,7 @@ def stated_in(arguments: Iterable[Said], number: int) -> dict[str, Distribution]
 
 
 def latest_statements(arguments: Iterable[Said]) -> dict[str, Said]:
-    """Where each role stands: its last argument that gave probabilities."""
+    """Return each role's last argument with probabilities."""
     return {said.role: said for said in arguments if said.reading.stated.probabilities}
 
 
@@ -103,7 +97,7 @@ class Majority:
 
 
 def majority(state: DebateState, against: str) -> Majority | None:
-    """What most others than this role support, by their last arguments; None if nobody did yet."""
+    """Return the outcome most other roles support by their last arguments, if any."""
     others = [said for said in kept_arguments(state) if said.role != against]
     latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
     votes = Counter(latest.values())
@@ -116,19 +110,18 @@ def majority(state: DebateState, against: str) -> Majority | None:
 
 
 def verdict_of(state: DebateState) -> VerdictReading | None:
-    """The judge's last word, if it was given."""
+    """Return the judge's last verdict, if any."""
     read = [turn.assessment for turn in turns_of(state, "synthesize")]
     return next((each for each in reversed(read) if isinstance(each, VerdictReading)), None)
 
 
 def verdict_numbers(state: DebateState) -> Distribution:
-    """The distribution of the verdict, as far as it was given."""
     verdict = verdict_of(state)
     return verdict.stated.probabilities if verdict else {}
 
 
 def cited(state: DebateState) -> list[PastEvent]:
-    """The Historian's precedents, each once; also those of a version that was replaced."""
+    """Return the Historian's precedents, each once, including those of replaced versions."""
     events = (
         event
         for said in all_arguments(state)

@@ -1,9 +1,9 @@
-"""The calls of a forecast, each a task of its own and none longer than the time it has."""
+"""The calls of a forecast: each a task, and none longer than its deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NotRequired, TypeVar
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
@@ -36,34 +36,38 @@ OUT_OF_TIME = "out_of_time"
 
 
 class Work(TypedDict):
-    """What calls have brought: turns, what went wrong, and the calls that brought no turn."""
+    """The results of calls: turns, problems, and the calls that produced no turn."""
 
     turns: list[Turn]
     degraded: list[Degradation]
     spans: list[WorkSpan]
+    given_up: NotRequired[list[str]]
+    """Arguments not to be tried again, by turn id; missing in tasks of earlier versions."""
 
 
-def joined(works: Iterable[Work]) -> Work:
-    """Several as one."""
+def join_work(works: Iterable[Work]) -> Work:
     listed = list(works)
     return {
         "turns": [turn for each in listed for turn in each["turns"]],
         "degraded": [entry for each in listed for entry in each["degraded"]],
         "spans": [span for each in listed for span in each["spans"]],
+        "given_up": [turn for each in listed for turn in each.get("given_up", [])],
     }
 
 
 def update_of(work: Work, began: datetime) -> dict[str, Any]:
-    """What a node that began then adds to the state."""
+    """Build the state update of a node that began then."""
     # An empty list would count as an update of the transcript, and cost every checkpoint.
     turns = {"turns": work["turns"]} if work["turns"] else {}
-    return {**turns, "degraded": work["degraded"], "spans": [*work["spans"], since(began)]}
+    given_up = {"given_up": work["given_up"]} if work.get("given_up") else {}
+    spans = [*work["spans"], since(began)]
+    return {**turns, **given_up, "degraded": work["degraded"], "spans": spans}
 
 
-class Heard(TypedDict):
-    """What became of one call for a speech: the speech, or why there is none.
+class CallOutcome(TypedDict):
+    """A turn, or the reason why there is none.
 
-    A failure is a result like any other: so a resumed step finds every call as it left it.
+    A failure is a result too, so that a resumed step finds every call as it left it.
     """
 
     spoken: TurnResult | None
@@ -73,35 +77,35 @@ class Heard(TypedDict):
     spans: list[WorkSpan]
 
 
-class Unheard(ModelFailed):
-    """A call that failed while nobody has argued yet: it is raised, to be made anew on resume.
+class NothingArguedYet(ModelFailed):
+    """A call failed before any role has argued: it is raised, to be repeated on resume.
 
-    As a result it would be found again by every resume of a debate in which nobody could speak.
+    As a stored result, it would be found again by every resume of a debate in which no role spoke.
     """
 
-    def __init__(self, seat: Seat, heard: Heard) -> None:
-        why = heard["why"].removeprefix(f"{seat.name} ({seat.model}): ")
+    def __init__(self, seat: Seat, outcome: CallOutcome) -> None:
+        why = outcome["why"].removeprefix(f"{seat.name} ({seat.model}): ")
         super().__init__(seat.name, seat.model, "failed", why)
-        self.whose, self.heard = seat, heard
+        self.whose, self.outcome = seat, outcome
 
 
 class Filled(Extraction):
-    """What a form was filled with, and whether there was time to ask for it."""
+    """The result of a form, and whether there was time to ask for it."""
 
     called: bool
 
 
-class Teller:
-    """Tells viewers of each turn once: when it is made, or later if that was before a crash."""
+class TurnPublisher:
+    """Publishes each turn once: when it is made, or later if that was before a crash."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
-        self._runtime, self._told = runtime, set[str]()
+        self._runtime, self._published = runtime, set[str]()
 
-    def tell(self, turns: Iterable[Turn]) -> None:
-        """Tell those that were not told yet."""
+    def publish(self, turns: Iterable[Turn]) -> None:
+        """Publish the turns that were not published yet."""
         for turn in turns:
-            if turn.id not in self._told:
-                self._told.add(turn.id)
+            if turn.id not in self._published:
+                self._published.add(turn.id)
                 publish_turn(self._runtime, turn)
 
 
@@ -113,35 +117,35 @@ async def _speak(
     part: str,
     about: Turn | None,
     deadline: Deadline,
-) -> Heard:
-    """Ask for a speech; a model that fails, or time that runs out, is told as `_unheard` says."""
+) -> CallOutcome:
+    """Take a turn; a model failure or a timeout is an outcome, see `_missing_outcome`."""
     pause_if_asked(room)
     if deadline.left <= 0:
-        return _unheard(state, seat, deadline.why, OUT_OF_TIME)
-    # A speech that goes on is heard out: only silence tells who hangs.
+        return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME)
+    # A turn in progress may finish: only silence shows that a model hangs.
     began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
             spoken = await take_turn(_cued(state, phase, about), hurried, seat, phase, part)
     except TimeoutError:
-        return _unheard(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
+        return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
     except ModelFailed as failed:
         lost = call_since(began, failed.spent or NO_USAGE)
-        return _unheard(state, seat, str(failed), "failed", lost, failed.degraded)
+        return _missing_outcome(state, seat, str(failed), "failed", lost, failed.degraded)
     return {"spoken": spoken, "why": "", "what": "", "degraded": spoken["degraded"], "spans": []}
 
 
-def _unheard(
+def _missing_outcome(
     state: DebateState,
     seat: Seat,
     why: str,
     what: str,
     lost: WorkSpan | None = None,
     degraded: Iterable[Degradation] = (),
-) -> Heard:
-    """A call that brought nothing: a result, unless nobody has argued yet."""
+) -> CallOutcome:
+    """Return a call without a turn as a result, unless no role has argued yet."""
     spans = [lost] if lost else []
-    heard: Heard = {
+    outcome: CallOutcome = {
         "spoken": None,
         "why": why,
         "what": what,
@@ -149,8 +153,8 @@ def _unheard(
         "spans": spans,
     }
     if not all_arguments(state):
-        raise Unheard(seat, heard)
-    return heard
+        raise NothingArguedYet(seat, outcome)
+    return outcome
 
 
 def _hurried(
@@ -159,9 +163,9 @@ def _hurried(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """The room in which each of a seat's models has its share of the time, tried once.
+    """Divide the time among a seat's models, without retries.
 
-    One that hangs would else take the time of those that stand in for it.
+    Otherwise a model that hangs would use up the time of its fallbacks.
     """
     if not seat.fallback_models:
         return room
@@ -179,7 +183,7 @@ async def _fill(
     schema: type[BaseModel],
     deadline: Deadline,
 ) -> Filled:
-    """Ask once more, schema-bound, for what could not be read."""
+    """Ask once more, schema-bound, for what could not be parsed."""
     nothing: Filled = {
         "block": None,
         "usage": NO_USAGE,
@@ -201,15 +205,15 @@ async def _fill(
 
 
 def how_often(filled: Filled) -> str:
-    """How often something was asked for that did not come."""
+    """Say how often something missing was requested."""
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 
 def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
-    """The state of a call that is about one argument.
+    """Return the state of a call that is about one argument.
 
-    One seat may speak about several at once; only a new version of one's own argument is of its
-    phase, and goes by the number of versions.
+    A seat may speak about several in parallel, so the call is labelled by the argument; a new
+    version of the own argument is numbered instead.
     """
     if about is None:
         return state
@@ -221,17 +225,19 @@ speak_once = stored_task("_speak", _speak)
 fill_once = stored_task("_fill", _fill)
 
 
-async def together(calls: Iterable[Awaitable[Result]]) -> list[Result]:
-    """The results of all calls, none of which fails: a failure is a result here."""
+async def gather_work(calls: Iterable[Awaitable[Result]]) -> list[Result]:
+    """Return the results of all calls that did not fail."""
     return [each for each in await gather_results([*calls]) if not isinstance(each, ModelFailed)]
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
-    """The state as it will be once these turns are in it."""
+    """Return the state with these turns added."""
     return {**state, "turns": [*state.get("turns", []), *turns]}
 
 
-def told(room: Runtime[Any], seat: Seat, number: int, heard: Heard, otherwise: str) -> Degradation:
-    """The degradation of a call that gave nothing."""
-    what = heard["what"] if heard["what"] == OUT_OF_TIME else otherwise
-    return report_problem(room, seat, number, what, heard["why"])
+def report_missing(
+    room: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
+) -> Degradation:
+    """Report a call that produced no turn."""
+    what = outcome["what"] if outcome["what"] == OUT_OF_TIME else otherwise
+    return report_problem(room, seat, number, what, outcome["why"])

@@ -1,4 +1,4 @@
-"""Before a round ends: all is scored, and what was too weak, or answers it, is argued once more."""
+"""Score all arguments of a round, and have weak or outdated ones argued again."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -13,49 +13,45 @@ from contend.nodes.calls.tasks import stored_task
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
-    OUT_OF_TIME,
-    Teller,
+    TurnPublisher,
     Work,
-    joined,
-    together,
+    gather_work,
+    join_work,
     update_of,
     with_turns,
 )
 from contend.nodes.forecast.schedule import Clock, round_phase
-from contend.nodes.forecast.score import score
+from contend.nodes.forecast.score import score_argument
 
 TOO_WEAK = 0.2
-# After these nobody tries again.
-_GIVEN_UP = ("not_scored", "sat_out", OUT_OF_TIME)
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score what has no score yet and have weak arguments argued again, all at once."""
+    """Score unscored arguments and have weak ones argued again, in parallel."""
     settings: ForecastSettings = runtime.context
-    began, clock, teller = datetime.now(UTC), Clock(state, settings), Teller(runtime)
+    began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
     misled = _misled(state, settings)
     calls = [
-        _weigh_once(state, runtime, said.turn, clock, teller)
+        _weigh_once(state, runtime, said.turn, clock, publisher)
         for said in _open(state)
         if said != misled
     ]
     if misled:
-        calls.append(_argue_anew_once(state, runtime, misled.turn, clock, teller))
-    work = joined(await together(calls))
-    teller.tell(work["turns"])
+        calls.append(_argue_anew_once(state, runtime, misled.turn, clock, publisher))
+    work = join_work(await gather_work(calls))
+    publisher.publish(work["turns"])
     return update_of(work, began)
 
 
 def _open(state: DebateState) -> list[Said]:
-    """Arguments of this round that nobody has tried to score, or to make stronger."""
-    number, troubles = state["round"], state.get("degraded", [])
-    given_up = {e.seat for e in troubles if e.round == number and e.what in _GIVEN_UP}
-    said = of_round(all_arguments(state), number)
+    """Return the arguments of this round that still need a score or a stronger version."""
+    given_up = state.get("given_up", [])
+    said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [
         each
         for each in said
-        if each.turn.seat not in given_up
+        if each.turn.id not in given_up
         and versions.count(each.role) == 1
         and (each.score is None or _is_weak(each))
     ]
@@ -66,24 +62,24 @@ def _is_weak(said: Said) -> bool:
 
 
 def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
-    """Who spoke behind the others and heard a version that does not stand, if there is one."""
+    """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.roles)
     said = of_round(all_arguments(state), number)
     kept = {each.turn.id for each in of_round(kept_arguments(state), number)}
-    heard = {each.role: each.turn.id for each in reversed(said) if each.role in first}
+    first_versions = {each.role: each.turn.id for each in reversed(said) if each.role in first}
     later = [each for each in said if each.role not in first]
-    return later[0] if later and not kept.issuperset(heard.values()) else None
+    return later[0] if later and not kept.issuperset(first_versions.values()) else None
 
 
 async def _weigh(
-    state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, teller: Teller
+    state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, publisher: TurnPublisher
 ) -> Work:
-    """Score it, if nobody has; if it is too weak let its role try again, and score that too."""
-    scored: Work = joined([])
+    """Score an argument; if it is too weak, let its role try again and score that too."""
+    scored: Work = join_work([])
     if _said(state, argument).score is None:
-        scored = await score(state, room, argument, clock.end_of("scores"))
-        teller.tell(scored["turns"])
+        scored = await score_argument(state, room, argument, clock.end_of("scores"))
+        publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
     before = _said(seen, argument)
     if not _is_weak(before):
@@ -91,34 +87,36 @@ async def _weigh(
     seat = seat_with_id(state, argument.seat)
     again = await argue(seen, room, seat, "stronger", argument, clock.end_of("second_versions"))
     if not again["turns"]:
-        return joined([scored, again])
+        return join_work([scored, again])
     (second,) = again["turns"]
-    teller.tell(again["turns"])
+    publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
-    rescored = await score(seen, room, second, clock.end_of("scores"))
+    rescored = await score_argument(seen, room, second, clock.end_of("scores"))
     after = _said(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
     rescored["degraded"].append(report_problem(room, seat, argument.round, "argued_again", why))
-    return joined([scored, again, rescored])
+    return join_work([scored, again, rescored])
 
 
 async def _argue_anew(
-    state: DebateState, room: Runtime[Any], heard: Turn, clock: Clock, teller: Teller
+    state: DebateState, room: Runtime[Any], earlier: Turn, clock: Clock, publisher: TurnPublisher
 ) -> Work:
-    """Let a role answer what stands now; its earlier version is kept for the record."""
-    seat, part = seat_with_id(state, heard.seat), round_phase(room.context, heard.round)
+    """Let a role answer the arguments that count now; its earlier version is kept on record."""
+    seat, part = seat_with_id(state, earlier.seat), round_phase(room.context, earlier.round)
     argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
-        return argued
+        return {**argued, "given_up": [earlier.id]}
     (turn,) = argued["turns"]
     anew = reading_of(turn).model_copy(update={"anew": True})
     turn = turn.model_copy(update={"assessment": anew})
-    teller.tell([turn])
+    publisher.publish([turn])
     why = "an argument it had answered was replaced, so it argued again"
     argued["turns"] = [turn]
-    argued["degraded"].append(report_problem(room, seat, heard.round, "argued_anew", why))
-    return joined([argued, await _weigh(with_turns(state, [turn]), room, turn, clock, teller)])
+    argued["degraded"].append(report_problem(room, seat, earlier.round, "argued_anew", why))
+    return join_work(
+        [argued, await _weigh(with_turns(state, [turn]), room, turn, clock, publisher)]
+    )
 
 
 # Tasks, so that the calls for one argument are counted for themselves, as in propose.

@@ -1,4 +1,4 @@
-"""What a forecast should have and has not, and why."""
+"""The gaps of a forecast: what is missing, and why."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from contend.nodes.forecast.numbers import is_complete
 
 
 def gaps_of(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> Iterator[Gap]:
-    """Everything that is missing, in the order of the debate."""
+    """Yield everything that is missing, in the order of the debate."""
     by_place = {(said.turn.round, said.role): said for said in kept}
     for number in range(1, state["round"] + 1):
         for role in settings.roles:
@@ -81,7 +81,7 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
 
 
 def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:
-    """What the debate itself said about it."""
+    """Return the reported reason."""
     said = [
         entry.why
         for entry in state.get("degraded", [])

@@ -57,12 +57,11 @@ def normalised(values: Distribution) -> dict[str, float]:
 
 
 def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
-    """Whether every outcome has its probability."""
     return all(outcome in values for outcome in outcomes)
 
 
 def consensus(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """The mean over those who gave an outcome a probability; no entry where nobody did."""
+    """Return the mean over the roles that gave an outcome a probability."""
     stated = {o: [voice[o] for voice in voices if o in voice] for o in outcomes}
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
@@ -91,7 +90,7 @@ def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> di
 
 
 def consensus_score(values: Sequence[float]) -> float | None:
-    """1 - std / the largest std so many values can have; None with nobody to agree with."""
+    """Return 1 - std / the largest possible std; None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None
@@ -107,7 +106,7 @@ def mean_known(values: Sequence[float | None]) -> float | None:
 
 
 def spread(voices: Sequence[Distribution], outcome: str) -> float:
-    """How far apart the highest and the lowest are."""
+    """Return the distance between the highest and the lowest."""
     stated = [voice[outcome] for voice in voices if outcome in voice]
     return max(stated) - min(stated) if stated else 0.0
 
@@ -115,7 +114,7 @@ def spread(voices: Sequence[Distribution], outcome: str) -> float:
 def movement(
     before: Mapping[str, Distribution], after: Mapping[str, Distribution], outcome: str
 ) -> Direction | None:
-    """Whether those who spoke in both rounds moved toward an outcome; None if they stood still."""
+    """Return the direction in which roles of both rounds moved, if they did."""
     both = [role for role in after if outcome in after[role] and outcome in before.get(role, {})]
     if not both:
         return None

@@ -1,4 +1,4 @@
-"""What the prompts of a forecast are filled with, within the tokens an argument may be given."""
+"""Values for the prompts of a forecast, within the token budget of an argument."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 3.8
 _SHARE, _POINTS_SHARE = 0.4, 0.32
 # Tokens of an argument that its block takes, words in a token, and what says anything at all.
 _BLOCK_TOKENS, _WORDS_PER_TOKEN, _FEWEST_WORDS = 150, 0.7, 25
-# Points shown to whoever scores, for what is new; and context for the verdict.
+# Tokens of points shown to the scoring judge, and of context for the verdict.
 _POINTS_FOR_SCORING = 160
 _CONTEXT_FOR_VERDICT = 400
 
@@ -103,7 +103,7 @@ class _ForecastValues:
         return max(_FEWEST_WORDS, round(tokens * _WORDS_PER_TOKEN // 5 * 5))
 
     def _asked(self) -> str:
-        """The question and its outcomes: the part nobody can do without."""
+        """Return the question and its outcomes."""
         outcomes = (
             f"- {each.id}: {each.label}" + (f" ({each.description})" if each.description else "")
             for each in self._context.outcomes
@@ -138,7 +138,7 @@ class _ForecastValues:
         return self._points(self._others(), room, own)
 
     def _own_line(self) -> str:
-        """One's last point, with all of one's numbers: nobody else remembers them."""
+        """Return the role's own last point with its probabilities."""
         before = [s for s in self._kept if s.role == self.seat.role]
         if self.part == "stronger" or not before or not before[-1].reading.point:
             return ""
@@ -161,10 +161,9 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[Said], room: int, *first: str) -> str:
-        """Points under their ids, as many as there is room for.
+        """List points by id, as many as fit.
 
-        The newest round must leave half of the room to those before it, for they must be answered
-        too; room that one of both does not need is the other's.
+        The newest round leaves half of the room to earlier rounds, unless they need less.
         """
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)

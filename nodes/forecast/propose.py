@@ -1,4 +1,4 @@
-"""The roles argue: all at once, in the last round the judge after the others."""
+"""The roles argue in parallel; in the last round the judge follows the others."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,38 +14,38 @@ from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
 from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import (
-    Teller,
-    Unheard,
+    NothingArguedYet,
+    TurnPublisher,
     Work,
-    joined,
-    told,
+    join_work,
+    report_missing,
     update_of,
     with_turns,
 )
 from contend.nodes.forecast.schedule import Clock, round_phase
-from contend.nodes.forecast.score import score
+from contend.nodes.forecast.score import score_argument
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all roles that speak now; one that cannot leaves a gap."""
+    """Take the turns of all roles that speak now; one that fails leaves a gap."""
     settings: ForecastSettings = runtime.context
     began, waiting = datetime.now(UTC), state["waiting"]
-    clock, teller = Clock(state, settings), Teller(runtime)
+    clock, publisher = Clock(state, settings), TurnPublisher(runtime)
     now = strategy_for(settings).speakers(state["round"], waiting)
     rest = [seat for seat in waiting if seat not in now]
     seats = [seat for seat in state["seats"] if seat.id in now]
-    heard = await gather_results(
+    outcome = await gather_results(
         [
-            _contribute_once(state, runtime, seat, clock, teller, awaited=bool(rest))
+            _contribute_once(state, runtime, seat, clock, publisher, awaited=bool(rest))
             for seat in seats
         ]
     )
-    failed = [each for each in heard if isinstance(each, Unheard)]
+    failed = [each for each in outcome if isinstance(each, NothingArguedYet)]
     missing = [_missing(state, runtime, each) for each in failed]
-    work = joined([*(each for each in heard if not isinstance(each, ModelFailed)), *missing])
-    # The record reads as before they were scored at once: who argued, then how well.
+    work = join_work([*(each for each in outcome if not isinstance(each, ModelFailed)), *missing])
+    # In the record, arguments come before their scores.
     work["turns"].sort(key=lambda turn: turn.phase == "score")
-    teller.tell(work["turns"])
+    publisher.publish(work["turns"])
     if len(failed) == len(seats) and not rest:
         # There is nothing to report on, only why.
         failed[0].degraded = work["degraded"]
@@ -58,20 +58,20 @@ async def _contribute(
     room: Runtime[Any],
     seat: Seat,
     clock: Clock,
-    teller: Teller,
+    publisher: TurnPublisher,
     *,
     awaited: bool,
 ) -> Work:
-    """One role's argument, scored at once unless somebody waits for it to speak next."""
+    """Take one role's turn, and score it at once unless another role waits for it."""
     part = round_phase(room.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, room, seat, part, None, due)
-    teller.tell(argued["turns"])
+    publisher.publish(argued["turns"])
     if awaited or not argued["turns"]:
         return argued
     (turn,) = argued["turns"]
-    scored = await score(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
-    return joined([argued, scored])
+    scored = await score_argument(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
+    return join_work([argued, scored])
 
 
 # A task, so that each role's calls are counted for themselves: a resumed step finds each again,
@@ -79,7 +79,7 @@ async def _contribute(
 _contribute_once = stored_task("_contribute", _contribute)
 
 
-def _missing(state: DebateState, runtime: Runtime[Any], failed: Unheard) -> Work:
-    heard = failed.heard
-    sat_out = told(runtime, failed.whose, state["round"], heard, "sat_out")
-    return {"turns": [], "degraded": [*heard["degraded"], sat_out], "spans": heard["spans"]}
+def _missing(state: DebateState, runtime: Runtime[Any], failed: NothingArguedYet) -> Work:
+    outcome = failed.outcome
+    sat_out = report_missing(runtime, failed.whose, state["round"], outcome, "sat_out")
+    return {"turns": [], "degraded": [*outcome["degraded"], sat_out], "spans": outcome["spans"]}

@@ -64,7 +64,7 @@ from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import worked_ms
 
 GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
-# What a call that was made once more leaves behind.
+# What a repeated call reports.
 _FURTHER_TRIES = ("retried", "fell_back")
 
 
@@ -93,7 +93,7 @@ def result_of(
 
 
 def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> dict[str, Any]:
-    """What viewers are told of a finished round."""
+    """Return what viewers learn about a finished round."""
     kept = kept_arguments(state)
     return {
         "phase": round_phase(settings, number),
@@ -164,7 +164,7 @@ def _summary(state: DebateState, kept: list[Said], number: int) -> RoundSummary:
 def _contentions(
     state: DebateState, arguments: list[Said], stated: Mapping[str, Distribution]
 ) -> Iterator[str]:
-    """Where the roles' numbers lie far apart, and who contradicts whom."""
+    """Yield where the roles' numbers differ most, and which roles contradict each other."""
     for outcome in context_of(state).outcomes:
         held = {role: values[outcome.id] for role, values in stated.items() if outcome.id in values}
         if held and max(held.values()) - min(held.values()) >= DISAGREEMENT:

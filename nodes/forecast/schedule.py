@@ -36,7 +36,7 @@ def rounds_timeout(settings: ForecastSettings) -> float:
     return settings.overall_timeout * (1 - _VERDICT_SHARE)
 
 
-def due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
+def seconds_until_due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
     """Return the seconds into the debate at which a part is due; unused time carries over."""
     shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
     done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
@@ -61,8 +61,8 @@ class Deadline:
     @property
     def why(self) -> str:
         """The reason to give when the deadline has passed."""
-        due = f"it was due {round(self.due, 1):g} s into the debate"
-        return f"{due}; overall_timeout is {self.in_all:g} s"
+        when = f"it was due {round(self.due, 1):g} s into the debate"
+        return f"{when}; overall_timeout is {self.in_all:g} s"
 
 
 class Clock:
@@ -74,7 +74,7 @@ class Clock:
 
     def end_of(self, part: RoundPart) -> Deadline:
         """Return when a part of this round must have ended."""
-        return self._deadline(due(self._settings, self._round, part))
+        return self._deadline(seconds_until_due(self._settings, self._round, part))
 
     def end_of_debate(self) -> Deadline:
         """Return when the whole debate must have ended."""

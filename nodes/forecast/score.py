@@ -1,4 +1,4 @@
-"""How good one argument is: the judge's scores, by block, words or form; else honestly none."""
+"""Score one argument: the judge's scores from the block, the words or a form."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,16 +26,18 @@ from contend.nodes.forecast.numbers import composite
 from contend.nodes.forecast.schedule import Deadline
 
 
-async def score(state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline) -> Work:
+async def score_argument(
+    state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline
+) -> Work:
     """Have the judge score one argument of the state."""
     settings: ForecastSettings = room.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
-    heard = await speak_once(state, room, judge, "score", "score", argument, deadline)
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    outcome = await speak_once(state, room, judge, "score", "score", argument, deadline)
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        # Under what happened to the argument, not to the judge: so nobody tries it again.
-        degraded.append(report_problem(room, debater, argument.round, "not_scored", heard["why"]))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        degraded.append(report_problem(room, debater, argument.round, "not_scored", outcome["why"]))
+        given_up = [argument.id]
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
     turn, reading = spoken["turn"], _read(room, spoken, argument, settings.scoring_criteria)
     if reading is None:
         turn, reading, more = await _asked_again(state, room, judge, turn, argument, deadline)
@@ -55,7 +57,7 @@ def _read(
 
 
 def _complete(reading: ScoreReading, turn: Turn) -> ScoreReading:
-    """With the weighted mean, and the judge's sentence as the reason where it gave no other."""
+    """Add the weighted mean, and the judge's text as the reason if it gave none."""
     update = {"composite": composite(reading.scores), "reason": reading.reason or turn.text}
     return reading.model_copy(update=update)
 

@@ -24,13 +24,13 @@ from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, publish_turn
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
+    CallOutcome,
     Filled,
-    Heard,
     Work,
     fill_once,
     how_often,
+    report_missing,
     speak_once,
-    told,
     update_of,
     with_turns,
 )
@@ -40,13 +40,13 @@ from contend.nodes.forecast.schedule import Clock, Deadline
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Hear the judge, then compute; without a verdict the roles' own numbers stand."""
+    """Ask the judge for a verdict, then compute; without one the roles' own numbers count."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
     deadline = Clock(state, settings).end_of_debate()
-    heard = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
-    work = await _verdict(state, runtime, judge, heard, deadline)
+    outcome = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
+    work = await _verdict(state, runtime, judge, outcome, deadline)
     update, turns = update_of(work, began), work["turns"]
     ended: DebateState = {
         **with_turns(state, turns),
@@ -65,12 +65,12 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 
 
 async def _verdict(
-    state: DebateState, runtime: Runtime[Any], judge: Seat, heard: Heard, deadline: Deadline
+    state: DebateState, runtime: Runtime[Any], judge: Seat, outcome: CallOutcome, deadline: Deadline
 ) -> Work:
-    spoken, degraded = heard["spoken"], list(heard["degraded"])
+    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(told(runtime, judge, state["round"], heard, "no_verdict"))
-        return {"turns": [], "degraded": degraded, "spans": heard["spans"]}
+        degraded.append(report_missing(runtime, judge, state["round"], outcome, "no_verdict"))
+        return {"turns": [], "degraded": degraded, "spans": outcome["spans"]}
     turn, reading = spoken["turn"], _read(state, runtime, spoken)
     outcomes = context_of(state).outcome_ids
     if not is_complete(reading.stated.probabilities, outcomes):
@@ -116,7 +116,7 @@ def _normal(reading: VerdictReading, outcomes: tuple[str, ...]) -> VerdictReadin
 
 
 def _without_verdict(result: DebateResult, degraded: list[Degradation]) -> str:
-    """What is left to say when the judge said nothing: the numbers of the others."""
+    """Describe the roles' numbers if the judge gave no verdict."""
     why = degraded[-1].why if degraded else "it gave none"
     known = [
         f"{each.outcome_id} {each.probability:.0%}"

@@ -1,7 +1,8 @@
-"""Who stays when seats concede: the rules, free of any model."""
+"""Pure rules for which seats stay when seats concede."""
 
 from collections.abc import Mapping, Sequence
 
+from contend.graph.readings import Conviction
 from contend.graph.state import DebateState
 
 # Why a seat stays that has conceded itself, in the order of the rules.
@@ -13,12 +14,12 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def staying(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """The seats that stay although they concede (seat to seat, both active), and why.
+    """Return the seats that stay although they concede, with the reason.
 
-    Who concedes leaves, with two exceptions, so that no debate empties itself: where all concede
-    at once, the most conceded-to stays; and of seats that concede to each other in a circle, the
-    most conceded-to of the circle. Of equals, the one with more credit from earlier rounds stays,
-    then the one that sits first at the table.
+    Seats that concede are eliminated, with two exceptions, so that one always stays: if all
+    concede at once, the most conceded-to seat stays; in a circle of concessions, the most
+    conceded-to seat of the circle. Ties go to the seat with more earlier concessions, then to
+    the first seat.
     """
     if not concessions:
         return {}
@@ -38,13 +39,31 @@ def _stays(
     return kept, _MORE_BEFORE if before == [kept] else _FIRST_SEATED
 
 
+def is_supported(conviction: Conviction) -> bool:
+    """Return whether a concession names an argument and quotes words that were really said."""
+    return bool(conviction.argument) and conviction.quote_found
+
+
+def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
+    """Return whom a seat conceded to by all its answers of a round; None if it did not.
+
+    Without support one answer is not enough if concessions are verified: the seat was asked again.
+    """
+    said = [each for each in answers if isinstance(each, Conviction)]
+    named = {each.convinced_by for each in said}
+    if not said or len(said) < len(answers) or len(named) > 1:
+        return None
+    enough = not verify or len(said) > 1 or is_supported(said[0])
+    return named.pop() if enough else None
+
+
 def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
-    """The seat most others have conceded to; of equals, the one that sits first at the table."""
+    """Return the most conceded-to seat; the first one if equal."""
     return _foremost(seats, {}, count_concessions(state))
 
 
 def count_concessions(state: DebateState, before: int | None = None) -> dict[str, int]:
-    """How many have left the debate for each seat's position, in all rounds or before one."""
+    """Count the seats that conceded to each seat, in all rounds or before one."""
     counts: dict[str, int] = {}
     for each in state.get("eliminations", []):
         if before is None or each.round < before:
@@ -60,7 +79,7 @@ def _foremost(
 
 
 def _circles(concessions: Mapping[str, str]) -> list[list[str]]:
-    """The circles among concessions, each in the order of the table."""
+    """Return the circles among concessions, each in seat order."""
     circles: list[list[str]] = []
     for start in concessions:
         seen = [start]

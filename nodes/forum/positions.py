@@ -1,4 +1,4 @@
-"""An index of positions: who holds what at the end, and where it was said."""
+"""An index of the final positions of all seats."""
 
 import re
 
@@ -10,7 +10,7 @@ _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def index_of_positions(state: DebateState) -> str:
-    """Every seat that spoke, with how its position begins and the turns that hold all of it."""
+    """List every seat that spoke, with the beginning of its position and its turns."""
     seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
     return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
 

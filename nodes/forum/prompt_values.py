@@ -1,4 +1,4 @@
-"""How a debate stands that seats can leave: who is in, who conceded, what is doubted."""
+"""Values for the prompts of a forum: active seats and concessions."""
 
 from contend.graph.readings import Conviction
 from contend.graph.settings import DebateSettings
@@ -8,19 +8,19 @@ from contend.nodes.rounds import still_active
 
 
 def others_who_answered(state: DebateState, settings: DebateSettings, seat_id: str) -> list[str]:
-    """The others still in the debate who hold a position: those who have answered at all."""
+    """Return the other active seats that have answered."""
     others = [seat for seat in still_active(state, settings) if seat != seat_id]
     return [seat for seat in others if answers_of(state, seat)]
 
 
 def other_labels(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """What those one can concede to are known as."""
+    """List the labels of the seats one can concede to."""
     heard = others_who_answered(state, settings, seat_id)
     return ", ".join(label_of(state, settings, each) for each in heard) or "nobody who has spoken"
 
 
 def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Who has left the debate for whose position, and whether the seat itself was ever heard."""
+    """List the concessions so far, and say if the seat itself has not spoken."""
     unheard = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
     left = [
         f"{label_of(state, settings, each.seat)} conceded to "
@@ -31,7 +31,7 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
 
 
 def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """What is missing from the concession a seat has just made."""
+    """Say what is missing from the concession a seat has just made."""
     last = [turn for turn in turns_of(state, "conviction_check") if turn.seat == seat_id][-1]
     claim = last.assessment
     if not isinstance(claim, Conviction) or claim.convinced_by is None:

@@ -1,4 +1,4 @@
-"""The sides under labels that tell nothing of them, for a judge who shall not know who speaks."""
+"""Neutral labels for the sides, so that the judge does not know which side speaks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import statements
+from contend.nodes.moderated.schedule import statements_in
 
 # More than a debate has sides; one of them is in no side's name.
 _NOUNS = (
@@ -20,16 +20,16 @@ _SENTENCE_BEGINS = r"(?:^|[.!?:]\s|[\n(\"“*_#>-])\s*"
 
 
 def neutral_labels(order: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """A numbered label for each seat, in this order; no side is itself called like one."""
+    """Return a numbered label for each seat; no label occurs in a name."""
     called = " ".join(names).casefold()
     noun = next((each for each in _NOUNS if each.casefold() not in called), _NOUNS[-1])
     return {seat: f"{noun} {number}" for number, seat in enumerate(order, 1)}
 
 
 def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
-    """Names that also mean something else: replaced, they would take words out of the debate."""
+    """Return the names that are also words of the debate and must not be replaced."""
     subject = "\n".join([state["question"], *(side.position for side in sides)])
-    said = "\n".join(turn.text for turn in statements(state.get("turns", [])))
+    said = "\n".join(turn.text for turn in statements_in(state.get("turns", [])))
     return list(_kept(tuple(side.name for side in sides), subject, said))
 
 
@@ -42,7 +42,7 @@ def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
 
 
 def without_names(text: str, labels: Mapping[str, str]) -> str:
-    """The text with labels instead of names, in one pass: what was replaced is not read again."""
+    """Replace names by labels in one pass."""
     if not labels:
         return text
     longest_first = sorted(labels, key=len, reverse=True)
@@ -54,7 +54,7 @@ def without_names(text: str, labels: Mapping[str, str]) -> str:
 
 
 def _names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Any of the names as a whole word, not as part of one with a hyphen; each is a group."""
+    """Match any of the names as a whole word; each is a group."""
     each = (f"({_pattern(name)})" for name in names)
     letter = r"[^\W_]"  # an underscore may be the mark of emphasis
     before, behind = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
@@ -67,9 +67,9 @@ def _pattern(name: str) -> str:
 
 
 def _is_a_word(name: str, said: str) -> bool:
-    """Whether the speakers use it as a word: they write it small, and mostly so.
+    """Return whether the speakers use a name as a word: mostly in lower case.
 
-    A name as short as `A` is one where it may begin a sentence like any other word.
+    A name as short as `A` is a word if it may begin a sentence.
     """
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)

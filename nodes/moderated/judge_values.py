@@ -33,7 +33,7 @@ def _stage(prompt: ModeratedPrompt) -> list[Turn]:
 
 
 def _labels(prompt: ModeratedPrompt) -> dict[str, str]:
-    """Numbers in the order of appearance, so that the other order is another labelling too."""
+    """Number the sides in order of appearance, so that the other order changes the labels too."""
     seen = dict.fromkeys([turn.seat for turn in _stage(prompt)])
     rest = [side.id for side in prompt.sides if side.id not in seen]
     return neutral_labels([*seen, *rest], [side.name for side in prompt.sides])
@@ -73,12 +73,11 @@ def _neutral_earlier(prompt: ModeratedPrompt) -> str:
 
 
 def _numbers(prompt: ModeratedPrompt) -> dict[str, str]:
-    """What each statement of the stage is known as; a name would give its side away."""
     return {turn.id: f"S{number}" for number, turn in enumerate(_stage(prompt), 1)}
 
 
 def _neutral_quotes(prompt: ModeratedPrompt) -> str:
-    """Which quotes in the statements stand in the documents, and which were made up."""
+    """List which quotes of the statements are in the documents."""
     numbers = _numbers(prompt)
     lines = [
         f"{numbers[turn.id]}: {quote_line(quote)}"
@@ -112,7 +111,7 @@ def _neutral_checks(prompt: ModeratedPrompt) -> str:
 
 
 def _without_names(prompt: ModeratedPrompt, labels: dict[str, str], text: str) -> str:
-    """The speakers' labels also where they speak of each other."""
+    """Replace names in a text by the speakers' labels."""
     kept = names_kept(prompt.state, prompt.sides)
     return without_names(
         text, {side.name: labels[side.id] for side in prompt.sides if side.name not in kept}

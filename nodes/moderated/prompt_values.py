@@ -9,7 +9,7 @@ from contend.graph.settings import ModeratedSettings
 from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import statements, unreviewed
+from contend.nodes.moderated.schedule import statements_in, unreviewed
 from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
 from contend.prompts import render
 
@@ -36,27 +36,23 @@ class ModeratedPrompt(PromptCall):
 
     @property
     def step(self) -> Step:
-        """The turn that is due."""
         due = self.state.get("programme") or [Step(phase="end", seat=self.seat.id)]
         return due[0]
 
     @property
     def everything(self) -> Sequence[Turn]:
-        """All turns so far."""
         return self.state.get("turns", [])
 
     @property
     def sides(self) -> list[Seat]:
-        """Those who hold a position."""
         return [seat for seat in self.state["seats"] if seat.role == ADVOCATE]
 
     def name(self, seat_id: str) -> str:
-        """What a seat is called."""
         return seat_with_id(self.state, seat_id).name
 
     def others(self) -> list[Turn]:
-        """The statements of the other sides, oldest first."""
-        return [turn for turn in statements(self.everything) if turn.seat != self.seat.id]
+        """Return the statements of the other sides, oldest first."""
+        return [turn for turn in statements_in(self.everything) if turn.seat != self.seat.id]
 
 
 def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
@@ -93,7 +89,6 @@ def _of_the_format(settings: ModeratedSettings) -> PromptValues:
 
 
 def _if_scored(settings: ModeratedSettings, sentence: str) -> str:
-    """What is true only where a judge scores."""
     return sentence if settings.scoring_enabled else ""
 
 
@@ -110,14 +105,15 @@ def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Prompt
         "opponents": lambda: _opponents(prompt),
         "rebuttal_rule": lambda: _rebuttal_rule(prompt),
         "round_statements": lambda: _said(
-            prompt, [t for t in statements(prompt.everything) if t.round == prompt.state["round"]]
+            prompt,
+            [t for t in statements_in(prompt.everything) if t.round == prompt.state["round"]],
         ),
-        "last_words": lambda: _said(prompt, statements(prompt.everything)[-len(prompt.sides) :]),
+        "last_words": lambda: _said(prompt, statements_in(prompt.everything)[-len(prompt.sides) :]),
     }
 
 
 def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
-    latest = statements(prompt.everything)
+    latest = statements_in(prompt.everything)
     return {
         "statement": lambda: prompt.fence("statement", latest[-1].text),
         "statement_by": lambda: _titled(prompt, latest[-1]),
@@ -128,7 +124,7 @@ def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
 
 
 def phase_words(step: Step, number: int, rounds: int) -> str:
-    """The phase as the speakers are told it."""
+    """Describe the phase to the speakers."""
     if step.phase in ("positions", "opening") or step.asks == "opening":
         return "The opening statements."
     if step.phase in ("closing", "end") or step.asks == "closing":
@@ -148,7 +144,7 @@ def _shown(prompt: ModeratedPrompt, turn: Turn) -> str:
 
 
 def _said(prompt: ModeratedPrompt, turns: Iterable[Turn]) -> str:
-    """Statements for the smallest models, which get no fences."""
+    """Show statements to the smallest models, without fences."""
     return "\n\n".join(f"{prompt.name(turn.seat)} said: {turn.text}" for turn in turns)
 
 
@@ -158,7 +154,7 @@ def _sides(prompt: ModeratedPrompt) -> str:
 
 
 def _exchanges(prompt: ModeratedPrompt) -> str:
-    """The debate so far under the headings of its stages, newest turns whole."""
+    """Show the debate so far by stage."""
     missing = sum(PHASES[turn.phase].in_history for turn in prompt.everything) - len(prompt.turns)
     parts = [f"(The oldest {missing} are left out because the whole does not fit.)"] * bool(missing)
     heading = ""
@@ -177,7 +173,7 @@ def stage_title(turn: Turn) -> str:
 
 
 def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
-    """The statement the moderator has to look at before going on, and what to look for."""
+    """Show the statement the moderator must review, and the rules."""
     turn = unreviewed(prompt.everything)
     if turn is None:
         return ""
@@ -191,7 +187,7 @@ def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
 
 
 def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
-    """What of the format's breaches a statement of this phase can commit."""
+    """Return the rules of the format that a statement of this phase can break."""
     closing = turn.phase == "closing"
     return [
         each for each in settings.format.breaches if closing or each != "new_argument_in_closing"
@@ -199,7 +195,7 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
 
 
 def _form(prompt: ModeratedPrompt) -> str:
-    """The control block of a part that does not always decide something."""
+    """Return the control block of a part that does not always decide something."""
     if prompt.part == "rebuttal":
         decides = prompt.step.to is None
     else:
@@ -233,7 +229,7 @@ def _opponent_last(prompt: ModeratedPrompt) -> str:
 
 
 def _opponents(prompt: ModeratedPrompt) -> str:
-    """What there is to rebut: the one opponent's argument, or those of all others."""
+    """Show the arguments to rebut: the opponent's, or those of all others."""
     number, to = prompt.state["round"], prompt.step.to
     arguments = [t for t in prompt.others() if t.phase == "argument" and t.round == number]
     if to is not None:
@@ -249,7 +245,6 @@ def _rebuttal_rule(prompt: ModeratedPrompt) -> str:
 
 
 def checks_of(turns: Iterable[Turn]) -> list[FactCheck]:
-    """All fact checks, oldest first."""
     return [turn.assessment for turn in turns if isinstance(turn.assessment, FactCheck)]
 
 
@@ -262,7 +257,6 @@ def _fact_checks(prompt: ModeratedPrompt) -> str:
 
 
 def claim_line(claim: ClaimCheck) -> str:
-    """One checked claim on one line."""
     why = f" ({' '.join(claim.why.split())})" if claim.why else ""
     return f"{claim.verdict} [{claim.source}]: {' '.join(claim.claim.split())}{why}"
 

@@ -1,4 +1,4 @@
-"""An advocate takes the turn that is due: a statement for its position, or a correction."""
+"""An advocate takes the scheduled turn: a statement for its position, or a correction."""
 
 from typing import Any
 
@@ -12,11 +12,10 @@ from contend.nodes.calls.evidence import argued
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import checks_of
-from contend.nodes.moderated.schedule import statements
+from contend.nodes.moderated.schedule import statements_in
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Let the side speak whose turn it is."""
     step, *rest = state["programme"]
     seat = seat_with_id(state, step.seat)
     cued: DebateState = {**state, "cue": CallSubject(about=_about(state, step))}
@@ -26,13 +25,13 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     publish_turn(runtime, turn)
     degraded = list(spoken["degraded"])
     if step.phase == "rebuttal" and answered is None:
-        why = "whose argument this rebuttal answers could not be read"
+        why = "could not parse which argument this rebuttal answers"
         degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
     return {"turns": [turn], "programme": rest, "degraded": degraded}
 
 
 def _about(state: DebateState, step: Step) -> tuple[str, ...]:
-    """What the documents are searched for: the claims before this turn, not the call to it."""
+    """Return the search queries for the documents."""
     turns = state.get("turns", [])
     if step.phase == "correction":
         return tuple(each.claim for each in checks_of(turns)[-1].contradicted)
@@ -43,9 +42,9 @@ def _about(state: DebateState, step: Step) -> tuple[str, ...]:
 def _answered(
     state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
 ) -> str | None:
-    """The turn this one answers; where the speaker chose, what it says it chose."""
+    """Return the id of the turn that this one answers."""
     if step.phase == "correction":
-        return statements(state["turns"])[-1].id
+        return statements_in(state["turns"])[-1].id
     if step.phase != "rebuttal":
         return None
     rebutted = step.to or _chosen(state, runtime, step, spoken)

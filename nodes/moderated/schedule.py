@@ -1,4 +1,4 @@
-"""Who speaks when in a moderated debate: the order of turns as data."""
+"""The order of turns in a moderated debate, as data."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ MODERATOR = "moderator"
 
 
 def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
-    """The turns of the stage that begins now: openings, a round, or closings."""
+    """Return the turns of the stage that begins now: openings, a round, or closings."""
     ids = [side.id for side in sides]
     if state.get("stop"):
         return closings(ids)
@@ -21,15 +21,14 @@ def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
 
 
 def openings(sides: Sequence[str]) -> list[Step]:
-    """Each side in its turn."""
     return [step for side in sides for step in _called("opening", side)]
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Arguments and rebuttals, then the moderator's summary.
+    """Schedule arguments, rebuttals and the moderator's summary.
 
-    Two sides argue and rebut in both directions. Of more, all argue, then each rebuts the argument
-    it disagrees with most; who begins moves on from round to round.
+    Two sides argue and rebut each other. With more sides, all argue, then each rebuts the argument
+    it disagrees with most; another side begins in each round.
     """
     if len(sides) == 2:
         first, second = sides
@@ -43,7 +42,7 @@ def argument_round(sides: Sequence[str], number: int) -> list[Step]:
 
 
 def closings(sides: Sequence[str]) -> list[Step]:
-    """Each side once more, then the moderator closes the floor."""
+    """Schedule the closing statements and the end."""
     spoken = [step for side in sides for step in _called("closing", side)]
     return [*spoken, _moderator("end")]
 
@@ -53,7 +52,7 @@ def _exchange(speaker: str, opponent: str) -> list[Step]:
 
 
 def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
-    """A statement, and the moderator's request before it."""
+    """Schedule a statement, and the moderator's request before it."""
     request = Step(phase="request", seat=MODERATOR, to=side, asks=phase)
     return [request, Step(phase=phase, seat=side, to=against)]
 
@@ -62,13 +61,12 @@ def _moderator(phase: StepPhase) -> Step:
     return Step(phase=phase, seat=MODERATOR)
 
 
-def statements(turns: Sequence[Turn]) -> list[Turn]:
-    """The turns in which sides speak for their positions."""
+def statements_in(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.phase in STATEMENTS]
 
 
 def unreviewed(turns: Sequence[Turn]) -> Turn | None:
-    """The statement the moderator has not spoken after yet."""
+    """Return the statement that the moderator has not reviewed yet."""
     for turn in reversed(turns):
         if turn.role == MODERATOR:
             return None
@@ -78,15 +76,15 @@ def unreviewed(turns: Sequence[Turn]) -> Turn | None:
 
 
 def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
-    """The statements by stage: openings, each round, closings."""
+    """Group the statements by stage: openings, each round, closings."""
     found: dict[tuple[bool, int], list[Turn]] = {}
-    for turn in statements(turns):
+    for turn in statements_in(turns):
         found.setdefault((turn.phase == "closing", turn.round), []).append(turn)
     return list(found.values())
 
 
 def other_order(stage: Sequence[Turn]) -> list[Turn]:
-    """The stage with its sides the other way round; what answers an argument stays behind it."""
+    """Return the stage with its sides reversed; a rebuttal stays after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:
         if turn.phase != "rebuttal" or not blocks:

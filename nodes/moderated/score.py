@@ -1,4 +1,4 @@
-"""A judge who took no part scores every statement; the arithmetic is code's."""
+"""The judge scores every statement; the arithmetic is done in code."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,8 @@ from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.anonymize import names_kept
-from contend.nodes.moderated.schedule import other_order, stages, statements
-from contend.nodes.moderated.totals import standing, turn_score, verdict_of
+from contend.nodes.moderated.schedule import other_order, stages, statements_in
+from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 
 _OTHER_ORDER = "-other-order"
 _Read = tuple[StageBlock, ReadFrom]
@@ -32,7 +32,7 @@ _STAGE: Reader[StageBlock, _Read] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score all stages at once, each in every order the format asks for."""
+    """Score all stages in parallel, each in every order the format requires."""
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
     cues = _cues(state, settings.format.orders)
@@ -41,8 +41,8 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     turns: list[Turn] = []
     degraded = _not_anonymised(state, runtime, judge)
     for cue, each in zip(cues, decided, strict=True):
-        marked, told = _marked(state, runtime, judge, cue, each)
-        turns, degraded = [*turns, *marked], [*degraded, *told]
+        marked, reported = _marked(state, runtime, judge, cue, each)
+        turns, degraded = [*turns, *marked], [*degraded, *reported]
     verdict = _verdict(state, settings, judge, turns)
     runtime.stream_writer(_event(state, verdict))
     lost = [lost_call(each) for each in decided if isinstance(each, ModelFailed)]
@@ -61,7 +61,6 @@ def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> l
 
 
 def _cues(state: DebateState, orders: int) -> list[CallSubject]:
-    """One call for each stage and order."""
     return [
         CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
@@ -79,18 +78,18 @@ def _marked(
     cue: CallSubject,
     decided: Decided[_Read] | ModelFailed,
 ) -> tuple[list[Turn], list[Degradation]]:
-    """The marks of one call; a judge that fails or cannot be read leaves statements unscored."""
+    """Return the scores of one call; an unreadable judge leaves statements unscored."""
     if isinstance(decided, ModelFailed):
-        told = report_problem(
+        reported = report_problem(
             runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}"
         )
-        return [], [*decided.before, told]
+        return [], [*decided.before, reported]
     block, read_from = decided.read or (None, "block")
     marks = block.marks(cue.turns) if block else ()
     degraded = list(decided.degraded)
     if len(marks) < len(cue.turns):
         missing = f"{len(cue.turns) - len(marks)} of {len(cue.turns)}"
-        why = f"{cue.label}: the marks of {missing} statements could not be read"
+        why = f"{cue.label}: the scores of {missing} statements could not be parsed"
         degraded.append(report_problem(runtime, judge, state["round"], "not_scored", why))
     order = int(cue.label.endswith(_OTHER_ORDER))
     stage = cue.label.removesuffix(_OTHER_ORDER)
@@ -111,7 +110,7 @@ def _stage_label(stage: Sequence[Turn]) -> str:
 def _verdict(
     state: DebateState, settings: ModeratedSettings, judge: Seat, marked: Sequence[Turn]
 ) -> DebateScores:
-    said = statements(state["turns"])
+    said = statements_in(state["turns"])
     scores = [
         score
         for turn in said
@@ -119,8 +118,8 @@ def _verdict(
     ]
     scored = {score.turn for score in scores}
     sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
-    return verdict_of(
-        [standing(side, scores, settings.scoring_weights) for side in sides],
+    return final_scores(
+        [score_side(side, scores, settings.scoring_weights) for side in sides],
         declares_winner=settings.format.declares_winner,
         orders=settings.format.orders,
         margin=settings.contested_margin,
@@ -152,7 +151,7 @@ def _score(
 
 
 def _deductions(turn: Turn, debate: Sequence[Turn], settings: ModeratedSettings) -> list[Deduction]:
-    """What an overlong statement and each ruling on it cost."""
+    """Return the deductions for length and rulings."""
     rulings = [each.assessment for each in debate if isinstance(each.assessment, Ruling)]
     over = [Deduction(rule="overlong", points=settings.overlong_deduction)] * turn.is_overlong
     return over + [

@@ -1,4 +1,4 @@
-"""What a reader must know of the scores of a moderated debate before trusting them."""
+"""Caveats about the scores of a moderated debate."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not wait f
 
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
-    """The seats that spoke, or were to speak, by a model that also judged them."""
+    """Return the seats that share a model with the judge."""
     used = {seat.id: {seat.model} for seat in state["seats"]}
     for turn in state.get("turns", []):  # also by those who fell back to it
         used.get(turn.seat, set()).add(turn.model)
@@ -18,7 +18,7 @@ def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
 
 
 def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
-    """Who gave the scores, and which do not count."""
+    """Return which model scored, and which scores do not count."""
     contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
     return {
         "judge_model": verdict.judge_model,
@@ -31,7 +31,7 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def scoring_notes(scoring: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    """The same in words, as far as it makes the scores worth less."""
+    """Describe the caveats in words."""
     sharing = [names.get(seat, seat) for seat in scoring["judge_shares_model_with"]]
     notes = [f"the judge shares its model with {', '.join(sharing)}"] if sharing else []
     contested, unscored = len(scoring["contested"]), len(scoring["unscored"])

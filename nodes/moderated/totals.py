@@ -1,4 +1,4 @@
-"""The arithmetic of scores: marks of statements, means of sides, and who won. No model is asked."""
+"""The arithmetic of scores: statements, sides and the winner."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,18 +21,17 @@ Weights = Mapping[str, float]
 
 
 def weighted(marks: Marked, weights: Weights) -> float:
-    """The weighted sum of the marks."""
     return math.fsum(marks[name] * share for name, share in weights.items())
 
 
 def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
-    """The mean of each criterion over all of them; nothing for none."""
+    """Return the mean of each criterion."""
     names = several[0] if several else ()
     return {name: math.fsum(each[name] for each in several) / len(several) for name in names}
 
 
 def deducted(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
-    """The marks after what broken rules cost; the scale ends at 0."""
+    """Apply deductions; the minimum is 0."""
     cost = math.fsum(each.points for each in deductions)
     return {**marks, RULE: max(0.0, marks[RULE] - cost)}
 
@@ -63,21 +62,21 @@ def turn_score(
 
 
 def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) -> bool:
-    """Whether the whole, or one criterion, differs too much: great differences may cancel out."""
+    """Return whether readings differ too much in total or in one criterion."""
     by_criterion = [[marks[name] for marks in readings] for name in readings[0]]
     widest = max(max(marks) - min(marks) for marks in by_criterion)
     return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
 
 
-def standing(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
-    """How a side did: the mean over its statements, without those that are contested."""
+def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
+    """Return a side's mean over its statements, without contested ones."""
     own = tuple(score for score in scores if score.seat == seat.id)
     breakdown = mean_marks([score.marks for score in own if not score.contested])
     total = weighted(breakdown, weights) if breakdown else None
     return SideScore(seat=seat.id, name=seat.name, total=total, breakdown=breakdown, turns=own)
 
 
-def verdict_of(
+def final_scores(
     standings: Sequence[SideScore],
     *,
     declares_winner: bool,
@@ -104,7 +103,7 @@ def verdict_of(
 
 
 def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, str]:
-    """Who leads in every order of reading; else nobody, and why."""
+    """Return the side that leads in every order of reading, or None and the reason."""
     if any(len(score.orders) < orders for each in standings for score in each.turns):
         return None, _INCOMPLETE[orders > 1]
     if any(each.total is None for each in standings):
@@ -118,7 +117,7 @@ def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, 
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:
-    """Who leads by one order of reading alone, contested statements included."""
+    """Return the leader by one order of reading alone, contested statements included."""
     means = [
         (each.seat, math.fsum(score.readings[order] for score in each.turns) / len(each.turns))
         for each in standings

@@ -1,4 +1,4 @@
-"""Who has answered what so far, and what the others know them as."""
+"""The answers of all seats so far, and the seats' labels."""
 
 import re
 from collections.abc import Sequence
@@ -11,31 +11,31 @@ _WORD = re.compile(r"\w+")
 
 
 def answers_of(state: DebateState, seat: str) -> list[Turn]:
-    """All answers of one seat, oldest first."""
+    """Return all answers of one seat, oldest first."""
     return [turn for turn in turns_of(state, "propose") if turn.seat == seat]
 
 
 def first_answers(state: DebateState) -> list[Turn]:
-    """What each seat answered before it was told anything, in the order of the table."""
+    """Return each seat's first answer, in seat order."""
     return [answers[0] for answers in _by_seat(state)]
 
 
 def latest_answers(state: DebateState) -> list[Turn]:
-    """What each seat stands by now, in the order of the table."""
+    """Return each seat's latest answer, in seat order."""
     return [answers[-1] for answers in _by_seat(state)]
 
 
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """What other speakers know a seat as: the same in every prompt, even when a seat sits out."""
+    """Return the name other speakers see: the same in every prompt."""
     seat = seat_with_id(state, seat_id)
     return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:
-    """The answer that shares most words with the others; of equals, the first at the table.
+    """Return the answer that shares most words with the others; the first if equal.
 
-    What several models say on their own is likelier to be right than what one says alone, and the
-    rule needs no model, for it is used when models fail.
+    What several models say independently is more likely right. The rule needs no model: it is
+    used when models fail.
     """
     words = [set(_WORD.findall(answer.text.casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]

@@ -1,15 +1,15 @@
-"""What speakers are told of quotes that were held against the documents."""
+"""Lines of prompts about checked quotes."""
 
 from contend.graph.values import QuoteCheck
 
 
 def is_checked(quote: QuoteCheck) -> bool:
-    """Whether it is a quote from the documents; one from the debate itself needs no check."""
+    """Return whether it is a quote from the documents, not from the debate."""
     return quote.status != "from_debate"
 
 
 def quote_line(quote: QuoteCheck, by: str = "") -> str:
-    """One quote and whether it stands there, on one line; `by` says whose it is."""
+    """Describe one quote and its check on one line; `by` names the speaker."""
     return f"{_verdict(quote)}{by}: {_line(quote.text)}"
 
 
@@ -22,5 +22,5 @@ def _verdict(quote: QuoteCheck) -> str:
 
 
 def _line(text: str) -> str:
-    """A speaker's words on one line: on lines of their own they could pose as verdicts."""
+    """Put a speaker's words on one line, so that they cannot pose as results."""
     return f"“{' '.join(text.split())}”"

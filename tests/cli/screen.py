@@ -163,7 +163,7 @@ class Show:
 
 
 def debate_of(settings: DebateSettings, **state: Any) -> StoredDebate:
-    seats = [seat.model_dump() for seat in settings.table()]
+    seats = [seat.model_dump() for seat in settings.build_seats()]
     return StoredDebate(
         id=DEBATE,
         protocol=settings.protocol,

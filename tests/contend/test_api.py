@@ -114,7 +114,7 @@ def test_participants_become_settings() -> None:
     checker = fact_checker("Dana", "openai:c", temperature=0.0, system_prompt="Trust nobody.")
     lead = moderator("Chair", "openai:x", fallbacks=("openai:y",))
     settings = create_debate("Is it so?", [ANN, BEN, lead, checker], {"round_count": 2}).settings
-    seats = {seat.id: seat for seat in settings.table()}
+    seats = {seat.id: seat for seat in settings.build_seats()}
     assert list(seats) == ["moderator", "ann", "ben", "fact_checker", "judge"]
     assert (seats["moderator"].name, seats["moderator"].model) == ("Chair", "openai:x")
     assert seats["moderator"].fallback_models == ("openai:y",)
@@ -127,7 +127,7 @@ def test_participants_become_settings() -> None:
 @pytest.mark.parametrize(
     ("participants", "settings", "said"),
     [
-        ([ANN], {}, "a debate takes 2 to 8 positions, not 1"),
+        ([ANN], {}, "this protocol needs 2 to 8 positions, not 1"),
         ([ANN, advocate("Ben", "yes")], {}, "two sides hold the same position"),
         ([ANN, advocate("Ben", " yes. ")], {}, "two sides hold the same position"),
         ([advocate("Ann", "Caf\u00e9"), advocate("Ben", "Cafe\u0301")], {}, "the same position"),

@@ -46,7 +46,7 @@ async def held(
     records: Repository, wanted: DebateRequest, cast: Cast | None = None
 ) -> StoredDebate:
     settings = forecast_settings()
-    seating = SeatPlan(settings.table(), "", "scripted:embed")
+    seating = SeatPlan(settings.build_seats(), "", "scripted:embed")
     opened = write_debate(records, PreparedDebate(QUESTION, settings, seating), wanted)
     with (cast or panel()).on_stage():
         return await run_debate(records, opened, lambda _: None, RunControl())

@@ -51,7 +51,7 @@ def turn(number: int, text: str = "Said.") -> Turn:
 
 
 def state(*turns: Turn) -> DebateState:
-    return {"question": "Why?", "seats": AdversarialSettings().table(), "turns": list(turns)}
+    return {"question": "Why?", "seats": AdversarialSettings().build_seats(), "turns": list(turns)}
 
 
 def begin(records: Repository, settings: dict[str, Any] | None = None) -> str:

@@ -56,7 +56,7 @@ def test_the_house_config_is_read_unless_a_file_is_named(tmp_path: Path) -> None
 
 def test_model_fills_the_seats_that_nobody_named() -> None:
     found = _configured({"judgeModel": "ollama:b"}, "openai:a", CONTEND_SKEPTIC_MODEL="ollama:c")
-    models = {seat.id: seat.model for seat in found.settings.table()}
+    models = {seat.id: seat.model for seat in found.settings.build_seats()}
     assert models == {
         "proposer": "openai:a",
         "skeptic": "ollama:c",

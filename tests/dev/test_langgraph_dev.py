@@ -267,7 +267,7 @@ async def test_paths_of_seats_are_refused_and_their_tools_work(
     async with server.client() as client:
         for own in ({"docs": ["plan.txt"]}, {"images": ["/etc/chart.png"]}):
             calls = len(models.calls)
-            with pytest.raises(Exception, match=r"BadInput: .* a server reads no files of its cli"):
+            with pytest.raises(Exception, match=r"BadInput: .* a server cannot read its cli"):
                 await client.runs.wait(None, "refine", input=question, context=seats(**own))
             assert len(models.calls) == calls
         done = await client.runs.wait(
@@ -301,7 +301,7 @@ async def test_a_forum_runs_until_one_is_left(server: DevServer, models: ModelSe
         assert all(field["description"] for field in fields.values())
 
         calls, alone = len(models.calls), chosen | {"seats": chosen["seats"][:1]}
-        with pytest.raises(Exception, match="takes 2 to 8 seats, not 1"):
+        with pytest.raises(Exception, match="needs 2 to 8 seats, not 1"):
             await client.runs.wait(None, "forum", input=question, context=alone)
         assert len(models.calls) == calls
 

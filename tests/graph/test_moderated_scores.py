@@ -228,8 +228,8 @@ async def test_marks_that_cannot_be_read_are_reported_and_never_made_up() -> Non
     cast = floor_cast(judge={"stage": half})
     played = await debate(cast, round_count=0)
     assert [entry.why for entry in played.degraded] == [
-        "openings: the marks of 2 of 2 statements could not be read",
-        "closings: the marks of 1 of 2 statements could not be read",
+        "openings: the scores of 2 of 2 statements could not be parsed",
+        "closings: the scores of 1 of 2 statements could not be parsed",
     ]
     verdict = played.state["verdict"]
     assert verdict.unscored == ("r0.opening.ann", "r0.opening.ben", "r0.closing.ben")

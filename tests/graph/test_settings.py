@@ -34,12 +34,12 @@ def seats(*names: str) -> tuple[SeatChoice, ...]:
 )
 def test_ids_are_unique_slugs_that_nobody_else_has(names: list[str], ids: list[str]) -> None:
     settings = RefineSettings(seats=seats(*names))
-    assert [seat.id for seat in settings.table()] == [*ids, "judge"]
+    assert [seat.id for seat in settings.build_seats()] == [*ids, "judge"]
     assert settings.opening_seats == tuple(ids)
 
 
 def test_the_default_table() -> None:
-    table = [(seat.id, seat.role, seat.model) for seat in RefineSettings().table()]
+    table = [(seat.id, seat.role, seat.model) for seat in RefineSettings().build_seats()]
     assert table == [
         ("debater-1", "debater", "ollama:qwen3:32b"),
         ("debater-2", "debater", "ollama:llama3.3:70b"),
@@ -52,35 +52,40 @@ def test_the_default_table() -> None:
 class TestNaming:
     def test_by_default_nobody_is_named(self, schema: type[DebateSettings]) -> None:
         settings = schema()
-        assert not any(settings.is_named(seat) for seat in settings.table())
+        assert not any(settings.is_named(seat) for seat in settings.build_seats())
 
     def test_one_model_names_them_all(self, schema: type[DebateSettings]) -> None:
         settings = schema.model_validate(schema.of_one_model("openai:one"))
-        assert {seat.model for seat in settings.table()} == {"openai:one"}
-        assert all(settings.is_named(seat) for seat in settings.table())
+        assert {seat.model for seat in settings.build_seats()} == {"openai:one"}
+        assert all(settings.is_named(seat) for seat in settings.build_seats())
 
     def test_chosen_models_are_kept_and_named_in_what_is_stored(
         self, schema: type[DebateSettings]
     ) -> None:
-        chosen = {seat.id: f"openai:{seat.id}" for seat in schema().table()}
+        chosen = {seat.id: f"openai:{seat.id}" for seat in schema().build_seats()}
         stored = schema().with_models(chosen).model_dump(mode="json")
         again = schema.model_validate(stored)
-        assert {seat.id: seat.model for seat in again.table()} == chosen
-        assert all(again.is_named(seat) for seat in again.table())
+        assert {seat.id: seat.model for seat in again.build_seats()} == chosen
+        assert all(again.is_named(seat) for seat in again.build_seats())
 
 
 def test_seats_and_judge_are_named_apart() -> None:
     settings = RefineSettings(seats=seats("Ann", "Ben"))
-    assert [settings.is_named(seat) for seat in settings.table()] == [True, True, False]
+    assert [settings.is_named(seat) for seat in settings.build_seats()] == [True, True, False]
     settings = RefineSettings(judge_model="ollama:m")
-    assert [settings.is_named(seat) for seat in settings.table()] == [False, False, False, True]
+    assert [settings.is_named(seat) for seat in settings.build_seats()] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_how_a_seat_is_named() -> None:
-    ann, *_, judge = refine_settings().table()
+    ann, *_, judge = refine_settings().build_seats()
     assert refine_settings().how_to_name(ann) == "--seat 'Ann=PROVIDER:NAME'"
     assert refine_settings().how_to_name(judge) == "--set judge_model=PROVIDER:NAME"
-    proposer = AdversarialSettings().table()[0]
+    proposer = AdversarialSettings().build_seats()[0]
     assert AdversarialSettings().how_to_name(proposer) == "--set proposer_model=PROVIDER:NAME"
 
 
@@ -93,7 +98,7 @@ def test_too_few_or_too_many_seats(count: int) -> None:
 @pytest.mark.parametrize("count", [2, 8])
 def test_just_enough_seats(count: int) -> None:
     settings = RefineSettings(seats=seats(*(f"s{n}" for n in range(count))))
-    assert len(settings.table()) == count + 1
+    assert len(settings.build_seats()) == count + 1
 
 
 def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:

@@ -113,13 +113,13 @@ def seats_on(model: str, **changes: Any) -> AdversarialSettings:
 
 async def refused(settings: AdversarialSettings, question: str = "Why?") -> str:
     with pytest.raises(BadInput) as caught:
-        await preflight(settings.table(), settings, question)
+        await preflight(settings.build_seats(), settings, question)
     return str(caught.value)
 
 
 async def test_preflight_passes_what_can_run(server: ModelServer) -> None:
     settings = seats_on("ollama:m1", skeptic_fallbacks=("openai:m2",))
-    await preflight(settings.table(), settings, "Why?")
+    await preflight(settings.build_seats(), settings, "Why?")
     assert server.calls == []
 
 
@@ -141,7 +141,7 @@ async def test_preflight_finds_what_would_fail(
 
 async def test_a_question_too_long_for_the_window_is_refused() -> None:
     settings = scripted_settings(context_tokens=1000)
-    await preflight(settings.table(), settings, "x" * 1500)
+    await preflight(settings.build_seats(), settings, "x" * 1500)
     said = await refused(settings, "x" * 1600)
     assert "too long for Proposer's model scripted:proposer" in said
     assert "1,000 tokens" in said
@@ -168,7 +168,7 @@ async def test_fifty_kilobytes_reach_an_ollama_model(
 ) -> None:
     trained_for(131_072)
     settings = seats_on("ollama:m1")
-    await preflight(settings.table(), settings, "x" * 51_200)
+    await preflight(settings.build_seats(), settings, "x" * 51_200)
     assert window_for("m1", settings) == num_ctx() == 32_768
 
 
@@ -180,7 +180,7 @@ async def test_a_longer_one_is_refused_with_the_setting_that_lets_it_through(
     assert "32,768 tokens" in said
     assert "--set context_tokens=46080" in said
     settings = seats_on("ollama:m1", context_tokens=46_080)
-    await preflight(settings.table(), settings, "x" * 100_000)
+    await preflight(settings.build_seats(), settings, "x" * 100_000)
     assert window_for("ollama:m1", settings) == num_ctx(context_tokens=46_080) == 46_080
 
 
@@ -213,12 +213,12 @@ async def test_a_price_of_no_known_provider_is_refused() -> None:
 
 
 def test_the_demonstration_model_is_known_as_such() -> None:
-    assert is_demonstration(seats_on(EMBEDDED).table())
-    assert not is_demonstration(scripted_settings().table())
+    assert is_demonstration(seats_on(EMBEDDED).build_seats())
+    assert not is_demonstration(scripted_settings().build_seats())
 
 
 def test_a_fallback_to_it_is_marked_by_the_model_that_spoke() -> None:
-    assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).table())
+    assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).build_seats())
     assert is_demonstration_model(EMBEDDED)
     assert not is_demonstration_model("openai:m1")
     assert not is_demonstration_model("embedded:/models/own.gguf")

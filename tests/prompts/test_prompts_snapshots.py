@@ -175,7 +175,7 @@ def told_at(
 
 
 def refine_told(seat: str, phase: PhaseName, part: str, **values: Any) -> str:
-    debate = state(seats=REFINE.table(), **values)
+    debate = state(seats=REFINE.build_seats(), **values)
     return told_at(REFINE, seat, phase, part, debate)
 
 
@@ -186,7 +186,7 @@ def refine_debater_first() -> str:
 def refine_debater_with_tools() -> str:
     laid = {"name": "Ann", "model": "scripted:ann", "tools": ["calculate", "search_documents"]}
     settings = refine_settings(seats=[laid, {"name": "Ben", "model": "scripted:ben"}])
-    debate = state(seats=settings.table(), round=0)
+    debate = state(seats=settings.build_seats(), round=0)
     return sheet(build_prompt(debate, settings, debate["seats"][0], "first", THREAD, "").messages)
 
 
@@ -215,7 +215,7 @@ def refine_judge_score() -> str:
 
 def forum_told(seat: str, phase: PhaseName, part: str, **values: Any) -> str:
     usual: dict[str, Any] = {"turns": ARGUED, "round": 2, "active": ["ann", "ben", "cyd"]}
-    return told_at(FORUM, seat, phase, part, state(seats=FORUM.table(), **usual | values))
+    return told_at(FORUM, seat, phase, part, state(seats=FORUM.build_seats(), **usual | values))
 
 
 def forum_debater_first() -> str:

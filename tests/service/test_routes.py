@@ -235,7 +235,7 @@ class TestAsync:
     ) -> None:
         with closing(open_repository()) as records:
             settings = forecast_settings()
-            seating = SeatPlan(settings.table(), "", "scripted:embed")
+            seating = SeatPlan(settings.build_seats(), "", "scripted:embed")
             given = DebateRequest.model_validate_json(json.dumps(asked()))
             debate = write_debate(records, PreparedDebate(QUESTION, settings, seating), given)
             records.save(records.acquire(debate.id), "paused", debate.as_state(), 1)
@@ -414,7 +414,7 @@ class TestBadInput:
     def test_a_debate_of_another_protocol_is_no_forecast(self, client: TestClient) -> None:
         settings = scripted_settings()
         with closing(open_repository()) as records:
-            seating = SeatPlan(settings.table(), "", "scripted:embed")
+            seating = SeatPlan(settings.build_seats(), "", "scripted:embed")
             debate = write_debate(records, PreparedDebate("Tabs?", settings, seating))
         assert client.get(f"{PREFIX}/{debate.id}").status_code == 404
 

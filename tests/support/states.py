@@ -63,7 +63,7 @@ def state(**values: Any) -> DebateState:
     """A debate in its first round with a scripted model in every seat."""
     usual: dict[str, Any] = {
         "question": "Should a four-person team split its monolith?",
-        "seats": scripted_settings().table(),
+        "seats": scripted_settings().build_seats(),
         "retrieval": retrieval(),
         "round": 1,
         "turns": [],

@@ -205,10 +205,10 @@ def test_missing_scores_reduce_nothing(contend: Command, models: ModelServer) ->
     ],
 )
 def test_the_demonstration_model_needs_more_time(settings: DebateSettings, told: bool) -> None:
-    seats = [seat.model_copy(update={"model": EMBEDDED}) for seat in settings.table()]
+    seats = [seat.model_copy(update={"model": EMBEDDED}) for seat in settings.build_seats()]
     said = time_notice(seats, settings)
     assert ("--set overall_timeout=600" in said) == told == bool(said)
-    assert not time_notice(settings.table(), settings)
+    assert not time_notice(settings.build_seats(), settings)
 
 
 @pytest.mark.parametrize(

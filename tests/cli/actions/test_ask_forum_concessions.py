@@ -172,7 +172,7 @@ def test_a_concession_to_nobody_who_could_win_is_void(
     record = _run(contend, models, ann={"conviction": _to(whom)})
     assert _outcome(record) == ([], None, "max_rounds")
     assert _troubles(record) == [("ann", "void_concession")] * 2
-    assert record["degraded"][0]["why"].startswith(f"it concedes to {told}: not another seat")
+    assert record["degraded"][0]["why"].startswith(f"it concedes to {told}: no other active seat")
 
 
 def test_nobody_concedes_to_a_seat_that_has_left(contend: Command, models: ModelServer) -> None:

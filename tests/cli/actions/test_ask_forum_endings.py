@@ -295,10 +295,10 @@ def test_an_unnamed_judge_of_a_debate_by_concession_shares_a_model(contend: Comm
 JUDGE = ["-s", "judge_model=openai:judge"]
 PROMPT = "custom_format_prompt"
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "one seat": ([*SEATS[:2], *JUDGE], "takes 2 to 8 seats, not 1"),
+    "one seat": ([*SEATS[:2], *JUDGE], "needs 2 to 8 seats, not 1"),
     "nine seats": (
         [*JUDGE, *(word for n in range(9) for word in ("--seat", f"S{n}=openai:ann"))],
-        "takes 2 to 8 seats, not 9",
+        "needs 2 to 8 seats, not 9",
     ),
     "duplicate names": (
         ["--seat", "Ann=openai:ann", "--seat", "ann=ollama:ben", *JUDGE],

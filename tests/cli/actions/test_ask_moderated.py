@@ -152,7 +152,7 @@ def test_bytes_that_are_no_text_are_dropped(contend: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--position", "A: One"], "a debate takes 2 to 8 positions, not 1"),
+        (["--position", "A: One"], "this protocol needs 2 to 8 positions, not 1"),
         (["--position", "A: Same", "--position", "B: same"], "two sides hold the same position"),
         (["--position", "A: One", "--position", "B: "], "The position of 'B' is empty"),
         (["--position", "A: ", "--position", "B: "], "The position of 'A' is empty"),

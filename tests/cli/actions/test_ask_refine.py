@@ -119,14 +119,14 @@ def test_one_model_for_all_seats(contend: Command, models: ModelServer) -> None:
 
 
 REFUSED = {
-    "one seat": (["--seat", "A=openai:m"], "takes 2 to 8 seats, not 1; lay each with --seat"),
+    "one seat": (["--seat", "A=openai:m"], "needs 2 to 8 seats, not 1; add another --seat"),
     "nine seats": (
         [word for n in range(9) for word in ("--seat", f"S{n}=openai:m")],
-        "takes 2 to 8 seats, not 9",
+        "needs 2 to 8 seats, not 9",
     ),
     "same name": (
         ["--seat", "Ann=openai:m", "--seat", "ANN=openai:m"],
-        "two seats are called 'Ann'; give each a name of its own",
+        "two seats are called 'Ann'; give each a different name",
     ),
     "no name": (
         ["--seat", "=openai:m", *SEATS],
@@ -136,7 +136,10 @@ REFUSED = {
     "no model": (["--seat", "Cyd=", *SEATS], "'--seat Cyd=' is not of the form NAME=MODEL"),
     "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not of the form NAME=MODEL, such as"),
     "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "40 characters at the most"),
-    "odd name": (["--seat", "\x1b[31mCyd=openai:m", *SEATS], "name has signs that cannot be shown"),
+    "odd name": (
+        ["--seat", "\x1b[31mCyd=openai:m", *SEATS],
+        "characters that cannot be displayed",
+    ),
     "unknown model": (["--seat", "Cyd=openai:mm", *SEATS], "The nearest it has is 'openai:m'."),
     "unknown provider": (["--seat", "Cyd=opnai:m", *SEATS], "Did you mean 'openai:m'?"),
     "rounds": ([*SEATS, "-s", "max_debate_rounds=21"], "between 0 and 20, not 21"),

@@ -160,7 +160,7 @@ def test_an_id_must_be_unique(contend: Command) -> None:
     contend.home.mkdir()
     records = Repository(contend.home / "contend.db")
     for end in "12":
-        seats = AdversarialSettings(judge_model="openai:m").table()
+        seats = AdversarialSettings(judge_model="openai:m").build_seats()
         debate = f"aaaaaaaa-0000-4000-8000-00000000000{end}"
         state: DebateState = {"question": f"Question {end}?", "seats": seats}
         records.start(debate, "adversarial", state, {}, demonstration=False)

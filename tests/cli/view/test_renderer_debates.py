@@ -84,7 +84,7 @@ def in_envelope(said: NodeEvent) -> Event:
 
 def title(turn: Turn, settings: DebateSettings) -> str:
     """Who speaks, as what where there are several kinds of turns, with which model; no spaces."""
-    name = next(seat.name for seat in settings.table() if seat.id == turn.seat)
+    name = next(seat.name for seat in settings.build_seats() if seat.id == turn.seat)
     what = f":{FLOOR_PHASES[turn.phase]}" if turn.phase in FLOOR_PHASES else ""
     return "".join(f"{name}{what}·{turn.model}".split())
 

@@ -58,7 +58,13 @@ def turn(number: int, text: str = "A word.", role: str = "position_advocate") ->
 
 
 def standing(turns: list[Turn], status: str = "running", **more: Any) -> FolderState:
-    state = {"question": "Is it?", "seats": SETTINGS.table(), "round": 1, "turns": turns, **more}
+    state = {
+        "question": "Is it?",
+        "seats": SETTINGS.build_seats(),
+        "round": 1,
+        "turns": turns,
+        **more,
+    }
     return FolderState(status, None, as_state(state))
 
 

@@ -13,7 +13,8 @@ from contend.graph.values import Usage, WorkSpan
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEATS = [
-    seat.model_copy(update={"model": f"openai:{seat.id}"}) for seat in AdversarialSettings().table()
+    seat.model_copy(update={"model": f"openai:{seat.id}"})
+    for seat in AdversarialSettings().build_seats()
 ]
 SCORE = {
     "correctness": 8,
@@ -150,7 +151,7 @@ def test_a_long_question_is_kept_whole_and_cannot_break_out() -> None:
 
 def test_a_forum_tells_who_moved_whom_and_the_verdict() -> None:
     seats = ForumSettings(seats=[{"name": n, "model": f"openai:{n}"} for n in ("Ann", "Ben")],
-                          judge_model="openai:judge").table()  # fmt: skip
+                          judge_model="openai:judge").build_seats()  # fmt: skip
     gone = Elimination(
         seat="ann",
         round=2,
@@ -186,8 +187,8 @@ def test_what_seats_know_each_other_as() -> None:
     seats = [{"name": name, "model": f"openai:{name}"} for name in ("Ann", "Ben")]
     named = ForumSettings(seats=seats, judge_model="openai:judge")
     hidden = ForumSettings(seats=seats, judge_model="openai:judge", anonymous=True)
-    assert known_as(named, named.table()) == []
-    assert known_as(hidden, hidden.table()) == [
+    assert known_as(named, named.build_seats()) == []
+    assert known_as(hidden, hidden.build_seats()) == [
         "To each other: Ann is Debater 1, Ben is Debater 2."
     ]
 

@@ -35,7 +35,7 @@ class SoloSettings(DebateSettings):
     def opening_seats(self) -> tuple[str, ...]:
         return ("author",)
 
-    def table(self) -> list[Seat]:
+    def build_seats(self) -> list[Seat]:
         return [self._seat("author"), self._seat("judge")]
 '''
 

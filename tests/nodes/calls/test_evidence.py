@@ -111,7 +111,7 @@ async def test_templates_go_to_the_seats_that_are_named(seats: tuple[str, ...]) 
 def test_templates_for_a_seat_that_does_not_open_are_refused() -> None:
     with pytest.raises(ValueError, match="template_seats names 'judge'"):
         AdversarialSettings(template_seats=("judge",))
-    with pytest.raises(ValueError, match="template_seats names nobody; --no-templates"):
+    with pytest.raises(ValueError, match="template_seats is empty; use --no-templates"):
         AdversarialSettings(template_seats=())
 
 

@@ -175,7 +175,7 @@ def test_a_seat_can_look_at_ten_pictures(tmp_path: Path) -> None:
 async def test_a_server_reads_no_paths(own: dict[str, Any]) -> None:
     seats = [{"name": "Ann", "model": "scripted:ann", **own}, {"name": "B", "model": "scripted:b"}]
     cast = refining_cast()
-    with pytest.raises(BadInput, match="a server reads no files of its clients"):
+    with pytest.raises(BadInput, match="a server cannot read its clients' files"):
         await debate(cast=cast, seats=seats)
     assert cast.sent == []
 
@@ -185,7 +185,7 @@ async def test_a_server_takes_kept_documents_for_single_seats(files: dict[str, P
     sent: Any = [each.model_dump(mode="json") for each in documents]
     assert shown_to(await debate(sent), "ben") == set()
     for_a_stranger = [sent[0] | {"seats": ["dan"]}]
-    with pytest.raises(BadInput, match=r"minutes.txt is for the seat 'dan', but at the table are:"):
+    with pytest.raises(BadInput, match=r"minutes.txt is for the seat 'dan', but the debate"):
         await debate(for_a_stranger)
 
 

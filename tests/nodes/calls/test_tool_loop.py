@@ -156,7 +156,7 @@ async def test_uses_beyond_the_limit_are_not_made_and_told() -> None:
     assert len(of_ann(played).tool_calls) == 3
     (entry,) = played.degraded
     assert (entry.seat, entry.what) == ("ann", "tools_spent")
-    assert entry.why == "2 more were asked for than the 3 a turn may have"
+    assert entry.why == "2 more calls were requested than the 3 a turn may have"
 
 
 async def test_the_limit_holds_for_each_turn_anew() -> None:
@@ -275,7 +275,7 @@ async def test_documents_of_others_are_nothing_to_search(documents: list[Documen
 
 
 async def test_a_client_cannot_lay_tools_where_seats_have_none() -> None:
-    seats = [seat.model_dump() for seat in scripted_settings().table()]
+    seats = [seat.model_dump() for seat in scripted_settings().build_seats()]
     seats[0]["tools"] = ["calculate"]
     with pytest.raises(BadInput, match="The seats of adversarial take no tools; Proposer has some"):
         await play(refining_cast(), {"question": "Why?", "seats": seats})

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.nodes.forum.concessions import staying
+from contend.graph.readings import Conviction
+from contend.nodes.forum.concessions import staying, upheld_concession
 
 ABC = ("a", "b", "c")
 
@@ -89,3 +90,26 @@ def test_a_debate_never_empties_itself_and_nobody_leaves_unasked(data: st.DataOb
         assert len(gone) == len(active) - 1
     elif concessions and len(concessions) == 1:
         assert gone == list(concessions)
+
+
+def said(to: str | None, *, supported: bool) -> Conviction:
+    return Conviction(convinced=True, convinced_by=to, argument="x", quote_found=supported)
+
+
+@pytest.mark.parametrize(
+    ("answers", "verify", "upheld"),
+    [
+        ([], True, None),
+        ([None], True, None),
+        ([said("b", supported=True)], True, "b"),
+        ([said("b", supported=False)], True, None),
+        ([said("b", supported=False)], False, "b"),
+        ([said("b", supported=False), said("b", supported=False)], True, "b"),
+        ([said("b", supported=False), said("c", supported=True)], True, None),
+        ([said("b", supported=False), None], True, None),
+    ],
+)
+def test_a_concession_counts_only_if_it_is_upheld(
+    answers: list[Conviction | None], verify: bool, upheld: str | None
+) -> None:
+    assert upheld_concession(answers, verify=verify) == upheld

@@ -18,7 +18,7 @@ from tests.support.floor import HELD, moderated_settings
 from tests.support.scripted import as_state
 from tests.support.states import turn
 
-SIDES = [seat for seat in moderated_settings().table() if seat.role == "position_advocate"]
+SIDES = [seat for seat in moderated_settings().build_seats() if seat.role == "position_advocate"]
 
 
 def short(steps: Sequence[Step]) -> list[str]:

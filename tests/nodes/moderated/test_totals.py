@@ -9,10 +9,10 @@ from contend.graph.settings import ModeratedSettings
 from contend.graph.values import Seat
 from contend.nodes.moderated.totals import (
     deducted,
+    final_scores,
     mean_marks,
-    standing,
+    score_side,
     turn_score,
-    verdict_of,
     weighted,
     winner_of,
 )
@@ -59,7 +59,7 @@ def test_a_total_is_the_weighted_sum(given: dict[str, float], total: float) -> N
 
 def test_three_turns_with_4_6_and_8_give_6() -> None:
     turns = [scored(ANN, 4), scored(ANN, 6), scored(ANN, 8)]
-    stands = standing(ANN, turns, WEIGHTS)
+    stands = score_side(ANN, turns, WEIGHTS)
     assert stands.total == pytest.approx(6)
     assert stands.breakdown == pytest.approx(marks(6))
     assert [score.total for score in stands.turns] == pytest.approx([4, 6, 8])
@@ -70,7 +70,7 @@ def test_the_mean_is_taken_by_criterion_before_the_weights() -> None:
         turn_score("a", "ann", {0: marks(4, logical_coherence=10)}, [], WEIGHTS, 2),
         turn_score("b", "ann", {0: marks(8, logical_coherence=2)}, [], WEIGHTS, 2),
     ]
-    stands = standing(ANN, turns, WEIGHTS)
+    stands = score_side(ANN, turns, WEIGHTS)
     assert stands.breakdown == pytest.approx(marks(6))
     # (4 x .75 + 10 x .25 + 8 x .75 + 2 x .25) / 2
     assert stands.total == pytest.approx(6.0)
@@ -78,8 +78,8 @@ def test_the_mean_is_taken_by_criterion_before_the_weights() -> None:
 
 def test_a_side_is_scored_by_its_own_turns_only() -> None:
     turns = [scored(ANN, 4), scored(BEN, 9), scored(ANN, 5)]
-    assert standing(ANN, turns, WEIGHTS).total == pytest.approx(4.5)
-    assert standing(BEN, turns, WEIGHTS).total == pytest.approx(9)
+    assert score_side(ANN, turns, WEIGHTS).total == pytest.approx(4.5)
+    assert score_side(BEN, turns, WEIGHTS).total == pytest.approx(9)
 
 
 def test_broken_rules_cost_rule_adherence_and_nothing_else() -> None:
@@ -115,20 +115,20 @@ def test_differences_that_cancel_out_are_contested_too(low: float, contested: bo
 
 def test_a_contested_turn_is_shown_and_not_averaged_in() -> None:
     turns = [scored(ANN, 5, 5), scored(ANN, 2, 9)]
-    stands = standing(ANN, turns, WEIGHTS)
+    stands = score_side(ANN, turns, WEIGHTS)
     assert stands.total == pytest.approx(5)
     assert len(stands.turns) == 2
     assert stands.turns[1].readings == pytest.approx((2, 9))
 
 
 def test_without_a_score_that_counts_there_is_none() -> None:
-    stands = standing(ANN, [scored(ANN, 2, 9)], WEIGHTS)
+    stands = score_side(ANN, [scored(ANN, 2, 9)], WEIGHTS)
     assert (stands.total, stands.breakdown) == (None, {})
     assert mean_marks([]) == {}
 
 
 def sides(ann: list[TurnScore], ben: list[TurnScore]) -> list[SideScore]:
-    return [standing(ANN, ann, WEIGHTS), standing(BEN, ben, WEIGHTS)]
+    return [score_side(ANN, ann, WEIGHTS), score_side(BEN, ben, WEIGHTS)]
 
 
 def test_the_better_mean_wins() -> None:
@@ -151,7 +151,7 @@ def test_a_contested_turn_still_counts_against_a_sure_winner() -> None:
     """Left out of the mean, it may not decide by its absence."""
     ann = [scored(ANN, 7, 7), scored(ANN, 1, 9)]
     ben = [scored(BEN, 6, 6), scored(BEN, 6, 6)]
-    assert standing(ANN, ann, WEIGHTS).total == pytest.approx(7)
+    assert score_side(ANN, ann, WEIGHTS).total == pytest.approx(7)
     assert winner_of(sides(ann, ben), 2)[0] is None
 
 
@@ -175,8 +175,8 @@ def test_nobody_wins_while_a_statement_lacks_a_reading() -> None:
 def test_nobody_wins_while_a_statement_has_no_score(orders: int, why: str) -> None:
     stands = sides([scored(ANN, *[9] * orders)], [scored(BEN, *[6] * orders)])
     usual: dict[str, Any] = {"orders": orders, "margin": 2, "judge_model": "m:x"}
-    verdict = verdict_of(stands, declares_winner=True, unscored=["r0.closing.ben"], **usual)
+    verdict = final_scores(stands, declares_winner=True, unscored=["r0.closing.ben"], **usual)
     assert (verdict.winner, verdict.no_winner) == (None, why)
-    assert verdict_of(stands, declares_winner=True, unscored=[], **usual).winner == "ann"
-    quiet = verdict_of(stands, declares_winner=False, unscored=["r0.closing.ben"], **usual)
+    assert final_scores(stands, declares_winner=True, unscored=[], **usual).winner == "ann"
+    quiet = final_scores(stands, declares_winner=False, unscored=["r0.closing.ben"], **usual)
     assert (quiet.winner, quiet.no_winner) == (None, "")

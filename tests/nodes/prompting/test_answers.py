@@ -16,7 +16,7 @@ def answer(seat: str, text: str, number: int = 0, **changes: Any) -> Turn:
 
 
 def debate(*turns: Turn) -> DebateState:
-    return state(seats=refine_settings().table(), turns=list(turns))
+    return state(seats=refine_settings().build_seats(), turns=list(turns))
 
 
 @pytest.mark.parametrize(
