@@ -17,9 +17,8 @@ from contend.debates.run import open_repository, run_debate, write_debate
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
-from contend.models.needed import missing_files, models_of
 from contend.models.providers.weights import WeightsUnavailable, pull
-from contend.models.seats import choose_seats, preflight
+from contend.models.seats import choose_seats, missing_files, models_of, preflight
 from contend.nodes.retrieve import checked_question
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from email.utils import parsedate_to_datetime
 
 from langchain_core.exceptions import ContextOverflowError
 
+from contend.models.text import shorten
+
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
 
 # Beyond this a provider's Retry-After is an outage, not a pause: better fail and be resumed.
@@ -100,7 +102,7 @@ def scrub(text: str) -> str:
 def first_line(error: object) -> str:
     """The first line of what was said, fit to be shown: scrubbed, then cut."""
     lines = scrub(str(error)).strip().splitlines()
-    return lines[0][:_LONGEST_LINE] if lines else ""
+    return shorten(lines[0], _LONGEST_LINE) if lines else ""
 
 
 def _secrets() -> list[str]:

@@ -1,15 +1,16 @@
 """Who plays which part: the models the user named, or the best this machine has; then preflight."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from contend.graph.errors import BadInput, QuestionTooLong
-from contend.graph.settings import DebateSettings
+from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers import weights
 from contend.models.providers.registry import (
+    API_KEYS,
     ModelSpec,
     Provider,
     check_models,
@@ -17,11 +18,9 @@ from contend.models.providers.registry import (
     provider_of,
     taken_for_ollama,
 )
+from contend.models.tokens import estimate_tokens
 
-_HOSTED = {
-    "OPENAI_API_KEY": "openai:gpt-5-mini",
-    "OPENROUTER_API_KEY": "openrouter:openai/gpt-5-mini",
-}
+_HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
 EMBEDDED = f"embedded:{weights.DEFAULT}"
 # Tokens beside the question for instructions, the latest turns and the answer; a small window
 # gives half of itself.
@@ -93,7 +92,7 @@ async def preflight(
     for key in settings.prices:
         parse_spec(key)
     await _check_bare_names(settings)
-    await check_models(spec for seat in seats for spec in (seat.model, *seat.fallback_models))
+    await check_models(models_of(seats))
     for seat in seats:
         _check_length(seat, settings, question)
         if seat.tools:
@@ -103,13 +102,25 @@ async def preflight(
 
 async def _check_bare_names(settings: DebateSettings) -> None:
     """Tell a name without a provider from one of Ollama's; once seated, it has its prefix."""
-    written = (m for seat in settings.table() for m in (seat.model, *seat.fallback_models))
-    for model in dict.fromkeys(written):
+    for model in dict.fromkeys(models_of(settings.table())):
         if taken := taken_for_ollama(model):
             try:
                 await check_models([model])
             except BadInput as refused:
                 raise BadInput(f"{taken} {refused}") from refused
+
+
+def models_of(seats: Iterable[Seat]) -> list[str]:
+    """Return every model that seats may call, fallbacks included."""
+    return [text for seat in seats for text in (seat.model, *seat.fallback_models)]
+
+
+def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
+    """Return the model files that these specs need and this machine does not have."""
+    parsed = [parse_spec(text) for text in specs]
+    names = dict.fromkeys(spec.name for spec in parsed if spec.provider == "embedded")
+    files = [file for name in names for file in weights.embedded_files().get(name, ())]
+    return [file for file in files if not weights.is_pulled(file, data_home())]
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
@@ -174,13 +185,13 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
 
 def _first_that(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
     """The first of a seat's models, fallbacks included, that lacks something."""
-    specs = (parse_spec(model) for model in (seat.model, *seat.fallback_models))
+    specs = map(parse_spec, models_of([seat]))
     return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
 
 
 def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
     """Refuse a question that leaves no room for the debate in the seat's window."""
-    window, tokens = window_for(seat.model, settings), len(question.encode()) // 3
+    window, tokens = window_for(seat.model, settings), estimate_tokens(question)
     if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
         return
     spec = parse_spec(seat.model)
@@ -201,9 +212,9 @@ def _wider(spec: ModelSpec, tokens: int) -> str:
 
 
 def _without_ollama() -> tuple[str, str]:
-    for key, model in _HOSTED.items():
-        if os.environ.get(key, "").strip():
-            return model, f"No model named: {model} for every seat, because {key} is set."
+    for provider, model in _HOSTED.items():
+        if os.environ.get(API_KEYS[provider], "").strip():
+            return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
     return EMBEDDED, f"No model named, no Ollama with the default models, no key: {EMBEDDED}."
 
 

@@ -44,6 +44,16 @@ def clean_reply(text: str) -> str:
     return clean_piece(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
+def shorten(text: str, limit: int) -> str:
+    """Put text on one line and cut it between words, with an ellipsis, where it is too long."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 1]
+    whole_words = head.rpartition(" ")[0]
+    return f"{whole_words if len(whole_words) > limit // 2 else head}…"
+
+
 def split_thinking(text: str) -> tuple[str, str]:
     """Part a reply into speech and thinking, for closed, unclosed and close-only think tags."""
     thoughts: list[str] = []

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.graph.state import Document
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, regular_size, write_private_file
 from contend.models.text import clean_piece
-from contend.retrieval.files import regular_size, write_private
 from contend.retrieval.readers import KINDS, Source, read, shown
 
 MAX_FILE_BYTES = 50_000_000
@@ -339,9 +338,9 @@ def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
     try:
         if file.exists() and _proven(file) is not None:
             return
-        make_private(file.parent)
+        make_private_folder(file.parent)
         body = "".join(_record(one) for one in loaded).encode()
-        write_private(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        write_private_file(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     except OSError as error:
         raise BadInput(
             f"The documents could not be kept in {file.parent} ({error.strerror}): "

@@ -9,9 +9,8 @@ from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.state import Image
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, read_regular, write_private_file
 from contend.models.text import clean_piece
-from contend.retrieval.files import read_regular, write_private
 
 MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES = 10
@@ -76,8 +75,8 @@ def save_images(pictures: Sequence[Picture], home: Path) -> None:
     for picture in pictures:
         path = _path(picture.image, home)
         try:
-            make_private(path.parent)
-            write_private(path, picture.data)
+            make_private_folder(path.parent)
+            write_private_file(path, picture.data)
         except OSError as error:
             why = error.strerror or error
             raise BadInput(f"The image {path} cannot be kept: {why}.") from error

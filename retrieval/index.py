@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, write_private_file
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -30,7 +29,7 @@ FORMAT = 2
 MANIFEST = "manifest.json"
 # Beyond this many, an exact search takes longer than anybody should wait for.
 EXACT_UP_TO = 100_000
-_OLD, _SCRATCH = 3600.0, ".new-"
+_OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
 # Servers round otherwise from batch to batch; another model is far from this.
 _SAME_MODEL = 0.99
@@ -265,7 +264,7 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
 
 def _stray(folder: Path) -> bool:
     """Whether something lies there that no other process is only about to finish."""
-    return folder.is_dir() and any(not each.name.startswith(_SCRATCH) for each in folder.iterdir())
+    return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
 
 
 def _digest(path: Path) -> str:
@@ -306,28 +305,20 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
     """Write both files under the names of their content, then the manifest that points to them."""
     import faiss
 
-    make_private(folder)
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-        vectors, listed = Path(scratch, "vectors"), Path(scratch, "entries")
-        faiss.write_index(index, str(vectors))
-        listed.write_text("".join(f"{json.dumps(pair)}\n" for pair in entries.items()), "utf-8")
-        manifest = Manifest(
-            format=FORMAT,
-            model=model,
-            dimensions=index.d,
-            count=index.ntotal,
-            vectors_sha256=_digest(vectors),
-            entries_sha256=_digest(listed),
-        )
-        described = Path(scratch, MANIFEST)
-        described.write_text(manifest.model_dump_json(indent=2), "utf-8")
-        for file, name in (
-            (vectors, manifest.vectors_name),
-            (listed, manifest.entries_name),
-            (described, MANIFEST),
-        ):
-            file.chmod(0o600)
-            file.replace(folder / name)
+    make_private_folder(folder)
+    vectors = faiss.serialize_index(index).tobytes()
+    listed = "".join(f"{json.dumps(pair)}\n" for pair in entries.items()).encode()
+    manifest = Manifest(
+        format=FORMAT,
+        model=model,
+        dimensions=index.d,
+        count=index.ntotal,
+        vectors_sha256=hashlib.sha256(vectors).hexdigest(),
+        entries_sha256=hashlib.sha256(listed).hexdigest(),
+    )
+    write_private_file(folder / manifest.vectors_name, vectors)
+    write_private_file(folder / manifest.entries_name, listed)
+    write_private_file(folder / MANIFEST, manifest.model_dump_json(indent=2).encode())
     _tidy(folder, {MANIFEST, manifest.vectors_name, manifest.entries_name})
 
 

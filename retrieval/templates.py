@@ -14,9 +14,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contend.graph.errors import BadInput
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, read_regular, write_private_file
 from contend.models.text import clean, clean_piece
-from contend.retrieval.files import read_regular, write_private
 
 Origin = Literal["shipped", "user", "candidate"]
 
@@ -299,8 +298,8 @@ def _id_of(path: Path) -> str:
 
 def _write(path: Path, text: str) -> Path:
     try:
-        make_private(path.parent)
-        write_private(path, text.encode())
+        make_private_folder(path.parent)
+        write_private_file(path, text.encode())
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror or error}.") from error
     return path

@@ -51,8 +51,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import DebateState, Remark, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
-from contend.models.needed import models_of
-from contend.models.seats import check_sight, choose_seats, preflight
+from contend.models.seats import check_sight, choose_seats, models_of, preflight
 from contend.nodes.retrieve import checked_question
 from contend.retrieval.template_search import open_searcher
 

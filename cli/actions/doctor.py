@@ -26,7 +26,7 @@ from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
 from contend.models.providers.ollama import has_model, pulled_models
-from contend.models.providers.registry import parse_spec
+from contend.models.providers.registry import API_KEYS, parse_spec
 
 Level = Literal["ok", "warn", "problem"]
 
@@ -51,7 +51,7 @@ _PACKAGES = (
     "rich",
     "xllamacpp",
 )
-_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "LANGSMITH_API_KEY")
+_KEYS = (*API_KEYS.values(), "LANGSMITH_API_KEY")
 _TRACING = (
     "LANGSMITH_TRACING",
     "LANGSMITH_TRACING_V2",

@@ -18,7 +18,6 @@ from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.graph.state import Seat
-from contend.models.needed import embedded_files, missing_files, models_of
 from contend.models.providers.registry import parse_spec, unknown_model
 from contend.models.providers.weights import (
     DEFAULT,
@@ -27,12 +26,14 @@ from contend.models.providers.weights import (
     KNOWN,
     Weights,
     WeightsUnavailable,
+    embedded_files,
     is_intact,
     is_pulled,
     pull,
     weights_path,
 )
 from contend.models.providers.weights import Progress as OnProgress
+from contend.models.seats import missing_files, models_of
 
 
 def pull_missing(seats: list[Seat], *, quiet: bool) -> None:

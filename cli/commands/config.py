@@ -12,8 +12,6 @@ from contend.cli.exit_codes import OK
 if TYPE_CHECKING:
     from contend.graph.settings import DebateSettings
 
-_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY")
-
 
 def config(
     protocol: Protocol = "adversarial",
@@ -81,6 +79,7 @@ def _embedding_line(settings: "DebateSettings") -> str:
 
 
 def _chat_line(settings: "DebateSettings") -> str:
+    from contend.models.providers.registry import API_KEYS
     from contend.models.seats import EMBEDDED
 
     seats = settings.table()
@@ -89,7 +88,7 @@ def _chat_line(settings: "DebateSettings") -> str:
         return "Models: as named above."
     if named:
         return f"Models: as named; the other seats' if Ollama has them, else {named[0]}."
-    key = next((key for key in _KEYS if os.environ.get(key, "").strip()), None)
+    key = next((key for key in API_KEYS.values() if os.environ.get(key, "").strip()), None)
     other = f"a hosted model ({key} is set)" if key else f"{EMBEDDED} (no key is set)"
     return f"No model is named: those above if Ollama has them, else {other}."
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contend.debates.exports.labels import INITIAL
+from contend.models.text import shorten
 
 DEMONSTRATION = (
     "This is the demonstration model: it is far too small to argue well, and its scores mean "
@@ -21,13 +22,8 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Text on one line, shortened at a word when it is longer than the limit."""
-    joined = " ".join(plain(text).split())
-    if len(joined) <= limit:
-        return joined
-    head = joined[: limit - 1]
-    at_word = head.rpartition(" ")[0]
-    return f"{at_word if len(at_word) > limit // 2 else head}…"
+    """Shorten text to one line that is safe to print."""
+    return shorten(plain(text), limit)
 
 
 def number(count: int | None) -> str:

@@ -31,11 +31,12 @@ from contend.debates.exports.moderated import (
     stage_words,
     statements_table,
 )
-from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
+from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.outputs import make_folder
 from contend.debates.repository import StoredDebate
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
 from contend.graph.state import DebateState, StageScores, Turn
+from contend.models.text import shorten
 from contend.models.tokens import count_tokens
 from contend.nodes.store import trace_of
 
@@ -275,7 +276,7 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
         "phase": _phase(turn),
         "round": turn.round,
         "tokens": count_tokens(turn.text),
-        "content": on_one_line(turn.text, _LINE),
+        "content": shorten(turn.text, _LINE),
     }
 
 

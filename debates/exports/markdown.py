@@ -28,6 +28,7 @@ from contend.debates.exports.labels import (
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.repository import StoredDebate
 from contend.graph.state import NO_USAGE, SEVERITY_MARKS, Turn, WorkSpan
+from contend.models.text import shorten
 
 _AFTER_THE_ROUNDS = ("verdict", "synthesize", "score")
 
@@ -62,8 +63,7 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _heading(question: str) -> str:
-    first = " ".join(question.split())
-    return first if len(first) <= 120 else f"{first[:119]}…"
+    return shorten(question, 120)
 
 
 def _full_question(question: str) -> str:

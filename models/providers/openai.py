@@ -24,7 +24,7 @@ from pydantic import SecretStr
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
-from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
 
 CHECK_TIMEOUT = 10.0
 
@@ -36,19 +36,20 @@ class Service:
     """A service of OpenAI's shape; its key and address are read when they are needed."""
 
     label: str
-    key_name: str
     base_url: Callable[[], str | None]
     key_path: str = ""
     """Where it tells about the key, if its list of models does not ask for one."""
     listed_as: Callable[[str], str] = lambda name: name
     """The other name under which its list may have a model."""
 
+    @property
+    def key_name(self) -> str:
+        return API_KEYS[self.label]
+
 
 def provider(_: str) -> Provider:
     """The provider for `openai:` specs."""
-    return compatible(
-        Service("openai", "OPENAI_API_KEY", lambda: os.environ.get("OPENAI_BASE_URL"))
-    )
+    return compatible(Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")))
 
 
 def compatible(service: Service) -> Provider:

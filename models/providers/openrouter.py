@@ -13,7 +13,6 @@ def provider(_: str) -> Provider:
     return compatible(
         Service(
             "openrouter",
-            "OPENROUTER_API_KEY",
             lambda: os.environ.get("OPENROUTER_BASE_URL", ADDRESS),
             # Its list of models is open to everyone, also with a wrong key.
             key_path="/key",

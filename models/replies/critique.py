@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.state import Assessment, Point, Severity
+from contend.graph.state import SEVERITY_MARKS, Assessment, Point, Severity
 from contend.models.replies.critique_words import Found, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
-_CRITICAL_MARK = "🔴"
 
 
 class CritiquePoint(BaseModel):
@@ -111,7 +110,7 @@ def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
     """No critical point is left, and a critical mark in the speech is one that was listed."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
-    return settled and (bool(critical) or _CRITICAL_MARK not in speech)
+    return settled and (bool(critical) or SEVERITY_MARKS["critical"] not in speech)
 
 
 def _states_score(speech: str, score: float) -> bool:

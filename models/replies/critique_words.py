@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from contend.graph.state import Point, PointStatus, Severity
+from contend.graph.state import SEVERITY_MARKS, Point, PointStatus, Severity
 
-SEVERITY_MARKS: dict[str, Severity] = {"🔴": "critical", "🟡": "major", "🟢": "minor"}
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
 
 Found = tuple[str, Severity, PointStatus, str]
 
+_SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
@@ -25,8 +25,8 @@ _LABEL = re.compile(
 _ENDING = re.compile(
     rf"[-–—→>:|(.]\s*(?:{_STATE}\W*?)?([✅⚠❌])\ufe0f?\W*(?:{_STATE})?\W*$", re.IGNORECASE
 )
-_MARK = re.compile(r"[🔴🟡🟢✅⚠❌]")
-_CRITICAL = re.compile(r"🔴|\bcritical(?:ly)?\b", re.IGNORECASE)
+_MARK = re.compile(f"[{_SEVERITIES}✅⚠❌]")
+_CRITICAL = re.compile(rf"{_RED}|\bcritical(?:ly)?\b", re.IGNORECASE)
 # Whoever denies new or other critical issues may leave an old one standing: no such words here.
 _NONE = re.compile(
     r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
@@ -172,7 +172,7 @@ class _Reading:
 
     def take(self, line: str) -> None:
         """Read a line; a mark that begins a sentence begins a point."""
-        for part in re.split(r"(?<=[.!?;])\s+(?=[🔴🟡🟢])", line):
+        for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
             lead, rest = _parted(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
@@ -215,13 +215,13 @@ def _is_bare(text: str) -> bool:
 
 
 def _denies(text: str) -> bool:
-    return _NONE.fullmatch(re.sub(r"[🔴*_\s]+", " ", text).strip(" .!)]")) is not None
+    return _NONE.fullmatch(re.sub(rf"[{_RED}*_\s]+", " ", text).strip(" .!)]")) is not None
 
 
 def _severity_of(lead: str) -> Severity | None:
     """The worst severity a label names."""
     marks = SEVERITY_MARKS.items()
-    return next((name for mark, name in marks if mark in lead or name in lead.lower()), None)
+    return next((name for name, mark in marks if mark in lead or name in lead.lower()), None)
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:

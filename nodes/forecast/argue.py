@@ -25,6 +25,7 @@ from contend.models.replies.forecast import (
     stated_from_form,
 )
 from contend.models.seats import is_demonstration
+from contend.models.text import shorten
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, report_problem
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
@@ -109,8 +110,7 @@ def _normal(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedPro
 
 def _first_sentence(text: str) -> str:
     """The role's own words where it named no point; others must be able to answer something."""
-    first = _SENTENCE.split(" ".join(text.split()))[0]
-    return first if len(first) <= _LONGEST_POINT else f"{first[: _LONGEST_POINT - 1]}…"
+    return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
 
 
 async def _with_numbers(

@@ -24,6 +24,7 @@ from contend.graph.state import (
 )
 from contend.models.replies.critique import all_points
 from contend.models.seats import is_demonstration, window_for
+from contend.models.tokens import estimate_tokens
 from contend.nodes.forecast.prompt_values import ForecastCall, forecast_values
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, values_of
@@ -111,7 +112,7 @@ def build_prompt(
         return sheet.messages(turns[left_out:], material.pictures)
 
     def fits(left_out: int) -> bool:
-        return room is None or estimate_tokens(told(left_out)) <= room
+        return room is None or estimate_tokens(*(each.text for each in told(left_out))) <= room
 
     # By halves: a long debate has hundreds of turns, and every try fills the whole prompt.
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
@@ -180,11 +181,6 @@ def _with_answers(
     given = shares([len(turn.text.encode()) for turn in wanted], left)
     fitted = ((turn, ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True))
     return replace(sheet, answers=tuple(fitted))
-
-
-def estimate_tokens(messages: list[BaseMessage]) -> int:
-    """A cautious count: three bytes a token is more than most tokenizers need."""
-    return sum(len(message.text.encode()) for message in messages) // 3
 
 
 def points_of(state: DebateState) -> list[Point]:

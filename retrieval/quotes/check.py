@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import accumulate, islice
 
 from contend.graph.state import QuoteCheck
+from contend.models.text import shorten
 from contend.retrieval.documents import Corpus
 from contend.retrieval.quotes.spans import QuotedSpan, Reference, find_spans
 from contend.retrieval.quotes.words import (
@@ -106,19 +107,12 @@ class _Indexed:
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
         pieces[0] = pieces[0][self._token(first, start).start() :]
-        return _shortened(" ".join(" ".join(pieces).split()))
+        return shorten(" ".join(pieces), _LONGEST_READING)
 
     def _token(self, nth: int, at: int) -> re.Match[str]:
         """The token of a page that stands at a place."""
         before = self.words.text.count(BORDER, self.starts[nth], at)
         return next(islice(tokens(self.pages[nth]), before, None))
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_READING:
-        return text
-    cut = text[:_LONGEST_READING]
-    return (cut.rpartition(" ")[0] or cut) + "…"
 
 
 @dataclass(frozen=True)

@@ -378,13 +378,13 @@ def test_a_folder_that_may_not_be_listed_is_refused(
 def test_a_pipe_is_refused_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     os.mkfifo(path)
-    with pytest.raises(BadInput, match=f"{path} is no regular file"):
+    with pytest.raises(BadInput, match=f"{path} is not a regular file"):
         load_documents([path])
 
 
 def test_a_device_is_refused_and_never_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("it was read"))
-    with pytest.raises(BadInput, match="/dev/zero is no regular file"):
+    with pytest.raises(BadInput, match="/dev/zero is not a regular file"):
         load_documents([Path("/dev/zero")])
 
 

@@ -32,7 +32,7 @@ REFUSED = {
     "option": (["ask", QUESTION, "--modell", "m"], "--modell. Did you mean --model? See `contend"),
     "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
     "no such document": (["ask", QUESTION, "--docs", "notes"], "notes"),
-    "no such image": (["ask", QUESTION, "--image", "chart.png"], "chart.png cannot be read"),
+    "no such image": (["ask", QUESTION, "--image", "chart.png"], "Cannot read chart.png"),
     "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
     "show": (["show", "0000"], "No debate has the id '0000'"),
     "resume": (["resume", "0000"], "No debate has the id '0000'"),

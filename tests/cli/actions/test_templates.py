@@ -220,7 +220,7 @@ def test_a_debate_not_rated_well_teaches_nothing(
 
 @pytest.mark.parametrize(
     ("title", "cut"),
-    [("Split or keep " * 9, "Split or keep " * 5 + "Split or …"), ("字" * 90, "字" * 80)],
+    [("Split or keep " * 9, "Split or keep " * 5 + "Split or…"), ("字" * 90, "字" * 79 + "…")],
 )
 def test_a_template_that_says_too_much_is_cut_to_its_form(
     title: str, cut: str, contend: Command, models: ModelServer

@@ -405,7 +405,7 @@ def test_what_is_no_picture_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes.png").write_text("no picture")
     with pytest.raises(BadInput, match=r"notes\.png is no PNG, JPEG, GIF or WebP picture"):
         read_images([tmp_path / "notes.png"])
-    with pytest.raises(BadInput, match=r"gone\.png cannot be read"):
+    with pytest.raises(BadInput, match=r"Cannot read .*gone\.png"):
         read_images([tmp_path / "gone.png"])
     (tmp_path / "large.png").write_bytes(PIXEL + b"\0" * 10_000_000)
     with pytest.raises(BadInput, match=r"large\.png is larger than 10 MB"):
