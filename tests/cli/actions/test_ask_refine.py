@@ -29,12 +29,13 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "─ Round 1 of 2 ─",
         "Judge · openai:m\n  This is feedback: be concrete.",
         "─ Round 2 of 2 ─",
-        "The rounds end here: all 2 refinement rounds were used.",
+        "The rounds end: all 2 refinement rounds were used.",
         "─ Answer ─",
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
         "after 2 rounds: the most rounds allowed were used",
-        "the judge shares its model with Ann; the judge wrote the answer itself",
+        "the judge is the same model as Ann, so treat the score with caution; "
+        "the judge wrote the answer itself",
     ]
     out = re.sub(r"\n {9}", " ", ended.out)
     places = [out.find(text) for text in shown]
@@ -104,9 +105,9 @@ def test_given_seats_replace_the_default_ones(contend: Command) -> None:
     assert seats(*SEATS) == (["Ann", "Ben"], "--seat")
     assert seats(*SEATS, "--model", "openai:m") == (["Ann", "Ben"], "--seat")
     assert seats("--model", "openai:m") == (default, "--model")
-    assert "No model is named" in contend.here("config", "-p", "refine").out
+    assert "Models: the defaults above" in contend.here("config", "-p", "refine").out
     named = contend.here("config", "-p", "refine", *SEATS, "--set", "judge_model=openai:m").out
-    assert "Models: as named above." in named
+    assert "Models: as set above." in named
 
 
 def test_one_model_for_all_seats(contend: Command, models: ModelServer) -> None:
@@ -137,7 +138,7 @@ REFUSED = {
     "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not of the form NAME=MODEL, such as"),
     "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "40 characters at the most"),
     "odd name": (["--seat", "\x1b[31mCyd=openai:m", *SEATS], "name has signs that cannot be shown"),
-    "unknown model": (["--seat", "Cyd=openai:mm", *SEATS], "The nearest it has is 'openai:m'."),
+    "unknown model": (["--seat", "Cyd=openai:mm", *SEATS], "Did you mean 'openai:m'?"),
     "unknown provider": (["--seat", "Cyd=opnai:m", *SEATS], "Did you mean 'openai:m'?"),
     "rounds": ([*SEATS, "-s", "max_debate_rounds=21"], "between 0 and 20, not 21"),
     "timeout": ([*SEATS, "-s", "debate_timeout_ms=0"], "must be more than 0, not 0"),
