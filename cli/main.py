@@ -27,7 +27,7 @@ app = typer.Typer(
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
 app.command("list")(debates.list_debates)
-app.command("show")(debates.show)
+app.command("show")(debates.show_debate)
 app.command("rate")(debates.rate)
 app.command("export", short_help="Export a debate as a document or a folder.")(debates.export)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(

@@ -44,7 +44,7 @@ class Traits:
     measured: bool = True
     """Whether that score was measured here."""
     spread: float | None = None
-    """How far behind the best template another may be and still be given."""
+    """How far below the best score another template may be."""
 
 
 # Scores of different models mean different things; measured by `python -m contend.evals.templates`.
@@ -71,7 +71,7 @@ def warm_up(spec: str) -> None:
     if parsed.provider == "embedded":
         from contend.models.providers import minilm
 
-        threading.Thread(target=minilm.warm_up, args=(parsed.name,), daemon=True).start()
+        threading.Thread(target=minilm.preload, args=(parsed.name,), daemon=True).start()
 
 
 class Embedder:

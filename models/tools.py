@@ -88,7 +88,7 @@ async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]
         known = ", ".join(each.name for each in tools)
         return _failed(name, given, f"There is no tool '{name}'; there are: {known}."), None
     try:
-        told: ToolMessage = await tool.ainvoke(
+        answer: ToolMessage = await tool.ainvoke(
             {"type": "tool_call", "id": call["id"], "name": name, "args": given}
         )
     except ValidationError as error:
@@ -100,8 +100,8 @@ async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]
     except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the debate
         why = first_line(error) or type(error).__name__
         return _failed(name, given, f"{name} failed: {why}"), None
-    use = ToolUse(name=name, arguments=given, result=clean_reply(told.text))
-    return use, told.artifact
+    use = ToolUse(name=name, arguments=given, result=clean_reply(answer.text))
+    return use, answer.artifact
 
 
 def _failed(name: str, arguments: dict[str, Any], why: str) -> ToolUse:

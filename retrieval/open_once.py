@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 Thing = TypeVar("Thing")
 
 
-class Opened(Generic[Thing]):
+class SharedCache(Generic[Thing]):
     """Keeps opened things by key and drops the least recently used."""
 
     def __init__(self, most: int) -> None:

@@ -11,12 +11,12 @@ from contend.graph.state import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
 from contend.retrieval.index import Hit, VectorIndex, index_name, open_index
-from contend.retrieval.open_once import Opened
+from contend.retrieval.open_once import SharedCache
 
 if TYPE_CHECKING:
     from contend.models.embeddings import Vectors
 
-_open: Opened[VectorIndex] = Opened(most=4)
+_open: SharedCache[VectorIndex] = SharedCache(most=4)
 
 
 def _folder(documents: Sequence[Document], spec: str) -> Path:

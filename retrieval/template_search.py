@@ -13,7 +13,7 @@ from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import TemplateUse
 from contend.models.embeddings import PUBLISHED_SIMILARITY, Embedder, EmbeddingFailed, Progress
 from contend.retrieval.index import VectorIndex, index_name, open_index
-from contend.retrieval.open_once import Opened
+from contend.retrieval.open_once import SharedCache
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     Library,
@@ -81,7 +81,7 @@ class Searcher:
         vector = (await self.embedder.queries([question]))[0]
         if self.index.fits(vector):
             return self._ranking(question, vector)
-        fresh = await rebuild(self.embedder)
+        fresh = await rebuild_index(self.embedder)
         fresh.index.check_fits(vector, self.embedder.spec)
         return fresh._ranking(question, vector)
 
@@ -113,7 +113,7 @@ def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
     return scores
 
 
-_open: Opened[Searcher] = Opened(most=4)
+_open: SharedCache[Searcher] = SharedCache(most=4)
 
 
 def index_folder(home: Path, spec: str) -> Path:
@@ -143,7 +143,7 @@ def _texts(home: Path) -> tuple[Library, dict[str, str]]:
     return library, template_texts(library.templates) | plain
 
 
-async def rebuild(
+async def rebuild_index(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
     """Delete the index, on disk and in memory, and rebuild it."""
@@ -183,7 +183,9 @@ async def find_templates(question: str, settings: DebateSettings, embedding_mode
     return Found(uses, " ".join([_sentence(uses), *notes]))
 
 
-async def alike(templates: Sequence[Template], embedder: Embedder) -> list[tuple[str, str, float]]:
+async def find_duplicates(
+    templates: Sequence[Template], embedder: Embedder
+) -> list[tuple[str, str, float]]:
     """Return pairs of templates for the same questions, with their similarity."""
     texts = [" ".join((template.title, *template.use_when)) for template in templates]
     vectors = await embedder.documents(texts)

@@ -31,26 +31,11 @@ from contend.models.providers.registry import API_KEYS, parse_spec
 Level = Literal["ok", "warn", "problem"]
 
 _PACKAGES = (
-    "contend",
-    "langgraph",
-    "langgraph-checkpoint-postgres",
-    "langgraph-checkpoint-sqlite",
-    "langchain",
-    "langchain-core",
-    "langchain-openai",
-    "langchain-ollama",
-    "langchain-community",
-    "faiss-cpu",
-    "langsmith",
-    "onnxruntime",
-    "psycopg",
-    "pydantic",
-    "sqlalchemy",
-    "alembic",
-    "typer",
-    "rich",
-    "xllamacpp",
-)
+    "contend", "langgraph", "langgraph-checkpoint-postgres", "langgraph-checkpoint-sqlite",
+    "langchain", "langchain-core", "langchain-openai", "langchain-ollama", "langchain-community",
+    "faiss-cpu", "langsmith", "onnxruntime", "psycopg", "pydantic", "sqlalchemy", "alembic",
+    "typer", "rich", "xllamacpp",
+)  # fmt: skip
 _KEYS = (*API_KEYS.values(), "LANGSMITH_API_KEY")
 _TRACING = (
     "LANGSMITH_TRACING",

@@ -12,7 +12,7 @@ from contend.graph.errors import BadInput
 from contend.nodes.forecast.numbers import brier, log_loss
 
 
-def resolve(reference: str, outcome: str, *, replace: bool, as_json: bool) -> None:
+def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bool) -> None:
     """Record the outcome of a forecast and print its score."""
     with database.existing(reference) as (records, found):
         resolved = forecasts.resolve(records, found, outcome, replace=replace)

@@ -29,11 +29,11 @@ from contend.retrieval.template_search import (
     Ranking,
     Rule,
     Searcher,
-    alike,
+    find_duplicates,
     open_searcher,
+    rebuild_index,
     rule_of,
 )
-from contend.retrieval.template_search import rebuild as rebuild_index
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     Library,
@@ -50,7 +50,7 @@ from contend.retrieval.templates import (
 )
 
 
-def list_templates(*, as_json: bool) -> int:
+def print_templates(*, as_json: bool) -> int:
     library, waiting = load_library(data_home()), load_candidates(data_home())
     everything = [*library.templates, *waiting.templates]
     everything.sort(key=lambda each: each.id)
@@ -68,7 +68,7 @@ def list_templates(*, as_json: bool) -> int:
     return OK
 
 
-def show(template_id: str, *, as_json: bool) -> int:
+def print_template(template_id: str, *, as_json: bool) -> int:
     found = _find(template_id)
     if as_json:
         write_json(_described(found) | {"body": found.body})
@@ -77,7 +77,9 @@ def show(template_id: str, *, as_json: bool) -> int:
     return OK
 
 
-def search(question: str, limit: int, embedding_model: str | None, *, as_json: bool) -> int:
+def search_templates(
+    question: str, limit: int, embedding_model: str | None, *, as_json: bool
+) -> int:
     """Print the nearest templates and which of them a debate would use."""
     asked = checked_question(question)
     settings, embedder = _embedder(embedding_model)
@@ -133,7 +135,7 @@ def _explained(
     return f"{counted(len(used), 'template')} would be used ({limits})."
 
 
-def add(files: Sequence[Path]) -> int:
+def add_files(files: Sequence[Path]) -> int:
     """Add templates; if one is invalid, none is added."""
     templates = [read_template(path, "user") for path in files]
     library = load_library(data_home())
@@ -162,17 +164,17 @@ def _copied(template: Template, library: Library) -> list[str]:
     ]
 
 
-def accept(template_id: str) -> int:
+def accept_template(template_id: str) -> int:
     print_message(f"Accepted: {accept_candidate(template_id, data_home())}")
     return OK
 
 
-def remove(template_id: str) -> int:
+def delete_template(template_id: str) -> int:
     print_message(f"Removed {remove_template(template_id, data_home())}")
     return OK
 
 
-def lint(files: Sequence[Path], *, as_json: bool) -> int:
+def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
     """Print every problem; the exit code says whether there is one."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
@@ -212,7 +214,7 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
 
     async def compare() -> list[tuple[str, str, float]]:
         async with open_models():
-            return await alike([*others, *checked], embedder)
+            return await find_duplicates([*others, *checked], embedder)
 
     names = {template.id for template in checked}
     return [
@@ -222,7 +224,7 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
     ]
 
 
-def rebuild(embedding_model: str | None) -> int:
+def rebuild_template_index(embedding_model: str | None) -> int:
     _, embedder = _embedder(embedding_model)
 
     async def build() -> Searcher:
@@ -237,7 +239,7 @@ def rebuild(embedding_model: str | None) -> int:
     return OK
 
 
-def learn(reference: str, model: str | None, *, yes: bool) -> int:
+def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
     """Learn a template from a debate, save it as a candidate and offer to accept it."""
     with database.existing(reference) as (_, debate):
         check_teaches(debate)
@@ -256,7 +258,7 @@ def learn(reference: str, model: str | None, *, yes: bool) -> int:
     for each in advice(kept):
         print_message(f"Advice: {each}.", style="warning")
     if yes or _confirm():
-        return accept(kept.id)
+        return accept_template(kept.id)
     print_message(
         f"Saved as a candidate: {path}. Accept it with: contend templates accept {kept.id}\n"
         f"Delete it with: contend templates remove {kept.id}"

@@ -31,7 +31,7 @@ def list_debates(
     return OK
 
 
-def show(
+def show_debate(
     debate: _Reference,
     json: Json = False,
     thinking: Annotated[

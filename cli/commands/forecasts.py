@@ -21,7 +21,7 @@ def resolve(
     """Record which outcome of a forecast came true, and print its score."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
-    actions.resolve(debate, outcome, replace=replace, as_json=json)
+    actions.resolve_forecast(debate, outcome, replace=replace, as_json=json)
     return OK
 
 

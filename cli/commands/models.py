@@ -11,14 +11,14 @@ app = typer.Typer(help="Download and list the built-in models.")
 
 
 @app.callback(invoke_without_command=True)
-def root(context: typer.Context) -> None:
+def models_help(context: typer.Context) -> None:
     """Show the help when no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@app.command("pull")
-def pull(
+@app.command("pull_model")
+def pull_model(
     name: Annotated[
         str | None, typer.Argument(help="Model to download (default: the default models).")
     ] = None,

@@ -17,7 +17,7 @@ _EmbeddingModel = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def root(context: typer.Context) -> None:
+def templates_help(context: typer.Context) -> None:
     """Show the help when no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -28,15 +28,15 @@ def list_templates(json: Json = False) -> int:
     """List all templates: built-in, your own, and candidates to accept."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.list_templates(as_json=json)
+    return actions.print_templates(as_json=json)
 
 
-@app.command("show")
-def show(template: _Id, json: Json = False) -> int:
+@app.command("show_template")
+def show_template(template: _Id, json: Json = False) -> int:
     """Print one template."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.show(template, as_json=json)
+    return actions.print_template(template, as_json=json)
 
 
 @app.command("search")
@@ -51,7 +51,7 @@ def search(
     """Show which templates a question would get."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.search(question, limit, embedding_model, as_json=json)
+    return actions.search_templates(question, limit, embedding_model, as_json=json)
 
 
 @app.command("add")
@@ -61,7 +61,7 @@ def add(
     """Add templates of your own. If one is invalid, none is added."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.add(files)
+    return actions.add_files(files)
 
 
 @app.command("accept")
@@ -69,7 +69,7 @@ def accept(template: _Id) -> int:
     """Accept a candidate, so that debates use it."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.accept(template)
+    return actions.accept_template(template)
 
 
 @app.command("remove")
@@ -77,7 +77,7 @@ def remove(template: _Id) -> int:
     """Remove one of your templates or a candidate."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.remove(template)
+    return actions.delete_template(template)
 
 
 @app.command("lint")
@@ -91,7 +91,7 @@ def lint(
     """Check the format and length of templates, and find duplicates."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.lint(files or [], as_json=json)
+    return actions.lint_templates(files or [], as_json=json)
 
 
 @app.command("rebuild")
@@ -99,7 +99,7 @@ def rebuild(embedding_model: _EmbeddingModel = None) -> int:
     """Rebuild the template index."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.rebuild(embedding_model)
+    return actions.rebuild_template_index(embedding_model)
 
 
 @app.command("learn")
@@ -118,4 +118,4 @@ def learn(
     """Turn a well-rated debate into a template, with one model call."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.learn(debate, model, yes=yes)
+    return actions.learn_from_debate(debate, model, yes=yes)

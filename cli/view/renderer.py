@@ -250,5 +250,5 @@ class Renderer:
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
         """Print the problems of an unfinished debate."""
         for entry in entries:
-            told = notice(entry, self._seats.by_id)
-            self._page.paragraph(f"! {told}", "warning", indent=0, hang=2)
+            text = f"! {notice(entry, self._seats.by_id)}"
+            self._page.paragraph(text, "warning", indent=0, hang=2)

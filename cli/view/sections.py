@@ -111,14 +111,13 @@ class Sections:
         if self._listed_round != self._round:
             self._page.line()
             self._listed_round = self._round
-        told = self._seats.conviction(turn.seat, turn.reading, self._page.width)
-        self._page.print(told)
+        self._page.print(self._seats.conviction(turn.seat, turn.reading, self._page.width))
 
     def print_decision(self, decision: str, reason: str) -> None:
         """Print the judge's decision on another round."""
         what = "stopped the debate" if decision == "stop" else "asked for another round"
-        told = sentence(one_line(f"The judge {what}: {reason}".rstrip(": "), _LONGEST_REASON))
-        self.note(told)
+        text = f"The judge {what}: {reason}".rstrip(": ")
+        self.note(sentence(one_line(text, _LONGEST_REASON)))
 
     def note(self, text: str) -> None:
         self._page.line()

@@ -4,16 +4,9 @@ from rich.theme import Theme
 
 # Yellow is kept for warnings, and dark blue is unreadable on black.
 _SEAT_COLOURS = (
-    "cyan",
-    "magenta",
-    "green",
-    "bright_blue",
-    "bright_red",
-    "bright_magenta",
-    "bright_cyan",
-    "bright_green",
-    "white",
-)
+    "cyan", "magenta", "green", "bright_blue", "bright_red", "bright_magenta", "bright_cyan",
+    "bright_green", "white",
+)  # fmt: skip
 THEME = Theme(
     {
         "error": "red",

@@ -68,7 +68,7 @@ _lock = threading.Lock()
 
 def provider(_: str) -> Provider:
     def window(name: str) -> int:
-        return context_tokens(resolve(name, data_home()))
+        return context_tokens(find_weights(name, data_home()))
 
     return Provider(
         open=_open,
@@ -86,7 +86,7 @@ def provider(_: str) -> Provider:
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     """Open a model; a schema limits structured answers, sentences those of the demo model."""
-    path, timeout = resolve(name, data_home()), options.total_timeout
+    path, timeout = find_weights(name, data_home()), options.total_timeout
     if options.structured:
         model = chat_model(
             path,
@@ -106,13 +106,13 @@ async def _check(names: list[str]) -> None:
     """Refuse missing weights, and a machine that cannot run them."""
     for name in names:
         try:
-            path = resolve(name, data_home())
+            path = find_weights(name, data_home())
             await asyncio.to_thread(_serve, path)
         except (ValueError, EmbeddedUnavailable) as error:
             raise BadInput(str(error)) from error
 
 
-def resolve(name: str, home: Path) -> Path:
+def find_weights(name: str, home: Path) -> Path:
     """Return the path of the weights of a known model or GGUF file."""
     if known := KNOWN.get(name):
         return weights_path(known, home)

@@ -12,19 +12,10 @@ from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider
 
 # According to their sources, the last chunk of a complete stream has a finish reason.
-_REPORT_FINISH = frozenset(
-    [
-        "anthropic",
-        "bedrock_converse",
-        "deepseek",
-        "fireworks",
-        "google_genai",
-        "groq",
-        "mistralai",
-        "together",
-        "xai",
-    ]
-)
+_REPORT_FINISH = frozenset({
+    "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
+    "together", "xai",
+})  # fmt: skip
 
 
 def provider(name: str) -> Provider:

@@ -36,7 +36,7 @@ def open_minilm(name: str) -> Embeddings:
     return _loaded(model, vocabulary, files[0].context_tokens)
 
 
-def warm_up(name: str) -> None:
+def preload(name: str) -> None:
     """Load the model early; errors are reported when it is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")

@@ -72,34 +72,12 @@ API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 # Each is a module of this folder.
 _OWN = ("ollama", "openai", "openrouter", "embedded")
 # Other providers of init_chat_model; importing it to ask takes a second.
-_GENERIC = frozenset(
-    [
-        "anthropic",
-        "anthropic_bedrock",
-        "azure_ai",
-        "azure_openai",
-        "baseten",
-        "bedrock",
-        "bedrock_converse",
-        "cohere",
-        "deepseek",
-        "fireworks",
-        "google_anthropic_vertex",
-        "google_genai",
-        "google_vertexai",
-        "groq",
-        "huggingface",
-        "ibm",
-        "litellm",
-        "meta",
-        "mistralai",
-        "nvidia",
-        "perplexity",
-        "together",
-        "upstage",
-        "xai",
-    ]
-)
+_GENERIC = frozenset({
+    "anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock",
+    "bedrock_converse", "cohere", "deepseek", "fireworks", "google_anthropic_vertex",
+    "google_genai", "google_vertexai", "groq", "huggingface", "ibm", "litellm", "meta",
+    "mistralai", "nvidia", "perplexity", "together", "upstage", "xai",
+})  # fmt: skip
 # Names often written without their provider; with a tag (`gpt-oss:20b`) they mean Ollama.
 _HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
 _registered: dict[str, Provider] = {}

@@ -18,7 +18,7 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag that no speaker can guess, derived so that a resumed debate sends the same prompt."""
+    """Return a tag no speaker can guess; a resumed debate gets the same one."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 

@@ -1,4 +1,4 @@
-"""The control blocks of a moderated debate: what its speakers decide besides what they say."""
+"""The control blocks of a moderated debate: what its speakers decide."""
 
 import re
 from collections.abc import Sequence

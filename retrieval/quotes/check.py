@@ -14,11 +14,11 @@ from contend.retrieval.quotes.spans import QuotedSpan, Reference, find_spans
 from contend.retrieval.quotes.words import (
     BORDER,
     UNSPACED,
-    Words,
-    alike,
+    QuoteWords,
     in_word,
     joins,
-    plain,
+    normalize_spelling,
+    strip_markup,
     tokens,
     trimmed,
 )
@@ -50,16 +50,16 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Part:
-    """Words of a quote that must match the document exactly."""
+    """QuoteWords of a quote that must match the document exactly."""
 
-    words: Words
+    words: QuoteWords
 
     @property
     def reach(self) -> int:
         """How far after the previous part it may begin."""
         return _MOST_LEFT_OUT if self.words.text.startswith(BORDER) else _MOST_IN_A_WORD
 
-    def occurrences(self, source: Words, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def occurrences(self, source: QuoteWords, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield where it begins and ends in a text, beginning between two places."""
         sought = self.words.text
         opens, closes = sought.startswith(BORDER), sought.endswith(BORDER)
@@ -83,7 +83,7 @@ class _Quote:
 class _Indexed:
     """The words of a document, and where each page begins in them."""
 
-    words: Words
+    words: QuoteWords
     numbers: tuple[int, ...]
     starts: tuple[int, ...]
     pages: tuple[str, ...]
@@ -281,11 +281,11 @@ def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
 
 
 def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _Indexed:
-    pages = _with_whole_words([plain(text) for text in texts])
-    spelled = [alike(page) for page in pages]
-    lengths = (len(Words.of(each).text) for each in spelled[:-1])
+    pages = _with_whole_words([strip_markup(text) for text in texts])
+    spelled = [normalize_spelling(page) for page in pages]
+    lengths = (len(QuoteWords.of(each).text) for each in spelled[:-1])
     starts = tuple(accumulate(lengths, initial=len(BORDER)))
-    return _Indexed(Words.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
+    return _Indexed(QuoteWords.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
@@ -300,14 +300,14 @@ def _with_whole_words(pages: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def _said(turn: str) -> Words:
-    return Words.of(BORDER + alike(plain(turn)))
+def _said(turn: str) -> QuoteWords:
+    return QuoteWords.of(BORDER + normalize_spelling(strip_markup(turn)))
 
 
 def _readings(span: str) -> list[_Quote] | None:
     """Return the ways to read a quote, best first, or None if it has no words."""
     # With its opening mark, so that a leading `> 5` is not taken for a block quote.
-    text = plain(f'"{span}')
+    text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
     whole = _part(text)
     if not whole:
@@ -318,10 +318,10 @@ def _readings(span: str) -> list[_Quote] | None:
 
 def _part(text: str, *, opens: bool = True, closes: bool = True) -> _Part | None:
     """Return the words of a text, if any; `opens` and `closes` demand whole words at its ends."""
-    words = trimmed(alike(text).split(BORDER)[:-1])
+    words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None
-    return _Part(Words.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
+    return _Part(QuoteWords.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
 
 
 def _edited(text: str) -> _Quote | None:
@@ -346,7 +346,7 @@ def _edited(text: str) -> _Quote | None:
 
 
 def _find(
-    quote: _Quote, source: Words, low: int = 0, high: int | None = None
+    quote: _Quote, source: QuoteWords, low: int = 0, high: int | None = None
 ) -> tuple[int, int] | None:
     """Return where a quote begins and ends, beginning between two places."""
     first, *rest = quote.parts
@@ -359,7 +359,7 @@ def _find(
     return next(((begin, end) for end, begin in chains.items()), None)
 
 
-def _prolonged(chains: dict[int, int], part: _Part, source: Words) -> dict[int, int]:
+def _prolonged(chains: dict[int, int], part: _Part, source: QuoteWords) -> dict[int, int]:
     """Extend each match by the next part."""
     ends = list(chains)
     if not ends:

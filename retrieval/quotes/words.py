@@ -97,7 +97,7 @@ _ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
 _HYPHEN = re.compile(f"[-{_JOIN}]")
 
 
-def plain(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Remove markup, invisible characters and footnote marks."""
     for needs, pattern, place in _STEPS:
         # Checking first is much faster for long texts.
@@ -115,7 +115,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
     return _TOKEN.finditer(text)
 
 
-def alike(text: str) -> str:
+def normalize_spelling(text: str) -> str:
     """Return the tokens in a normalised spelling, with a border after each."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
@@ -127,7 +127,7 @@ def alike(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Words:
+class QuoteWords:
     """Normalised tokens without hyphens, and where the hyphens were."""
 
     text: str
@@ -135,7 +135,7 @@ class Words:
     places: Sequence[int]
 
     @classmethod
-    def of(cls, spelled: str) -> "Words":
+    def of(cls, spelled: str) -> "QuoteWords":
         pieces: list[str] = []
         hyphens: dict[int, str] = {}
         reached = length = 0
@@ -146,7 +146,7 @@ class Words:
             reached = found.end()
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
-    def holds(self, part: "Words", at: int) -> bool:
+    def holds(self, part: "QuoteWords", at: int) -> bool:
         """Whether the words here have the same hyphens: re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}

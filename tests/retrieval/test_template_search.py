@@ -10,7 +10,14 @@ import pytest
 from contend.graph.settings import AdversarialSettings
 from contend.models import embeddings
 from contend.retrieval import template_search
-from contend.retrieval.template_search import Found, Ranked, Ranking, Rule, alike, find_templates
+from contend.retrieval.template_search import (
+    Found,
+    Ranked,
+    Ranking,
+    Rule,
+    find_duplicates,
+    find_templates,
+)
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     add_template,
@@ -136,10 +143,10 @@ async def test_a_users_broken_template_is_told_and_the_others_work(tmp_path: Pat
 @pytest.mark.embedded
 async def test_no_two_shipped_templates_are_for_the_same_questions(embedding_model: str) -> None:
     embedder = embeddings.Embedder(embedding_model, AdversarialSettings())
-    assert await alike(shipped_templates(), embedder) == []
+    assert await find_duplicates(shipped_templates(), embedder) == []
     first = shipped_templates()[0]
     twin = first.model_copy(update={"id": "twin"})
-    ((one, other, score),) = await alike([first, twin], embedder)
+    ((one, other, score),) = await find_duplicates([first, twin], embedder)
     assert (one, other) == ("twin", first.id)
     assert score > MAX_SIMILARITY
 
