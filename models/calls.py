@@ -123,6 +123,7 @@ async def ask(
     """Stream one reply from the seat's model, or from its fallbacks in order."""
 
     async def attempt(this: _Try) -> Reply:
+        # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
         cut = this.failed is not None and this.failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)

@@ -46,7 +46,11 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    """Keep the models the user chose and fill the other seats with what is available."""
+    """Keep the models the user chose and fill the other seats.
+
+    With none chosen: the protocol's default models if Ollama has them, else a hosted model if
+    there is a key, else the built-in one. With some chosen: the first of them.
+    """
     seats, notice = await _chosen(settings)
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
 

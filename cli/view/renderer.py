@@ -149,10 +149,10 @@ class Renderer:
             self._sections.wait_for([seat], phase)
 
     def _on_seat_complete(self, event: Event) -> None:
-        speech = ShownTurn.of_event(event)
-        self._speakers.leave(speech.seat, speech.phase)
-        if speech.phase != "score":
-            self._sections.finish(speech, event["round"] or 0)
+        turn = ShownTurn.of_event(event)
+        self._speakers.leave(turn.seat, turn.phase)
+        if turn.phase != "score":
+            self._sections.finish(turn, event["round"] or 0)
 
     def _on_round_complete(self, _: Event) -> None:
         self._sections.end()

@@ -140,7 +140,11 @@ class _Place:
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check each quote of a turn against the documents, then the debate, and its citations."""
+    """Check each quote of a turn against the documents, then the debate, and its citations.
+
+    `disproved` are quotes of earlier turns that were not found; repeating one does not make it a
+    quote of the debate.
+    """
     judge = _Judge(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in judge.check(span))
 
