@@ -17,7 +17,7 @@ def models_help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command("pull_model")
+@app.command("pull")
 def pull_model(
     name: Annotated[
         str | None, typer.Argument(help="Model to download (default: the default models).")

@@ -31,7 +31,7 @@ def list_templates(json: Json = False) -> int:
     return actions.print_templates(as_json=json)
 
 
-@app.command("show_template")
+@app.command("show")
 def show_template(template: _Id, json: Json = False) -> int:
     """Print one template."""
     from contend.cli.actions import templates as actions  # slow to import

@@ -50,7 +50,7 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Part:
-    """QuoteWords of a quote that must match the document exactly."""
+    """Words of a quote that must match the document exactly."""
 
     words: QuoteWords
 

@@ -299,6 +299,6 @@ def test_advice_names_what_is_missing() -> None:
     said = " | ".join(advice(poor))
     assert "exactly the headings '## Steps', '## Checks', '## Typical errors'" in said
     assert "'Steps' has 1 of at least 3 items" in said
-    assert "'Checks' has 0 of the 2 items" in said
+    assert "'Checks' has 0 of at least 2 items" in said
     assert "words; aim for 80 to 400" in said
     assert "fewer than 3 lines" in said
