@@ -1,4 +1,4 @@
-"""Run every benchmark, print its ratios, and keep them in RESULTS.md."""
+"""Runs every benchmark, prints its ratios and writes them to RESULTS.md."""
 
 import os
 import platform
@@ -8,27 +8,27 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from benchmarks import (
-    computing,
-    forecasting,
-    growing,
-    moderating,
-    retrieving,
-    speaking,
-    starting,
-    waiting,
+    checkpoints,
+    cpu,
+    forecast,
+    latency,
+    moderated,
+    parallel,
+    retrieval,
+    startup,
 )
 from benchmarks.harness import REPOSITORY, Result
 
 ALL: dict[str, Callable[[], list[Result]]] = {
-    "waiting": waiting.results,
-    "speaking": speaking.results,
-    "computing": computing.results,
-    "growing": growing.results,
-    "moderating": moderating.results,
-    "starting": starting.results,
-    "forecasting": forecasting.results,
-    "retrieving": retrieving.results,
-    "retrieving_million": retrieving.million,
+    "latency": latency.results,
+    "parallel": parallel.results,
+    "cpu": cpu.results,
+    "checkpoints": checkpoints.results,
+    "moderated": moderated.results,
+    "startup": startup.results,
+    "forecast": forecast.results,
+    "retrieval": retrieval.results,
+    "retrieval_million": retrieval.million,
 }
 _PACKAGES = (
     "langgraph",
@@ -42,10 +42,10 @@ _HEADER = "| what | measured | at most | | |\n|---|---|---|---|---|"
 
 
 def main(names: list[str]) -> int:
-    """Run all, or those named; only a run of all is kept."""
+    """Run all benchmarks, or those named; only a run of all is saved."""
     unknown = [name for name in names if name not in ALL]
     if unknown:
-        print(f"No benchmark is called {unknown[0]}: {', '.join(ALL)}.", file=sys.stderr)
+        print(f"Unknown benchmark {unknown[0]}. Choose from: {', '.join(ALL)}.", file=sys.stderr)
         return 2
     found: list[Result] = []
     for name in names or ALL:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: results, the model process, debates, and the bare client to beat."""
+"""Shared by the benchmarks: results, the model process, debates, and the bare client."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what a benchmark does not use must not be loaded in its time
+if TYPE_CHECKING:  # imports must not be measured
     from contend.debates.events import Watch
     from contend.graph.settings import DebateSettings
 
@@ -26,7 +26,7 @@ QUESTION = "Should a four-person team split its monolith into services?"
 
 @dataclass(frozen=True)
 class Result:
-    """One measured number and the most it may be, if there is such a limit."""
+    """One measured number and its limit, if any."""
 
     what: str
     value: float
@@ -36,11 +36,9 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        """Whether the limit is kept."""
         return self.value <= self.limit
 
     def row(self) -> str:
-        """The line of the results table."""
         measured = f"{self.value:.2f} {self.unit}"
         limit, verdict = f"{self.limit:g} {self.unit}", "ok" if self.holds else "**broken**"
         if self.limit == math.inf:
@@ -50,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Seen:
-    """One call as the model process saw it, on the clock all processes of a machine share."""
+    """One call as seen by the model process, on the clock of the machine."""
 
     model: str
     messages: Any
@@ -60,7 +58,7 @@ class Seen:
 
 
 class ModelProcess:
-    """The model server in a process of its own, so that its work is not counted as ours."""
+    """The model server in its own process, so that its work is not measured."""
 
     def __init__(self, *options: str) -> None:
         self._process = subprocess.Popen(
@@ -73,20 +71,19 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[Seen]:
-        """The calls since the last time this was asked."""
+        """Return the calls since the last request."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [Seen(**call) for call in json.loads(self._line())]
 
     def stop(self) -> None:
-        """End the process."""
         self._pipe_in().close()
         self._process.wait(10)
         if self._process.stdout:
             self._process.stdout.close()
 
     def environment(self) -> dict[str, str]:
-        """The variables that lead a debate to this server."""
+        """Return the environment that points a debate to this server."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "sk-benchmark"}
 
     def _pipe_in(self) -> Any:
@@ -101,7 +98,7 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
-    """A model process, and a data folder of its own, for as long as the block lasts."""
+    """Run a model process with a data folder of its own."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -112,16 +109,16 @@ def model_process(*options: str) -> Iterator[ModelProcess]:
 
 @contextmanager
 def data_home() -> Iterator[Path]:
-    """A data folder that is gone afterwards."""
+    """Make a temporary data folder."""
     with tempfile.TemporaryDirectory(prefix="contend-bench-") as folder:
         yield Path(folder)
 
 
 @contextmanager
 def environment(**values: str) -> Iterator[None]:
-    """Set variables for as long as the block lasts."""
+    """Set environment variables temporarily."""
     before = dict(os.environ)
-    os.environ.update({"DATABASE_URL": ""} | values)  # measured on a file of its own
+    os.environ.update({"DATABASE_URL": ""} | values)  # measure on SQLite
     try:
         yield
     finally:
@@ -130,14 +127,14 @@ def environment(**values: str) -> Iterator[None]:
 
 
 def settings(**changes: Any) -> dict[str, Any]:
-    """Settings of a debate that runs all its rounds against the model process."""
+    """Return settings for a debate that runs all its rounds on the model process."""
     models = {f"{seat}_model": f"openai:{seat}" for seat in SEATS}
     calm = {"min_rounds": ROUNDS, "max_rounds": ROUNDS, "max_retries": 0, "templates": False}
     return {**models, **calm, **changes}
 
 
 async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
-    """One whole debate through the runner: records, SQLite checkpoints, every step durable."""
+    """Run one whole debate through the runner, with records and SQLite checkpoints."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -157,12 +154,12 @@ async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" =
 
 
 async def replay(calls: list[Seen]) -> None:
-    """The same calls, one after another, by the bare openai client."""
+    """Make the same calls one after another with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
 async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
-    """The same calls by the bare openai client, those of a step at once; the seconds of each."""
+    """Make the same calls with the bare client, step by step; return the seconds of each."""
     from openai import AsyncOpenAI
 
     took = []
@@ -175,7 +172,7 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
 
 
 def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
-    """Calls in the steps they belong to; it is an error if they are not as many as planned."""
+    """Group calls into steps; raise if there are not as many as planned."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -183,7 +180,7 @@ def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
 
 
 async def ask_again(client: Any, call: Seen) -> None:
-    """Make a call once more, by the bare client."""
+    """Repeat a call with the bare client."""
     stream = await client.chat.completions.create(
         model=call.model,
         messages=call.messages,
@@ -195,24 +192,24 @@ async def ask_again(client: Any, call: Seen) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-    """What the clock says a coroutine took, event loop included."""
+    """Measure a coroutine, event loop included."""
     began = clock()
     asyncio.run(work())
     return clock() - began
 
 
 def wall(work: Callable[[], Any]) -> float:
-    """Seconds on the wall."""
+    """Measure wall-clock seconds."""
     return measured(time.monotonic, work)
 
 
 def cpu(work: Callable[[], Any]) -> float:
-    """Seconds of processor, all threads of this process together."""
+    """Measure CPU seconds of all threads of this process."""
     return measured(time.process_time, work)
 
 
 def link_embedding_weights(home: Path) -> None:
-    """Put the embedded embedding model into a data folder, fetched once per checkout."""
+    """Copy the built-in embedding model into a data folder, downloaded once per checkout."""
     from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
 
     kept = REPOSITORY / ".cache" / "home"

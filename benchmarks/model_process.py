@@ -20,7 +20,7 @@ _RATINGS: dict[str, object] = {
     "would_benefit_from_finetune": False,
 }
 _DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
-# What the form of a control block that is asked for tells of the decision, in a forum.
+# The requested control block tells which decision of a forum is wanted.
 _BY_FORM: dict[str, dict[str, object]] = {
     '"convinced": "true|false"': {"convinced": False, "reasoning": "Mine holds."},
     '"decision": "continue|stop"': {"decision": "continue", "reasoning": "Much is open."},
@@ -29,7 +29,7 @@ _CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1,
 
 
 def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
-    """A script in which nobody ever gives in, so that a debate takes all its rounds."""
+    """Script a debate in which nobody concedes, so that it takes all its rounds."""
     words = " ".join(f"word{n}" for n in range(tokens))
 
     def speak(request: Request) -> Reply:
@@ -42,7 +42,7 @@ def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
 
 
 def _decision(request: Request) -> dict[str, object] | None:
-    """What is decided; on the floor every statement makes three claims."""
+    """Return the decision; in a moderated debate every statement makes three claims."""
     if request.model == "floor":
         what = part_of(request)
         return _CLAIMS if what == "claims" else decided(what, request)

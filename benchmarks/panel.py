@@ -1,4 +1,4 @@
-"""What a forecasting panel answers in the benchmarks: arguments of the length that is asked for."""
+"""Scripted answers of a forecasting panel: arguments of the requested length."""
 
 import json
 import re
@@ -22,12 +22,12 @@ _PRECEDENTS = [
 ]
 
 
-# How long an argument takes, of two calls; its score takes the rest.
+# Share of the time of two calls that the argument takes; its score takes the rest.
 _PACE = {"optimist": 1.5, "pessimist": 0.5, "contrarian": 1.25, "historian": 0.75, "judge": 1.0}
 
 
 def panel(delay: float) -> Script:
-    """A script for all five roles; every argument is about as long as it may be."""
+    """Script all five roles; every argument is about as long as allowed."""
 
     def speak(request: Request) -> Reply:
         tag = re.findall(r'"nonce": "(\w+)"', request.text)
@@ -39,7 +39,7 @@ def panel(delay: float) -> Script:
 
 
 def _pace(request: Request) -> float:
-    """Who is slow to argue is quick to score: so waiting for all arguments takes longer."""
+    """Make roles that argue slowly score quickly, so that waiting for all arguments costs time."""
     if scored := re.search(r"The (\w+)'s argument of round", request.user):
         return 2 - _PACE[scored[1]]
     role = re.search(r"You are the (\w+) of", request.system)

@@ -1,4 +1,4 @@
-"""Opening the user's database for a command."""
+"""Opens the database for a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from contend.models.failures import first_line
 
 @contextmanager
 def records() -> Iterator[Repository]:
-    """The repository of debates, made if it is not there yet."""
+    """Open the repository of debates, created on first use."""
     try:
         opened = _open()
         try:
@@ -24,7 +24,7 @@ def records() -> Iterator[Repository]:
         finally:
             opened.close()
     except DatabaseUnavailable as away:
-        raise BadInput(f"{away}. See to the server or to DATABASE_URL, then try again.") from away
+        raise BadInput(f"{away}. Check the server and DATABASE_URL, then try again.") from away
 
 
 def _open() -> Repository:
@@ -33,28 +33,28 @@ def _open() -> Repository:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(
-            f"The data folder {data_home()} cannot be used: {why}. Set CONTEND_HOME to another."
+            f"Cannot use the data folder {data_home()}: {why}. Set CONTEND_HOME to another folder."
         ) from error
     except SQLAlchemyError as error:
         where = str(database()) if is_on_server() else f"database in {data_home()}"
         why = first_line(getattr(error, "orig", error))
         raise BadInput(
-            f"The {where} cannot be opened: {why}. `contend doctor` says more."
+            f"Cannot open the {where}: {why}. Run `contend doctor` for details."
         ) from error
 
 
 def is_empty() -> bool:
-    """Whether no debate was ever kept; asking must not create the database."""
+    """Whether there is no database yet; does not create one."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
 
 
 @contextmanager
 def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
-    """The repository and the one debate in it that a command is about."""
+    """Open the repository and find the debate that a command is about."""
     if is_empty():
         raise BadInput(
-            f"No debate has the id '{reference}': there are none yet. "
-            'Begin with `contend ask "..."`.'
+            f"No debate has the id '{reference}': there are no debates yet. "
+            'Start one with: contend ask "..."'
         )
     with records() as opened:
         yield opened, opened.find(reference)

@@ -12,27 +12,29 @@ import typer
 from contend.cli.commands import ask, config, debates, doctor, forecasts, models, serve, templates
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
-_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 a model failed."
+_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
 
-# Plain help: it reads well in every terminal and answers twice as fast.
+# Plain help works in every terminal and is twice as fast.
 app = typer.Typer(
     name="contend",
-    help="Language models debate a question; you get an answer that was attacked and defended.",
+    help="Let language models debate a question until the answer holds up.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# Click cuts longer sentences short in the list of commands.
+# Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
 app.command("list")(debates.list_debates)
-app.command("show")(debates.show)
+app.command("show")(debates.show_debate)
 app.command("rate")(debates.rate)
-app.command("export", short_help="Write a debate as a document or a folder.")(debates.export)
-app.command("resolve", short_help="Say which outcome of a forecast came true.")(forecasts.resolve)
-app.command("due", short_help="List the forecasts that wait for their outcome.")(forecasts.due)
-app.command("scoreboard", short_help="Score all resolved forecasts.")(forecasts.scoreboard)
+app.command("export", short_help="Export a debate as a document or a folder.")(debates.export)
+app.command("resolve", short_help="Record which outcome of a forecast came true.")(
+    forecasts.resolve
+)
+app.command("due", short_help="List forecasts that are due for an outcome.")(forecasts.due)
+app.command("scoreboard", short_help="Score the resolved forecasts.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
 app.command("serve", short_help="Serve the forecasting API.")(serve.serve)
 app.command("doctor")(doctor.doctor)
@@ -61,17 +63,17 @@ def root(
     ] = False,
     _debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
 ) -> None:
-    """Show the help when no command is given; both flags are read elsewhere."""
+    """Print the help if no command is given; both flags are read elsewhere."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def main() -> None:
     """Run the command and end the process with its exit code."""
-    # What is imported stays; collecting meanwhile costs a tenth of the start. A debate turns it on.
+    # Garbage collection during imports takes a tenth of the startup. A debate enables it again.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that knows no emoji shows a question mark, not a traceback.
+        # Print a question mark, not a traceback, where emoji cannot be encoded.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     code = run(sys.argv[1:])
     _flush()
@@ -79,7 +81,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; every way it can end is an exit code."""
+    """Run one command line and return its exit code."""
     debug = "--debug" in arguments or os.environ.get("CONTEND_DEBUG", "") not in ("", "0")
     if not debug:
         warnings.simplefilter("ignore")
@@ -90,11 +92,11 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last handler; a person must never see a traceback
         return _explain(error, arguments, debug=debug)
     if code == _INTERRUPTED:
-        return _refuse("Interrupted before anything was started.", FAILED, debug=False)
+        return _refuse("Interrupted before anything started.", FAILED, debug=False)
     return code if isinstance(code, int) else OK
 
 
-# What Typer makes of Ctrl-C outside a running debate.
+# Typer returns this for Ctrl-C outside a running debate.
 _INTERRUPTED = 130
 
 
@@ -105,18 +107,18 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
         paths = any(option in arguments for option in ("--docs", "--image"))
         said = _nearest_option(error) or usage()
         return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
-    from contend.graph.errors import BadInput  # --help must not wait for it
+    from contend.graph.errors import BadInput  # slow to import
     from contend.models.failures import scrub
 
     if isinstance(error, BadInput):
         return _refuse(str(error), BAD_INPUT, debug=debug)
     said = " ".join(f"{type(error).__name__}: {error}".split())
-    again = "" if debug else " Run it again with --debug for the traceback."
+    again = "" if debug else " Run again with --debug for a traceback."
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
 
 
 def _nearest_option(error: Exception) -> str:
-    """A mistyped option with the one nearest to it; Click lists all that come near by name."""
+    """Suggest only the closest option; Click lists every similar one."""
     options, given = getattr(error, "possibilities", None), getattr(error, "option_name", "")
     if not options or not given:
         return ""
@@ -129,7 +131,7 @@ def _nearest_option(error: Exception) -> str:
 
 
 def _command(error: Exception, arguments: list[str]) -> str:
-    """The command a mistake was made with; not every error knows it."""
+    """Return the command that failed; not every error knows it."""
     known = {command.name for command in app.registered_commands}
     first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
     return getattr(getattr(error, "ctx", None), "command_path", f"contend{first}")
@@ -137,14 +139,14 @@ def _command(error: Exception, arguments: list[str]) -> str:
 
 _NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
 _QUOTES = ' Put the question in quotes: contend ask "...".'
-_REPEAT = " Repeat --docs or --image for every path."
+_REPEAT = " Repeat --docs or --image for each path."
 
 
 def _usage_error(said: str, command: str, *, paths: bool) -> str:
-    """A mistake on the command line, and the help of the command it was made with."""
+    """Describe a mistake on the command line and point to the help."""
     from contend.debates.exports.labels import sentence
 
-    said = said.replace("Value error, ", "").replace(_NO_INTEGER, "a whole number is needed")
+    said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
     unquoted = command == "contend ask" and ("extra argument" in said or "'QUESTION'" in said)
     hint = (_REPEAT if paths else _QUOTES) if unquoted else ""
@@ -156,12 +158,12 @@ def _refuse(message: str, code: int, *, debug: bool) -> int:
 
     if debug:
         traceback.print_exc()
-    print_message(f"Error: {message}", style="red")
+    print_message(f"Error: {message}", style="error")
     return code
 
 
 def _flush() -> None:
-    """End quietly when the reader of a pipe has gone before everything was written."""
+    """Flush both streams; ignore a pipe whose reader has gone."""
     from contend.cli.view.console import silence
 
     for stream in (sys.stdout, sys.stderr):

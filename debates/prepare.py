@@ -25,9 +25,16 @@ from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed, warm_up
-from contend.models.needed import missing_files, models_of
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable, pull
-from contend.models.seats import SeatPlan, check_sight, choose_seats, is_demonstration, preflight
+from contend.models.seats import (
+    SeatPlan,
+    check_sight,
+    choose_seats,
+    is_demonstration,
+    missing_files,
+    models_of,
+    preflight,
+)
 from contend.nodes.retrieve import checked_question
 from contend.retrieval.template_search import open_searcher
 

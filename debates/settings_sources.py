@@ -21,7 +21,7 @@ from contend.graph.settings import (
     snake_case,
 )
 from contend.graph.values import ToolName
-from contend.models.text import clean_data
+from contend.models.text import clean_data, shorten
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
@@ -357,8 +357,7 @@ def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> s
 
 def _shown(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    text = "nothing" if value is None else " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return shorten("nothing" if value is None else text, 60)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -1,7 +1,6 @@
 """A well-rated debate distilled into a candidate template, which waits for the user's yes."""
 
 import re
-import textwrap
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,7 +14,7 @@ from contend.graph.state import DebateState, turns_of
 from contend.graph.values import Seat
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
-from contend.models.text import clean
+from contend.models.text import clean, shorten
 from contend.nodes.prompting.points import points_of
 from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
@@ -113,7 +112,7 @@ def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
     try:
         return Template(
             id=_slug(learnt.title),
-            title=_cut(_line(learnt.title), LONGEST_TITLE),
+            title=shorten(clean(learnt.title), LONGEST_TITLE),
             kind=_slug(learnt.kind, LONGEST_KIND),
             use_when=_lines(learnt.use_when, MOST_USES),
             tags=_lines(learnt.tags, MOST_TAGS),
@@ -127,11 +126,6 @@ def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
 
 def _line(text: str) -> str:
     return " ".join(clean(text).split())
-
-
-def _cut(line: str, most: int) -> str:
-    """Between words, where there are some."""
-    return textwrap.shorten(line, most, placeholder=" …").removeprefix("…") or line[:most]
 
 
 def _lines(texts: Sequence[str], most: int) -> tuple[str, ...]:

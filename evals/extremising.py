@@ -1,11 +1,11 @@
-"""How far pooled forecasts should be moved from the middle: fitted on questions that came due.
+"""Fits how far pooled forecasts should be moved from the middle, on resolved questions.
 
     python -m contend.evals.extremising market_resolved.csv
 
 reads a table with the columns `id`, `crowd_probability` and `outcome` (0 or 1), such as the
 resolved market questions of ForecastBench (CC BY-SA 4.0, not part of this project), counts every
-question once, and prints the factor with the least log loss beside what it gains.
-EXTREMISING_FACTOR in graph/settings/forecast.py is what it gave.
+question once, and prints the factor with the lowest log loss and its effect.
+EXTREMISING_FACTOR in graph/settings/forecast.py is the result.
 """
 
 import csv
@@ -23,7 +23,7 @@ Resolved = Sequence[tuple[Distribution, str]]
 
 @dataclass(frozen=True)
 class Fit:
-    """The factor, and the losses with and without it."""
+    """The factor, and the losses without and with it."""
 
     questions: int
     factor: float
@@ -32,16 +32,16 @@ class Fit:
 
 
 def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
-    """One forecast a question: of several, the first, for they are not independent."""
+    """Read one forecast per question: the first, since several are not independent."""
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):
         try:
             question, yes = row["id"], float(row["crowd_probability"])
             came = {"0": "no", "1": "yes"}[row["outcome"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"This row cannot be read: {row}.") from error
+            raise BadInput(f"Cannot read this row: {row}.") from error
         if not 0 <= yes <= 1:
-            raise BadInput(f"A probability is from 0 to 1, and that of this row is not: {row}.")
+            raise BadInput(f"The probability must be between 0 and 1 in this row: {row}.")
         seen.setdefault(question, ({"yes": yes, "no": 1 - yes}, came))
     if not seen:
         raise BadInput("The table has no questions.")
@@ -49,7 +49,7 @@ def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
 
 
 def fit(resolved: Resolved) -> Fit:
-    """The best factor, and what it changes."""
+    """Fit the factor and compute the losses without and with it."""
     factor = fitted_factor(resolved)
     moved = [(extremised(values, factor), came) for values, came in resolved]
     return Fit(
@@ -65,9 +65,8 @@ def _mean(loss: Callable[[Distribution, str], float], resolved: Resolved) -> flo
 
 
 def main(arguments: list[str]) -> int:
-    """Print the fit of one file."""
     if len(arguments) != 1:
-        sys.stderr.write("Name one CSV file of resolved questions.\n")
+        sys.stderr.write("Give one CSV file of resolved questions.\n")
         return 2
     try:
         with Path(arguments[0]).open(encoding="utf-8", newline="") as file:

@@ -1,10 +1,9 @@
-"""How well templates are found, and where an embedding model's threshold must lie.
+"""Measures template search and finds the threshold of an embedding model.
 
     python -m contend.evals.templates [SPEC]
 
-The questions were written without sight of the templates' words. One half chooses the threshold
-and may be looked at to improve templates and plain requests; the other half is what the result is
-read from.
+The questions were written without looking at the templates. One half chooses the threshold and may
+be used to improve templates and plain requests; the other half gives the result.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ _THRESHOLDS = [step / 100 for step in range(90)]
 
 @dataclass(frozen=True)
 class Asked:
-    """A labelled question and what the search makes of it."""
+    """A labelled question and its search result."""
 
     question: str
     wanted: tuple[str, ...]
@@ -40,30 +39,28 @@ class Asked:
 
     @property
     def chooses(self) -> bool:
-        """Whether this question belongs to the half that chooses the threshold."""
+        """Whether the question belongs to the half that chooses the threshold."""
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
     def given(self, threshold: float) -> list[str]:
-        """The templates a speaker would get."""
+        """Return the templates a speaker would get."""
         chosen = self.ranking.chosen(_TOP, Rule(threshold, self.spread))
         return [each.template.id for each in chosen]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a threshold does to a set of questions."""
-
     threshold: float
     recall: float
-    """Share of the questions with a fitting template that get one, among three at the most."""
+    """Share of questions with a fitting template that get one among at most three."""
     nothing: float
-    """Share of the questions without a fitting template that get none."""
+    """Share of questions without a fitting template that get none."""
     precision: float
     """Share of the templates given that fit."""
 
 
 def measure(asked: Sequence[Asked], threshold: float) -> Measured:
-    """Count what this threshold lets through."""
+    """Measure a threshold on a set of questions."""
     fitting = [each for each in asked if each.wanted]
     plain = [each for each in asked if not each.wanted]
     given = [(each, name) for each in fitting for name in each.given(threshold)]
@@ -76,11 +73,7 @@ def measure(asked: Sequence[Asked], threshold: float) -> Measured:
 
 
 def best_threshold(asked: Sequence[Asked]) -> float:
-    """The strictest one that costs the half that chooses hardly any of its recall, less a margin.
-
-    The margin is owed to the other half, as the templates were improved on this one; it may not
-    cost what is asked of plain requests.
-    """
+    """Return the strictest threshold that loses little recall on its half, less a margin."""
     half = [each for each in asked if each.chooses]
     measured = [measure(half, threshold) for threshold in _THRESHOLDS]
     most = max(each.recall for each in measured)
@@ -90,7 +83,7 @@ def best_threshold(asked: Sequence[Asked]) -> float:
 
 
 async def search_all(spec: str) -> list[Asked]:
-    """Ask every labelled question."""
+    """Search templates for every labelled question."""
     settings = AdversarialSettings(embedding_model=spec)
     async with open_models():
         searcher = await open_searcher(Embedder(spec, settings))
@@ -108,7 +101,6 @@ async def _search(searcher: Searcher, row: dict[str, Any]) -> Asked:
 
 
 def table(spec: str, asked: Sequence[Asked]) -> str:
-    """The result in Markdown."""
     chosen = best_threshold(asked)
     parts = {
         "half that chose": [each for each in asked if each.chooses],

@@ -1,8 +1,4 @@
-"""Arithmetic on behalf of a model: read as a tree and worked out step by step, never evaluated.
-
-Every value stays below a size at which any step takes no time worth naming: what would grow
-larger is refused before it is worked out.
-"""
+"""Arithmetic for models: parsed as a tree and computed step by step, never evaluated."""
 
 import ast
 import math
@@ -35,11 +31,11 @@ _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 class NotCalculable(ValueError):
-    """An expression that has no value here; the message says why."""
+    """An expression that cannot be calculated; the message says why."""
 
 
 def calculate(expression: str) -> str:
-    """The value of an arithmetic expression, such as `1200 * 1.035 ** 10`, or NotCalculable."""
+    """Return the value of an arithmetic expression, such as `1200 * 1.035 ** 10`."""
     if len(expression) > MAX_CHARS:
         raise NotCalculable(f"the expression is longer than {MAX_CHARS} characters")
     try:
@@ -103,7 +99,7 @@ def _power(base: Number, exponent: Number) -> Number:
 
 
 def _written(value: Number) -> str:
-    """Digits that are certain: 0.1 + 0.2 is 0.3."""
+    """Print only reliable digits: 0.1 + 0.2 is 0.3."""
     return str(value) if isinstance(value, int) else f"{value:.15g}"
 
 

@@ -1,22 +1,15 @@
-"""The one place a model is called: timeouts, retries, fallbacks, and which answers count."""
+"""The one place where a model is called: timeouts, retries and fallbacks."""
 
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    HumanMessage,
-    message_chunk_to_message,
-)
-from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
@@ -24,6 +17,17 @@ from pydantic import BaseModel
 from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.answers import (
+    RawAnswer,
+    Reply,
+    UnusableAnswer,
+    accept_answer,
+    finish_reason,
+    is_incomplete,
+    join_tool_calls,
+    usage_of,
+    usage_of_error,
+)
 from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.prices import priced
 from contend.models.providers.registry import (
@@ -33,18 +37,12 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
-from contend.models.text import clean_data, clean_reply, split_thinking
-from contend.models.tools import calls_in
 
 _LONGEST_BACKOFF = 30.0
-_COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
-_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
-_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-_FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
-# What openai's client raises for a schema-bound answer that came, but not whole.
+# Errors of openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
-# Enough to keep any overlong speech whole; only a model that never ends runs into it.
+# Enough for any overlong turn; only a model that never stops reaches it.
 _ROOM_TO_RUN_ON = 8
 _THINKING_ROOM = 8192
 _SHORTER = HumanMessage(
@@ -57,7 +55,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Trouble:
-    """An attempt that failed, and what the policy did about it."""
+    """A failed attempt and what was done about it: retried, fell back or failed."""
 
     what: str
     model: str
@@ -68,7 +66,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Listener:
-    """How a call reports while it runs, and how it learns that a pause was asked for."""
+    """Callbacks of a call: text, problems, and whether a pause was requested."""
 
     text: Callable[[str, str], None] = lambda _piece, _model: None
     trouble: Callable[[Trouble], None] = lambda _trouble: None
@@ -77,35 +75,22 @@ class Listener:
 
 @dataclass(frozen=True)
 class Aids:
-    """What a call of a longer speech comes with: tools, and what earlier calls of it used up."""
+    """The tools of a call, and what earlier calls of the same turn have used up."""
 
     tools: tuple[BaseTool, ...] = ()
     spent: bool = False
-    """Whether it has used its tools up, and must answer."""
+    """Whether the tool calls are used up, so that it must answer."""
     seconds: float = 0.0
-    """The time that earlier calls of the same speech took: all have the time of one."""
+    """Time that earlier calls of the turn took; together they have the time of one."""
     limit: int | None = None
-    """The most tokens the speech may have."""
 
 
 NO_AIDS = Aids()
 
 
 @dataclass(frozen=True)
-class Reply:
-    """A complete answer: it says something, or asks tools for something."""
-
-    text: str
-    thinking: str = ""
-    usage: Usage = field(default_factory=Usage)
-    message: AIMessage | None = None
-    """The whole message, if it calls tools; it is part of what they are answered with."""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
 class Extracted(Generic[Block]):
-    """What a structured-output call gave; None when it could not be read."""
+    """The result of a structured-output call; None if it could not be parsed."""
 
     block: Block | None
     usage: Usage
@@ -122,11 +107,9 @@ class Answered(Generic[Result]):
 
 @dataclass(frozen=True)
 class _Try:
-    """One of the tries at a call."""
-
     spec: ModelSpec
     failed: Failure | None
-    """Why the try before it did not count."""
+    """Why the previous try failed."""
     is_last: bool
 
 
@@ -137,14 +120,10 @@ async def ask(
     listener: Listener,
     aids: Aids = NO_AIDS,
 ) -> Answered[Reply]:
-    """Stream one reply from the seat's model, or from its fallbacks in order.
-
-    A speech beyond its limit is better whole than cut: one that runs into the ceiling set on the
-    call is asked for again under a far higher one. It is not asked to be shorter: who overruns the
-    limit answers for that.
-    """
+    """Stream one reply from the seat's model, or from its fallbacks in order."""
 
     async def attempt(this: _Try) -> Reply:
+        # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
         cut = this.failed is not None and this.failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)
@@ -156,7 +135,7 @@ async def ask(
 
 
 def _bound(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
-    """The model with its tools; one that must answer is offered none, where that is possible."""
+    """Bind the tools; a model that must answer gets none, where the provider allows that."""
     if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
         return model
     return model.bind_tools(list(aids.tools))
@@ -169,7 +148,7 @@ async def extract(
     settings: DebateSettings,
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
-    """Ask once, schema-bound, for what a speech decided."""
+    """Ask once, with a schema, for what a turn decided."""
 
     async def attempt(this: _Try) -> Extracted[Block]:
         model = open_model(this.spec, _options(seat, settings, structured=True))
@@ -179,7 +158,7 @@ async def extract(
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    """The most tokens the provider may let through: room to run over, and to think before."""
+    """Return the token limit of the call: room to overrun, and to think first."""
     if limit is None:
         return None
     thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0
@@ -229,7 +208,7 @@ async def _with_retries(
             return await attempt(_Try(spec, failure, tries == settings.max_retries))
         except BadInput:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a provider raises is its failure
+        except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
             failure = classify(error) or _unexpected(error)
             spent = priced(_spent(error, failure), spec, settings.prices)
         trouble = Trouble("retried", str(spec), failure, spent)
@@ -241,19 +220,19 @@ async def _with_retries(
 
 
 def _unexpected(error: Exception) -> Failure:
-    """Scrubbed, because what an exception says is stored with the checkpoint."""
+    """Describe an unknown error, scrubbed, because it is stored in the checkpoint."""
     return Failure("unexpected", f"{type(error).__name__}: {first_line(error)}")
 
 
 def _spent(error: Exception, failure: Failure) -> Usage:
-    """A refused call costs nothing; what an answer cost that broke off, nobody said."""
-    if isinstance(error, _Unusable):
+    """Return what a failed call cost: nothing if refused, unknown if it broke off."""
+    if isinstance(error, UnusableAnswer):
         return error.usage
     return Usage() if failure.kind in ("idle", "total") else NO_USAGE
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
-    """Full jitter; a provider's own Retry-After is kept to, with a little jitter behind it."""
+    """Wait with full jitter, or as long as Retry-After says plus a little jitter."""
     jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2**tries))  # noqa: S311
     if failure.retry_after is None:
         return jitter
@@ -261,7 +240,7 @@ def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
-    """Sleep in short steps: a pause asked for now must not wait for, or pay, another attempt."""
+    """Sleep in short steps, so that a pause request is noticed before another attempt."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         if listener.pause_requested():
@@ -293,42 +272,11 @@ async def _stream(
             if aids.tools and not aids.spent:
                 parts.append(chunk)
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage = _usage(chunk) or usage
-            finish = _finish(chunk) or finish
-    said = _Said("".join(pieces), "".join(thoughts), finish, _calling(parts))
-    reply = _accepted(said, priced(usage, spec, settings.prices), spec)
+            usage = usage_of(chunk) or usage
+            finish = finish_reason(chunk) or finish
+    said = RawAnswer("".join(pieces), "".join(thoughts), finish, join_tool_calls(parts))
+    reply = accept_answer(said, priced(usage, spec, settings.prices), spec)
     return replace(reply, seconds=asyncio.get_running_loop().time() - began)
-
-
-@dataclass(frozen=True)
-class _Said:
-    text: str
-    reasoning: str
-    finish: str | None
-    calling: AIMessage | None
-
-
-def _calling(parts: list[AIMessage]) -> AIMessage | None:
-    """The whole message, fit to be kept and sent back; None when it calls no tools."""
-    if not parts:
-        return None
-    whole = parts[0]
-    if isinstance(whole, AIMessageChunk):
-        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
-    if not calls_in(whole):
-        return None
-    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
-    for number, call in enumerate(calls_in(message), 1):
-        call["id"] = call["id"] or f"call_{number}"  # some servers give none, and none is refused
-    return message
-
-
-class _Unusable(BadAnswer):
-    """An answer that came, and was paid, but may not enter the debate."""
-
-    def __init__(self, kind: str, why: str, usage: Usage) -> None:
-        self.usage = usage
-        super().__init__(kind, why)
 
 
 async def _chunks(
@@ -337,7 +285,7 @@ async def _chunks(
     settings: DebateSettings,
     used: float,
 ) -> AsyncGenerator[AIMessage, None]:
-    """The model's chunks under an idle timeout each and a total timeout together."""
+    """Yield chunks under an idle timeout each and a total timeout together."""
     deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
     async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
         while True:
@@ -375,51 +323,10 @@ async def _structured(
         raise _timed_out(settings, 0) from error
     except Exception as error:
         if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
-            return Extracted(None, priced(_usage_of_unread(error), spec, settings.prices))
+            return Extracted(None, priced(usage_of_error(error), spec, settings.prices))
         raise
     raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-    if _finish(raw) not in (None, *_COMPLETE):
-        parsed = None  # ChatOllama repairs JSON that was cut; what is missing was never said
-    usage = priced(_usage(raw) or Usage(), spec, settings.prices)
+    if is_incomplete(raw):
+        parsed = None  # ChatOllama repairs truncated JSON, inventing what is missing
+    usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
     return Extracted(parsed if isinstance(parsed, schema) else None, usage)
-
-
-def _usage(message: AIMessage) -> Usage | None:
-    counted = message.usage_metadata
-    if not counted:
-        return None
-    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
-
-
-def _usage_of_unread(error: Exception) -> Usage:
-    """What an answer cost that came, but not whole; openai's client hands it over in its error."""
-    counted = getattr(getattr(error, "completion", None), "usage", None)
-    if counted is None:
-        return Usage()
-    return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
-
-
-def _finish(message: AIMessage) -> str | None:
-    for key in _FINISH_KEYS:
-        if reason := message.response_metadata.get(key):
-            return str(reason).lower()
-    return None
-
-
-def _accepted(said: _Said, usage: Usage, spec: ModelSpec) -> Reply:
-    """The reply, if it is complete and says or asks for something; else BadAnswer."""
-    finish, calling = said.finish, said.calling
-    if finish is None and provider_of(spec).reports_finish:
-        raise _Unusable("cut", "the stream ended in the middle of the answer", usage)
-    if finish in _TOO_LONG:
-        raise _Unusable("length", "the answer was cut off at the model's length limit", usage)
-    if finish in _CALLS_TOOLS and not calling:
-        raise _Unusable("empty", "it called for a tool instead of answering", usage)
-    if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
-        raise _Unusable("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(said.text)
-    text = clean_reply(speech)
-    if not text and not calling:
-        raise _Unusable("empty", "the answer was empty", usage)
-    thoughts = clean_reply("\n".join(filter(None, [said.reasoning, thinking])))
-    return Reply(text, thoughts, usage, calling)

@@ -1,4 +1,4 @@
-"""Texts to vectors, by spec: prefixes, batches, and what is known of each embedding model."""
+"""Turns texts into vectors: prefixes, batches, and traits of each embedding model."""
 
 from __future__ import annotations
 
@@ -20,24 +20,22 @@ if TYPE_CHECKING:
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 EMBEDDED_EMBEDDING = f"embedded:{DEFAULT_EMBEDDING}"
-# What the protocol asks for, on the scale of the model it was written for.
+# The threshold of the protocol, for the model it was written for.
 PUBLISHED_SIMILARITY = 0.65
 # A server takes many at once; on this machine a small batch shows progress and can be stopped.
 _BATCH, _SMALL_BATCH = 64, 16
-# Bytes a server is given as one text: OpenAI refuses more than 8,191 tokens, Ollama cuts unsaid.
+# Bytes per text: OpenAI refuses more than 8,191 tokens, Ollama truncates silently.
 _LONGEST = 8000
 
 Progress = Callable[[int, int], None]
 
 
 class EmbeddingFailed(RuntimeError):
-    """The embedding model gave no usable vectors; the message says which model and why."""
+    """The embedding model returned no usable vectors; the message says why."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of an embedding model."""
-
     query_prefix: str = ""
     document_prefix: str = ""
     min_similarity: float | None = None
@@ -46,7 +44,7 @@ class Traits:
     measured: bool = True
     """Whether that score was measured here."""
     spread: float | None = None
-    """How far behind the best template another may be and still be given."""
+    """How far below the best score another template may be."""
 
 
 # Scores of different models mean different things; measured by `python -m contend.evals.templates`.
@@ -62,41 +60,39 @@ _TRAITS = {
 
 
 def traits_of(spec: str) -> Traits:
-    """The model's traits; a tag behind an Ollama model's name changes none of them."""
+    """Return the model's traits, ignoring an Ollama tag."""
     provider, _, name = str(parse_spec(spec)).partition(":")
     return _TRAITS.get(f"{provider}:{name.partition(':')[0]}", Traits())
 
 
 def warm_up(spec: str) -> None:
-    """Begin to load an embedded model in the background: it takes as long as a good client."""
+    """Load an embedded model in the background, because it takes a second."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         from contend.models.providers import minilm
 
-        threading.Thread(target=minilm.warm_up, args=(parsed.name,), daemon=True).start()
+        threading.Thread(target=minilm.preload, args=(parsed.name,), daemon=True).start()
 
 
 class Embedder:
-    """An embedding model as retrieval uses it: unit vectors, or EmbeddingFailed."""
+    """An embedding model that returns unit vectors or raises EmbeddingFailed."""
 
     def __init__(self, spec: str, settings: DebateSettings) -> None:
         self.spec = str(parse_spec(spec))
         self.traits = traits_of(self.spec)
         self.pinned = self.spec.startswith("embedded:")
-        """Whether the name stands for the same weights for ever."""
+        """Whether the name always means the same weights."""
         self._batch = _SMALL_BATCH if self.pinned else _BATCH
         self._options = Options(
             connect_timeout=settings.connect_timeout, total_timeout=settings.idle_timeout
         )
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of what is searched for."""
         return await self._embed(self.traits.query_prefix, texts)
 
     async def documents(
         self, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
-        """Vectors of what is searched in."""
         return await self._embed(self.traits.document_prefix, texts, on_progress)
 
     async def _embed(
@@ -115,7 +111,7 @@ class Embedder:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
             why = scrub(first_line(error) or type(error).__name__)
-            raise EmbeddingFailed(f"{self.spec} gave no vectors: {why}") from error
+            raise EmbeddingFailed(f"{self.spec} returned no vectors: {why}") from error
 
     async def _batches(self, model: Embeddings, texts: list[str], on_progress: Progress) -> Vectors:
         import numpy as np
@@ -131,7 +127,7 @@ class Embedder:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text in pieces that any model can read, cut between words where there are some."""
+    """Split a text into pieces that any model can read, between words if possible."""
     if len(text.encode()) <= _LONGEST:
         return [text]
     middle = len(text) // 2
@@ -140,7 +136,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _joined(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
-    """One vector a text: the mean of its pieces."""
+    """Return one vector per text: the mean of its pieces."""
     import numpy as np
 
     if len(vectors) == len(parts):
@@ -150,14 +146,14 @@ def _joined(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
 
 
 def _unit(found: Any, expected: int) -> Vectors:
-    """Vectors of length one, so that a product of two is their similarity."""
+    """Normalise vectors, so that their product is their similarity."""
     import numpy as np
 
     vectors = np.asarray(found, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != expected or not np.isfinite(vectors).all():
-        raise ValueError("the vectors it sent are incomplete or not numbers")
+        raise ValueError("its vectors are incomplete or not numbers")
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not lengths.all():
-        raise ValueError("it sent a vector of zeros")
+        raise ValueError("it returned a zero vector")
     unit: Vectors = vectors / lengths
     return unit

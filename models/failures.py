@@ -1,4 +1,4 @@
-"""What went wrong with a model call, in kinds that say whether trying again can help."""
+"""Classifies failed model calls by whether a retry can help."""
 
 import os
 import re
@@ -8,9 +8,11 @@ from email.utils import parsedate_to_datetime
 
 from langchain_core.exceptions import ContextOverflowError
 
+from contend.models.text import shorten
+
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
 
-# Beyond this a provider's Retry-After is an outage, not a pause: better fail and be resumed.
+# A longer Retry-After is an outage: fail now and let the user resume.
 LONGEST_WAIT = 120.0
 
 _TRANSPORT_MODULES = {"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "openai"}
@@ -24,11 +26,11 @@ _KINDS = {
     425: "server",
     429: "rate_limit",
 }
-# How langchain says that a stream closed without a single chunk.
+# Messages of langchain for a stream without a single chunk.
 _NO_CHUNKS = ("No generation chunks", "No data received")
 _OUT_OF_MONEY = ("insufficient_quota", "billing details", "billing_hard_limit")
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|pk|or|gsk|xai)-|gsk_|AIza)[A-Za-z0-9_\-*]{6,}")
-# Greedy: whatever stands before the last @ of an address is its user and password.
+# Greedy: everything before the last @ of an address is its user and password.
 _USERINFO = re.compile(r"(?<=://)[^\s/?#]*@")
 _SECRET_NAME = re.compile(
     r"(?:KEY|KEY_ID|TOKEN)$|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I
@@ -39,21 +41,18 @@ _LONGEST_LINE = 300
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed attempt."""
-
     kind: str
     why: str
     retry_after: float | None = None
 
     @property
     def retryable(self) -> bool:
-        """Whether the same model may be asked again."""
         too_long = self.retry_after is not None and self.retry_after > LONGEST_WAIT
         return self.kind in RETRYABLE and not too_long
 
 
 class BadAnswer(Exception):
-    """The provider answered, but not with something that may enter the debate."""
+    """The provider answered, but the answer is unusable."""
 
     def __init__(self, kind: str, why: str) -> None:
         self.failure = Failure(kind, why)
@@ -61,7 +60,7 @@ class BadAnswer(Exception):
 
 
 def classify(error: Exception) -> Failure | None:
-    """The failure behind an exception, or None for a bug of ours that must surface as one."""
+    """Return the failure behind an exception, or None if it is our own bug."""
     if isinstance(error, BadAnswer):
         return error.failure
     status = _status(error)
@@ -77,13 +76,13 @@ def classify(error: Exception) -> Failure | None:
 
 
 def _from_transport(error: Exception) -> bool:
-    """langchain raises subclasses of its clients' errors, so the whole ancestry counts."""
+    """Check all base classes, because langchain subclasses its clients' errors."""
     roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return not roots.isdisjoint(_TRANSPORT_MODULES)
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status; an error inside a stream carries it as text in its code, or as -1."""
+    """Return the HTTP status; errors inside a stream carry it in their code."""
     for value in (getattr(error, "status_code", None), getattr(error, "code", None)):
         if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
             return int(value)
@@ -98,13 +97,13 @@ def scrub(text: str) -> str:
 
 
 def first_line(error: object) -> str:
-    """The first line of what was said, fit to be shown: scrubbed, then cut."""
+    """Return the first line, scrubbed and shortened."""
     lines = scrub(str(error)).strip().splitlines()
-    return lines[0][:_LONGEST_LINE] if lines else ""
+    return shorten(lines[0], _LONGEST_LINE) if lines else ""
 
 
 def _secrets() -> list[str]:
-    """The longest first, for one may be a part of another; also as they look in a repr."""
+    """Return the longest first, since one may be part of another; also as in a repr."""
     found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     found |= {repr(secret)[1:-1] for secret in found}
     return sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
@@ -114,12 +113,12 @@ def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
     if status == 404:
-        why += " (no such model there, or a wrong address: does it lack its /v1?)"
+        why += " (unknown model, or wrong address: is /v1 missing?)"
     return Failure(_kind(status, code), why, _retry_after(error))
 
 
 def _kind(status: int, code: str) -> str:
-    # The word alone is no sign: some add a link to their billing page to every 429.
+    # "billing" alone is not enough: some add a link to their billing page to every 429.
     if status == 429 and any(sign in code for sign in _OUT_OF_MONEY):
         return "quota"
     if status >= 500:
@@ -137,7 +136,7 @@ def _message(error: Exception) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds the provider asks to wait, given as a number or as a date."""
+    """Return the seconds of Retry-After, given as a number or a date."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     stated = headers.get("retry-after", "")
     try:

@@ -1,4 +1,4 @@
-"""What a call costs. A price nobody stated is unknown, never zero."""
+"""The cost of calls. An unknown price is never treated as zero."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ Prices = Mapping[str, tuple[float, float]]
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
-    """Add the cost: stated prices first, nothing for models that run on the user's machine."""
+    """Add the cost: stated prices first, then zero for local models."""
     if (stated := _stated(spec, prices)) is not None:
         return usage.model_copy(update={"cost_usd": _cost(usage, stated)})
     if provider_of(spec).is_free:
@@ -19,7 +19,7 @@ def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
 
 
 def _stated(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
-    """The price of this model, however the user wrote its name; the full spec comes first."""
+    """Return the stated price of a model, however the user wrote its name."""
     if str(spec) in prices:
         return prices[str(spec)]
     return next((price for key, price in prices.items() if _names(key, spec)), None)

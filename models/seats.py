@@ -1,16 +1,17 @@
-"""Who plays which part: the models the user named, or the best this machine has; then preflight."""
+"""Assigns models to seats, and checks them before the first paid call."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.protocols.base import strategy_for
-from contend.graph.settings import DebateSettings
+from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers import weights
 from contend.models.providers.registry import (
+    API_KEYS,
     ModelSpec,
     Provider,
     check_models,
@@ -18,20 +19,18 @@ from contend.models.providers.registry import (
     provider_of,
     taken_for_ollama,
 )
+from contend.models.tokens import estimate_tokens
 
-_HOSTED = {
-    "OPENAI_API_KEY": "openai:gpt-5-mini",
-    "OPENROUTER_API_KEY": "openrouter:openai/gpt-5-mini",
-}
+_HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
 EMBEDDED = f"embedded:{weights.DEFAULT}"
-# Tokens beside the question for instructions, the latest turns and the answer; a small window
-# gives half of itself.
+# Tokens for instructions, the latest turns and the answer, besides the question; half of a small
+# window.
 _DEBATE_ROOM = 12_288
 
 
 @dataclass(frozen=True)
 class SeatPlan:
-    """The seats with their models, and one line that says how the models were chosen."""
+    """The seats with their models, and a sentence on how the models were chosen."""
 
     seats: list[Seat]
     notice: str
@@ -39,10 +38,7 @@ class SeatPlan:
 
 
 async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
-    """The embedding model the user named; else the protocol's own where Ollama speaks and has it.
-
-    A debate without Ollama is not kept waiting by the question whether there is one.
-    """
+    """Return the embedding model: the user's choice, or Ollama's if the seats use Ollama."""
     wanted = str(parse_spec(settings.embedding_model))
     if "embedding_model" in settings.model_fields_set:
         return wanted
@@ -51,10 +47,10 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    """Keep the models the user named; fill the other seats by what is there.
+    """Keep the models the user chose and fill the other seats.
 
-    With none named: the protocol's own models if a running Ollama has them, else a hosted model
-    if there is a key, else the embedded one. With some named: those, for want of a seat's own.
+    With none chosen: the protocol's default models if Ollama has them, else a hosted model if
+    there is a key, else the built-in one. With some chosen: the first of them.
     """
     seats, notice = await _chosen(settings)
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
@@ -64,7 +60,7 @@ async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
-        return _normal(seats), "Models as named."
+        return _normal(seats), "All models chosen by you."
     pulled = await _pulled()
     wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
     if not named and not (pulled and all(_has(seat.model, pulled) for seat in wanted)):
@@ -72,14 +68,12 @@ async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:
         return _normal([_with(seat, model) for seat in seats]), why
     spare = named[0].model if named else wanted[0].model
     chosen = [s if s in named or _has(s.model, pulled) else _with(s, spare) for s in seats]
-    others = (
-        f"{new.name} {new.model}"
-        for old, new in zip(seats, chosen, strict=True)
-        if old not in named
-    )
     if not named:
-        return _normal(chosen), "Models from Ollama."
-    return _normal(chosen), f"Models as named; others chosen: {', '.join(others)}."
+        return _normal(chosen), "No models chosen; using the default models from Ollama."
+    others = [new for old, new in zip(seats, chosen, strict=True) if old not in named]
+    names = ", ".join(seat.name for seat in others)
+    models = ", ".join(dict.fromkeys(seat.model for seat in others))
+    return _normal(chosen), f"No model chosen for {names}; using {models}."
 
 
 async def preflight(
@@ -90,11 +84,11 @@ async def preflight(
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
 ) -> None:
-    """Find what would fail before the first call is paid: models, keys, a question too long."""
+    """Find what would fail before the first paid call: models, keys, a question too long."""
     for key in settings.prices:
         parse_spec(key)
     await _check_bare_names(settings)
-    await check_models(spec for seat in seats for spec in (seat.model, *seat.fallback_models))
+    await check_models(models_of(seats))
     for seat in seats:
         _check_length(seat, settings, question)
         if seat.tools:
@@ -103,9 +97,8 @@ async def preflight(
 
 
 async def _check_bare_names(settings: DebateSettings) -> None:
-    """Tell a name without a provider from one of Ollama's; once seated, it has its prefix."""
-    written = (m for seat in settings.build_seats() for m in (seat.model, *seat.fallback_models))
-    for model in dict.fromkeys(written):
+    """Explain names without a provider if Ollama does not have them."""
+    for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
             try:
                 await check_models([model])
@@ -113,8 +106,21 @@ async def _check_bare_names(settings: DebateSettings) -> None:
                 raise BadInput(f"{taken} {refused}") from refused
 
 
+def models_of(seats: Iterable[Seat]) -> list[str]:
+    """Return every model that seats may call, fallbacks included."""
+    return [text for seat in seats for text in (seat.model, *seat.fallback_models)]
+
+
+def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
+    """Return the model files that these specs need and this machine does not have."""
+    parsed = [parse_spec(text) for text in specs]
+    names = dict.fromkeys(spec.name for spec in parsed if spec.provider == "embedded")
+    files = [file for name in names for file in weights.embedded_files().get(name, ())]
+    return [file for file in files if not weights.is_pulled(file, data_home())]
+
+
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    """Return the tokens a prompt and its answer may fill together; None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)
@@ -123,21 +129,17 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_demonstration(seats: list[Seat]) -> bool:
-    """Whether any seat is played by the demonstration model, whose scores mean nothing.
-
-    A seat that only falls back to it counts once it has spoken: ask is_demonstration_model.
-    """
+    """Whether any seat uses the demo model, whose scores are not meaningful."""
     return any(is_demonstration_model(seat.model) for seat in seats)
 
 
 def is_demonstration_model(model: str) -> bool:
-    """Whether this spec names the demonstration model."""
     spec = parse_spec(model)
     return provider_of(spec).is_demonstration(spec.name)
 
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
-    """Refuse a model that is known to see nothing; one nobody knows of may try."""
+    """Refuse a model that is known not to accept images; try one that is unknown."""
     for seat in seats:
         if seat.id in settings.opening_seats:
             _check_sight(seat, settings, images)
@@ -148,69 +150,69 @@ def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) 
     blind = _first_that(seat, lambda provider, name: provider.takes_images(name) is False)
     if not seen or blind is None:
         return
-    leave = "Leave --image out" if not all(image.seats for image in seen) else "Give it none"
+    leave = "Omit --image" if not all(image.seats for image in seen) else "Give it no images"
     raise BadInput(
-        f"{seat.name}'s model {blind} takes no images. {leave}, or name a model that sees with "
-        f"--model or {settings.how_to_name(seat)}."
+        f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another model "
+        f"with --model or {settings.how_to_name(seat)}."
     )
 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
-    """Refuse a model that is known to call no tools, and a search where there is nothing."""
-    if not strategy_for(settings).most_tool_calls:  # a server's client may lay seats of any kind
-        raise BadInput(f"The seats of {settings.protocol} take no tools; {seat.name} has some.")
+    """Refuse a model without tool support, and a document search without documents."""
+    if not strategy_for(settings).most_tool_calls:  # a service client may define any seats
+        raise BadInput(f"{settings.protocol} does not support tools; remove those of {seat.name}.")
     unable = _first_that(seat, lambda provider, name: provider.takes_tools(name) is False)
     if unable is not None:
         raise BadInput(
-            f"{seat.name}'s model {unable} cannot use tools ({', '.join(seat.tools)}). Leave the "
-            "tools of this seat out, or give it a model that can."
+            f"{seat.name}'s model {unable} cannot use tools ({', '.join(seat.tools)}). Remove "
+            "the tools of this seat, or choose another model for it."
         )
     shown = any(strategy_for(settings).sees(seat, document) for document in documents)
     if "search_documents" in seat.tools and not shown:
         raise BadInput(
-            f"{seat.name} has the tool search_documents, but no documents to search. Give some "
-            "with --docs or in the docs of this seat, or leave the tool out."
+            f"{seat.name} has the tool search_documents, but no documents to search. Add some "
+            "with --docs or in the docs of this seat, or remove the tool."
         )
 
 
 def _first_that(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
-    """The first of a seat's models, fallbacks included, that lacks something."""
-    specs = (parse_spec(model) for model in (seat.model, *seat.fallback_models))
+    """Return the first of a seat's models, fallbacks included, that lacks something."""
+    specs = map(parse_spec, models_of([seat]))
     return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
 
 
 def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
-    """Refuse a question that leaves no room for the debate in the seat's window."""
-    window, tokens = window_for(seat.model, settings), len(question.encode()) // 3
+    """Refuse a question that leaves no room for the debate in the context window."""
+    window, tokens = window_for(seat.model, settings), estimate_tokens(question)
     if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
         return
     spec = parse_spec(seat.model)
     raise QuestionTooLong(
-        f"The question is too long for {seat.name}'s model {spec}, whose window is "
+        f"The question is too long for {seat.name}'s model {spec}, which has a context window of "
         f"{window:,} tokens.",
-        f"Shorten it{_wider(spec, tokens)}, or name a model with a larger window.",
+        f"Shorten it{_wider(spec, tokens)}, or choose a model with a larger window.",
     )
 
 
 def _wider(spec: ModelSpec, tokens: int) -> str:
-    """The setting that would make the question fit, if the model can take that much."""
+    """Suggest the setting that makes the question fit, if the model allows it."""
     needed = min(2 * tokens, tokens + _DEBATE_ROOM)
     rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
     if largest is not None and needed > largest:
         return ""
-    return f", allow more with --set context_tokens={min(rounded, largest or rounded)}"
+    return f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
 
 
 def _without_ollama() -> tuple[str, str]:
-    for key, model in _HOSTED.items():
-        if os.environ.get(key, "").strip():
-            return model, f"No model named: {model} for every seat, because {key} is set."
-    return EMBEDDED, f"No model named, no Ollama with the default models, no key: {EMBEDDED}."
+    for provider, model in _HOSTED.items():
+        if os.environ.get(API_KEYS[provider], "").strip():
+            return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
+    return EMBEDDED, f"No API key and no Ollama models found; using the demo model {EMBEDDED}."
 
 
 async def _pulled() -> list[str]:
     from contend.models.providers.ollama import (
-        pulled_models,  # imports a client the embedded path never needs
+        pulled_models,  # slow to import
     )
 
     try:
@@ -231,7 +233,7 @@ def _with(seat: Seat, model: str) -> Seat:
 
 
 def _normal(seats: list[Seat]) -> list[Seat]:
-    """Specs in full, so that records and prices name one model in one way."""
+    """Write specs in full, so that records and prices use one name per model."""
     return [
         seat.model_copy(
             update={

@@ -1,4 +1,4 @@
-"""Model text made safe to keep: cleaned, and parted from the model's private thinking."""
+"""Cleans model text and separates it from the model's thinking."""
 
 import json
 import math
@@ -17,12 +17,12 @@ _PROSE = re.compile(r"\n[^\s\"\[\]{},]")  # no line of an object begins so
 
 
 def clean(text: str) -> str:
-    """Drop what no database takes (NUL, lone surrogates); a user's text is otherwise as written."""
+    """Remove what databases refuse (NUL, lone surrogates)."""
     return _SURROGATE.sub("", text.replace("\x00", ""))
 
 
 def clean_data(data: Any) -> Any:
-    """The same for plain data: its text, and numbers that no database takes either."""
+    """Clean plain data: its text, and numbers that databases refuse."""
     if isinstance(data, str):
         return clean(data)
     if isinstance(data, dict):
@@ -35,7 +35,7 @@ def clean_data(data: Any) -> Any:
 
 
 def clean_piece(text: str) -> str:
-    """Clean a piece of a model's text as it streams, terminals included."""
+    """Clean a piece of streamed text, also for terminals."""
     return _CONTROL.sub("", clean(text))
 
 
@@ -44,8 +44,18 @@ def clean_reply(text: str) -> str:
     return clean_piece(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
+def shorten(text: str, limit: int) -> str:
+    """Put text on one line and cut it between words, with an ellipsis, where it is too long."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 1]
+    whole_words = head.rpartition(" ")[0]
+    return f"{whole_words if len(whole_words) > limit // 2 else head}…"
+
+
 def split_thinking(text: str) -> tuple[str, str]:
-    """Part a reply into speech and thinking, for closed, unclosed and close-only think tags."""
+    """Split a reply into text and thinking, for closed, unclosed and close-only think tags."""
     thoughts: list[str] = []
     first = _TAG.search(text)
     if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
@@ -69,17 +79,17 @@ class SpeechFilter:
         self._objects = _Objects(hidden_mark)
 
     def feed(self, piece: str) -> str:
-        """Take the next piece; give back what a reader may see now."""
+        """Take the next piece and return what may be shown now."""
         return self._objects.feed(self._fences.feed(self._thinking.feed(piece)))
 
     def finish(self) -> str:
-        """Give back what was held although it turned out to be plain text."""
+        """Return what was held back but is plain text."""
         fenced = self._fences.feed(self._thinking.finish()) + self._fences.finish()
         return self._objects.feed(fenced) + self._objects.finish()
 
 
 class _Sieve:
-    """Passes text on up to a sign, where it waits until it is known how to go on."""
+    """Passes text on up to a sign, where it waits until it can decide."""
 
     sign = ""
 
@@ -101,7 +111,7 @@ class _Sieve:
         return self._shown[seen:]
 
     def _step(self, *, last: bool) -> bool:
-        """Show or drop something; False when the next piece has to come first."""
+        """Show or drop something; return False to wait for the next piece."""
         at = self._pending.find(self.sign)
         if at:
             self._show(at if at > 0 else len(self._pending))
@@ -109,7 +119,6 @@ class _Sieve:
         return self._decide(last=last)
 
     def _decide(self, *, last: bool) -> bool:
-        """Show or drop what stands at the sign."""
         raise NotImplementedError
 
     def _show(self, count: int) -> bool:
@@ -125,7 +134,7 @@ class _Sieve:
 
 
 class _Thinking(_Sieve):
-    """Keeps thoughts back. A tag inside a line or in code is one the speech only mentions."""
+    """Holds thinking back. A tag inside a line or in code is only mentioned."""
 
     sign = "<"
 
@@ -144,7 +153,7 @@ class _Thinking(_Sieve):
         return self._drop(len(_OPEN + thought + closed))
 
     def _opens(self, *, last: bool) -> bool | None:
-        """Whether a tag stands here, at the reply's beginning or alone on its line, if known."""
+        """Whether a tag opens thinking, first or alone on its line; None if unknown yet."""
         if not self._pending.startswith(_OPEN):
             return None if _OPEN.startswith(self._pending) and not last else False
         if not self._shown.strip():
@@ -175,7 +184,7 @@ class _Fences(_Sieve):
 
 
 class _Objects(_Sieve):
-    """Holds what begins a line like a JSON object until it ends, and drops it if it is tagged."""
+    """Holds a line that begins like a JSON object until it ends; drops it if tagged."""
 
     sign = "{"
 

@@ -1,8 +1,7 @@
-"""How long a text is in tokens, by one rule for all models.
+"""The length of texts in tokens: one measure for limits, one upper bound for context windows.
 
-Providers count differently, some count thinking, some do not count at all; a limit that is the same
-for every side needs one measure. The rule is fitted to common vocabularies of English, which it
-meets within a tenth.
+Providers count differently, some count thinking and some do not count at all, so a limit that is
+fair to every side needs one measure. It is within a tenth of common English vocabularies.
 """
 
 import math
@@ -15,11 +14,17 @@ _PIECE = re.compile(
 _DENSE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 # Vocabularies hold most long words of formal English whole, and their parts are long too.
 _WHOLE_WORD, _PART_OF_WORD = 12, 10
+_BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """The length of a text in tokens, approximately."""
+    """Return the approximate length of a text in tokens."""
     return sum(_size(found) for found in _PIECE.finditer(text))
+
+
+def estimate_tokens(*texts: str) -> int:
+    """Return more tokens than most tokenizers need for these texts together."""
+    return sum(len(text.encode()) for text in texts) // _BYTES_PER_TOKEN
 
 
 def _size(found: re.Match[str]) -> int:

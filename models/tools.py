@@ -1,4 +1,4 @@
-"""The tools a seat may use while it speaks: how its model is told of them, and how one is used."""
+"""The tools a seat may call during a turn."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MAX_QUERY_CHARS = 1000
 
 Call = ToolCall | InvalidToolCall
 Search = Callable[[str], Awaitable[tuple[str, Any]]]
-"""Searches the documents of a seat: what was found, in words and as data."""
+"""Searches the documents of a seat: the result as text and as data."""
 
 
 class Calculation(BaseModel):
@@ -36,7 +36,6 @@ class DocumentSearch(BaseModel):
 
 
 def open_tools(names: Sequence[ToolName], search: Search) -> list[BaseTool]:
-    """The tools of these names."""
     return [_MAKERS[name](search) for name in names]
 
 
@@ -75,12 +74,12 @@ _MAKERS: dict[ToolName, Callable[[Search], BaseTool]] = {
 
 
 def calls_in(message: AIMessage | None) -> list[Call]:
-    """What a model asks its tools for, also what it put so badly that nobody can read it."""
+    """Return the tool calls of a message, including unparsable ones."""
     return [*message.tool_calls, *message.invalid_tool_calls] if message else []
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """What a call gives, in words and as data; its failure is a result too, for the model."""
+    """Run a tool call; its failure is a result for the model too."""
     name, given = call["name"] or "", call["args"]
     if not isinstance(given, dict):
         return _failed(name, {}, f"These arguments are no JSON object: {given}"), None
@@ -89,7 +88,7 @@ async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]
         known = ", ".join(each.name for each in tools)
         return _failed(name, given, f"There is no tool '{name}'; there are: {known}."), None
     try:
-        told: ToolMessage = await tool.ainvoke(
+        answer: ToolMessage = await tool.ainvoke(
             {"type": "tool_call", "id": call["id"], "name": name, "args": given}
         )
     except ValidationError as error:
@@ -101,8 +100,8 @@ async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]
     except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the debate
         why = first_line(error) or type(error).__name__
         return _failed(name, given, f"{name} failed: {why}"), None
-    use = ToolUse(name=name, arguments=given, result=clean_reply(told.text))
-    return use, told.artifact
+    use = ToolUse(name=name, arguments=given, result=clean_reply(answer.text))
+    return use, answer.artifact
 
 
 def _failed(name: str, arguments: dict[str, Any], why: str) -> ToolUse:

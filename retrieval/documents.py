@@ -1,4 +1,4 @@
-"""The user's files as evidence: read whole or refused, cut into passages, kept by content."""
+"""Reads the user's files, splits them into passages and stores them by content."""
 
 import hashlib
 import json
@@ -16,9 +16,8 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Document
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, regular_size, write_private_file
 from contend.models.text import clean_piece
-from contend.retrieval.files import regular_size, write_private
 from contend.retrieval.readers import KINDS, Source, read, shown
 
 MAX_FILE_BYTES = 50_000_000
@@ -26,30 +25,27 @@ MAX_TOTAL_BYTES = 200_000_000
 MAX_FILES = 1000
 PASSAGE_CHARS = 900
 SPLITTER = "2"
-"""Counts up whenever the same files would give other pages or passages."""
+"""Increase it whenever the same files would give other pages or passages."""
 
 _ID_CHARS = 24
-# What the splitter would take apart sign by sign.
+# The splitter would split these character by character.
 _OVERLONG = re.compile(rf"[^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}}")
 _FILE = "corpus.jsonl"
 
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A place a reader can look up, and its text up to the next.
-
-    A page of a PDF; in any other file the line on which a passage begins.
-    """
+    """A place a reader can look up: a page of a PDF, or the line where a passage begins."""
 
     number: int
     text: str
     raw: str = ""
-    """The same rows as they stand in the file, if it is a table; only quotes are sought in it."""
+    """The rows as written in the file, if it is a table; used only to find quotes."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a document small enough to show to a speaker."""
+    """A part of a document that is short enough to show to a speaker."""
 
     document: str
     page: int
@@ -57,45 +53,42 @@ class Passage:
 
     @property
     def label(self) -> str:
-        """How speakers cite it."""
+        """The label that speakers cite."""
         return f"{self.document}:{self.page}"
 
     @property
     def labelled(self) -> str:
-        """Its text under its label, as speakers read it."""
         return f"[{self.label}]\n{self.text}"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A document that was read."""
-
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
     given: frozenset[Path] = frozenset()
-    """The paths it was given by: its own, or those of folders that hold it."""
+    """The paths it came from: its own, or folders that contain it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The documents of a debate. Equal only to itself, so that work on it can be cached."""
+    """The documents of a debate. Compared by identity, so that work on it can be cached."""
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
     lengths: Mapping[str, int] = field(default_factory=dict)
-    """How many pages or lines each document has, those without text included."""
+    """Number of pages or lines of each document, including those without text."""
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, all or none; also what a person should know about it."""
+    """Read files and folders, all or none; also return notices for the user."""
     problems: list[str] = []
-    passed_over: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     notices: list[str] = []
     loaded: dict[str, Loaded] = {}
     ids: set[str] = set()
     total = 0
-    for file in _files(paths, problems, passed_over):
+    for file in _files(paths, problems, skipped):
         try:
             data = _content(file.path, MAX_TOTAL_BYTES - total)
             total += len(data)
@@ -111,7 +104,7 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
             problems.append(str(error))
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
-    return list(loaded.values()), [*_passed_over(passed_over), *notices]
+    return list(loaded.values()), [*_skipped_notice(skipped), *notices]
 
 
 @dataclass(frozen=True)
@@ -121,14 +114,12 @@ class _File:
     given: set[Path]
 
 
-def _files(
-    paths: Sequence[Path], problems: list[str], passed_over: Counter[str]
-) -> Iterable[_File]:
-    """The files to read, each once, with their names; as given, and sorted inside folders."""
+def _files(paths: Sequence[Path], problems: list[str], skipped: Counter[str]) -> Iterable[_File]:
+    """Return the files to read, each once: in the given order, sorted inside folders."""
     files: dict[Path, _File] = {}
     for path in dict.fromkeys(paths):
         folder = stat.S_ISDIR(_mode(path))
-        found = _in_folder(path, problems, passed_over) if folder else iter([path])
+        found = _in_folder(path, problems, skipped) if folder else iter([path])
         some = False
         for file in found:
             some = True
@@ -137,16 +128,16 @@ def _files(
             files.setdefault(whole, _File(file, name, set())).given.add(path)
             if len(files) > MAX_FILES:
                 raise BadInput(
-                    f"More than {MAX_FILES} files are too many at once, and {shown(path)} goes "
-                    "beyond: give fewer files or a smaller folder."
+                    f"{shown(path)} exceeds the limit of {MAX_FILES} files: "
+                    "give fewer files or a smaller folder."
                 )
         if not some:
-            problems.append(f"{shown(path)} holds no file of a kind that is read: {_OFFER}.")
+            problems.append(f"{shown(path)} has no supported files: {_OFFER}.")
     return files.values()
 
 
 def _name(file: Path, folder: Path | None) -> str:
-    """What readers know a file by; below a folder its way from there, as names may repeat."""
+    """Return the name of a file; inside a folder its relative path, since names may repeat."""
     if folder is None:
         return clean_piece(file.name)
     return clean_piece(Path(folder.absolute().name, file.relative_to(folder)).as_posix())
@@ -155,8 +146,8 @@ def _name(file: Path, folder: Path | None) -> str:
 _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
-def _in_folder(folder: Path, problems: list[str], passed_over: Counter[str]) -> Iterator[Path]:
-    """The readable files below a folder; links to folders are not followed, as they may loop."""
+def _in_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
+    """Yield the readable files below a folder, without following links, which may loop."""
 
     def unreadable(error: OSError) -> None:
         problems.append(_unreadable(Path(error.filename), error))
@@ -170,11 +161,11 @@ def _in_folder(folder: Path, problems: list[str], passed_over: Counter[str]) -> 
                 yield path
             else:
                 kind = "broken links" if suffix in KINDS else clean_piece(suffix)
-                passed_over[kind or "no suffix"] += 1
+                skipped[kind or "no suffix"] += 1
 
 
 def _mode(path: Path) -> int:
-    """What kind of file it is; one that may not be asked is called regular, and refused later."""
+    """Return the file mode; treat an inaccessible file as regular, to be refused later."""
     try:
         return path.stat().st_mode
     except PermissionError:
@@ -184,43 +175,42 @@ def _mode(path: Path) -> int:
 
 
 def _without_text(file: _File, source: Source) -> list[str]:
-    """What to say of pages that nobody can read: they may be scanned."""
+    """Warn about pages without text, which may be scanned."""
     empty = source.length - len(source.parts)
     if not source.paged or not empty:
         return []
     pages = f"{empty} of {source.length} pages"
     return [
-        f"{file.name}: {pages} hold no text; if they are scanned, run text recognition (OCR) first."
+        f"{file.name}: {pages} have no text; if they are scanned, run text recognition (OCR) first."
     ]
 
 
-def _passed_over(passed_over: Counter[str]) -> list[str]:
-    total = passed_over.total()
+def _skipped_notice(skipped: Counter[str]) -> list[str]:
+    total = skipped.total()
     if not total:
         return []
-    files = "1 file was" if total == 1 else f"{total} files were"
-    return [f"{files} passed over, as such kinds are not read: {', '.join(sorted(passed_over))}."]
+    files = "1 file" if total == 1 else f"{total} files"
+    return [f"Skipped {files} of unsupported types: {', '.join(sorted(skipped))}."]
 
 
 def _content(path: Path, room: int) -> bytes:
-    """The bytes of a file, or the reason why it is refused."""
+    """Read a file or raise the reason why it is refused."""
     name = shown(path)
     try:
         size = regular_size(path)
         if path.suffix.lower() not in KINDS:
-            raise BadInput(f"{name} is of no kind that is read: {_OFFER}.")
+            raise BadInput(f"{name} is not a supported type: {_OFFER}.")
         if size > MAX_FILE_BYTES:
             limit = MAX_FILE_BYTES // 1_000_000
-            raise BadInput(f"{name} is larger than {limit} MB: give the part that matters.")
+            raise BadInput(f"{name} is larger than {limit} MB: give only the relevant part.")
         if size > room:
             limit = MAX_TOTAL_BYTES // 1_000_000
             raise BadInput(
-                f"{name} goes beyond the {limit} MB that all files may have together: "
-                "give fewer files."
+                f"{name} exceeds the limit of {limit} MB for all files together: give fewer files."
             )
         data = path.read_bytes()
     except FileNotFoundError as error:
-        raise BadInput(f"{name} does not exist: check the path.") from error
+        raise BadInput(f"File not found: {name}.") from error
     except OSError as error:
         raise BadInput(_unreadable(path, error)) from error
     if not data:
@@ -229,7 +219,7 @@ def _content(path: Path, room: int) -> bytes:
 
 
 def _unreadable(path: Path, error: OSError) -> str:
-    return f"{shown(path)} cannot be read ({error.strerror}): check the path and its permissions."
+    return f"Cannot read {shown(path)} ({error.strerror}): check its permissions."
 
 
 def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
@@ -255,7 +245,7 @@ def _short_name(stem: str, taken: set[str]) -> str:
 
 
 def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
-    """Pages and passages; a passage never runs over a page of a PDF."""
+    """Split a file into pages and passages; no passage crosses a PDF page."""
     if source.paged:
         pages = [DocumentPage(number, text) for number, text in source.parts]
         chunks = [(page.number, text) for page in pages for _, text in _chunks(page.text)]
@@ -266,7 +256,7 @@ def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Pas
             (source.parts[bisect_right(begins, at) - 1][0], at, text) for at, text in _chunks(whole)
         ]
         chunks = [(line, text) for line, _, text in pieces]
-        # A long line begins several passages; it is one place.
+        # A long line begins several passages but is one place.
         places = {line: at for line, at, _ in reversed(pieces)}
         borders = sorted(places.items(), key=lambda place: place[1])
         spans = pairwise([*borders, (0, len(whole))])
@@ -276,7 +266,7 @@ def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Pas
 
 
 def _with_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
-    """The pages of a table with its rows as they stand; the header goes with the first."""
+    """Add the rows as written to the pages of a table; the header goes with the first."""
     if not rows:
         return pages
     numbers = [page.number for page in pages]
@@ -290,7 +280,7 @@ def _with_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> li
 
 
 def _chunks(text: str) -> list[tuple[int, str]]:
-    """Pieces of the text and where they begin, cut at paragraphs, lines, sentences or words."""
+    """Split text at paragraphs, lines, sentences or words; also return where each part begins."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
@@ -314,7 +304,7 @@ def _chunks(text: str) -> list[tuple[int, str]]:
 
 
 def _stretches(text: str) -> Iterator[tuple[int, str, bool]]:
-    """The text with its overlong words cut out and apart, and whether it is a piece of such."""
+    """Separate overlong words from the rest of the text."""
     reached = 0
     for found in _OVERLONG.finditer(text):
         if reached < found.start():
@@ -326,26 +316,26 @@ def _stretches(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def corpus_id(documents: Sequence[Document]) -> str:
-    """The name of the documents' text: other files, names or cuts give another."""
+    """Return a name for these documents; other files, names or splits give another."""
     parts = sorted([document.sha256, document.id] for document in documents)
     return hashlib.sha256(json.dumps([SPLITTER, parts]).encode()).hexdigest()
 
 
 def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
-    """Keep the text for later turns, for this user alone; once is enough."""
+    """Store the text for later turns, for this user alone, unless it is already stored."""
     if not loaded:
         return
     file = _corpus_file(corpus_id([one.document for one in loaded]), home)
     try:
         if file.exists() and _proven(file) is not None:
             return
-        make_private(file.parent)
+        make_private_folder(file.parent)
         body = "".join(_record(one) for one in loaded).encode()
-        write_private(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        write_private_file(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     except OSError as error:
         raise BadInput(
-            f"The documents could not be kept in {file.parent} ({error.strerror}): "
-            "make room there, or set CONTEND_HOME to another folder."
+            f"Cannot store the documents in {file.parent} ({error.strerror}): "
+            "free some space, or set CONTEND_HOME to another folder."
         ) from error
 
 
@@ -354,7 +344,6 @@ def _corpus_file(name: str, home: Path) -> Path:
 
 
 def _record(one: Loaded) -> str:
-    """A document as one line."""
     fields = {
         "id": one.document.id,
         "length": one.document.pages,
@@ -365,13 +354,13 @@ def _record(one: Loaded) -> str:
 
 
 def _proven(file: Path) -> bytes | None:
-    """The records of the file, if they have the checksum in its first line."""
+    """Return the records of a file if they match the checksum in its first line."""
     digest, _, body = file.read_bytes().partition(b"\n")
     return body if digest == hashlib.sha256(body).hexdigest().encode() else None
 
 
 def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
-    """The kept text of a debate's documents, proven by its checksum."""
+    """Load the stored text of a debate's documents and verify its checksum."""
     return _load_corpus(corpus_id(documents), home) if documents else Corpus({}, ())
 
 
@@ -384,8 +373,8 @@ def _load_corpus(name: str, home: Path) -> Corpus:
         body = None
     if body is None:
         raise BadInput(
-            f"The documents of this debate are gone or damaged ({file}): "
-            "give the files again with a new debate."
+            f"The documents of this debate are missing or damaged ({file}): "
+            "start a new debate with the files."
         )
     records = [json.loads(line) for line in body.decode().split("\n") if line]
     return Corpus(

@@ -1,4 +1,4 @@
-"""Pictures the user brings: read, kept by content, and handed to models that can see."""
+"""Reads the user's images, stores them by content and prepares them for models."""
 
 import base64
 import hashlib
@@ -9,14 +9,13 @@ from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Image
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, read_regular, write_private_file
 from contend.models.text import clean_piece
-from contend.retrieval.files import read_regular, write_private
 
 MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES = 10
-"""For one speaker."""
-# Known by their first bytes: a name says nothing about what a provider will be sent.
+"""Limit per speaker."""
+# Identified by their first bytes: the name may not match the content.
 _KINDS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -27,21 +26,18 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """An image with its bytes."""
-
     image: Image
     data: bytes
     given: frozenset[Path] = frozenset()
-    """The paths it was given by."""
 
     def block(self) -> dict[str, Any]:
-        """The content block of a message, in the form every langchain model reads."""
+        """Return the content block of a message, which every langchain model accepts."""
         encoded = base64.b64encode(self.data).decode("ascii")
         return {"type": "image", "base64": encoded, "mime_type": self.image.media_type}
 
 
 def read_images(paths: Sequence[Path]) -> list[Picture]:
-    """The pictures, each once; anything that is none is refused by name."""
+    """Read the images, each once; refuse any other file."""
     found: dict[str, Picture] = {}
     problems = []
     for path in dict.fromkeys(paths):
@@ -60,7 +56,7 @@ def _read(path: Path) -> Picture:
     data = read_regular(path, MAX_IMAGE_BYTES)
     media_type = _media_type(data)
     if media_type is None:
-        raise BadInput(f"{path} is no PNG, JPEG, GIF or WebP picture.")
+        raise BadInput(f"{path} is not a PNG, JPEG, GIF or WebP image.")
     digest = hashlib.sha256(data).hexdigest()
     return Picture(Image(name=clean_piece(path.name), sha256=digest, media_type=media_type), data)
 
@@ -72,19 +68,19 @@ def _media_type(data: bytes) -> str | None:
 
 
 def save_images(pictures: Sequence[Picture], home: Path) -> None:
-    """Keep the pictures, so that a paused debate can go on when the originals are gone."""
+    """Store the images, so that a paused debate does not need the originals."""
     for picture in pictures:
         path = _path(picture.image, home)
         try:
-            make_private(path.parent)
-            write_private(path, picture.data)
+            make_private_folder(path.parent)
+            write_private_file(path, picture.data)
         except OSError as error:
             why = error.strerror or error
-            raise BadInput(f"The image {path} cannot be kept: {why}.") from error
+            raise BadInput(f"Cannot store the image {path}: {why}.") from error
 
 
 def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
-    """The pictures of a debate, proven to be the ones it began with."""
+    """Load the images of a debate and verify their checksums."""
     found = []
     for image in images:
         try:
@@ -92,7 +88,9 @@ def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
         except OSError:
             data = b""
         if hashlib.sha256(data).hexdigest() != image.sha256:
-            raise BadInput(f"The image {image.name} of this debate is gone from the data folder.")
+            raise BadInput(
+                f"The image {image.name} of this debate is missing from the data folder."
+            )
         found.append(Picture(image, data))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Vectors in FAISS behind langchain's store: kept on disk without pickle, proven before use."""
+"""A FAISS index behind langchain's store: saved without pickle, verified before use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, write_private_file
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 MANIFEST = "manifest.json"
-# Beyond this many, an exact search takes longer than anybody should wait for.
+# With more vectors, exact search is too slow.
 EXACT_UP_TO = 100_000
-_OLD, _SCRATCH = 3600.0, ".new-"
+_OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
-# Servers round otherwise from batch to batch; another model is far from this.
+# Servers round differently per batch; another model is far below this.
 _SAME_MODEL = 0.99
-_REBUILT = "The index of the {what} was {why} and has been built anew."
+_REBUILT = "The index of the {what} was {why} and has been rebuilt."
 
 
 class Manifest(BaseModel):
-    """What an index holds, and how to know that it is the one that was written."""
+    """Describes an index and its checksums."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -51,18 +50,17 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """Named by content: no manifest ever points to another index's vectors."""
+        """Named by content, so that a manifest never points to the vectors of another index."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
     def entries_name(self) -> str:
-        """The same for the keys and content hashes, which stand in the order of the vectors."""
         return f"entries-{self.entries_sha256[:16]}.jsonl"
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A text that was found. Its score is nearness of topic, never agreement."""
+    """A search result. Its score is similarity of topic, never agreement."""
 
     key: str
     score: float
@@ -70,38 +68,40 @@ class Hit:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """Texts by key, found by the nearness of their vectors."""
+    """Texts by key, found by the similarity of their vectors."""
 
     store: FAISS
     embedded: int
-    """How many texts had to be embedded now; the others were known from before."""
+    """Number of texts embedded now; the others were known already."""
     notice: str
-    """What a person should know of the index; empty when all is well."""
+    """A notice for the user; empty if all is well."""
 
     def fits(self, vector: Vectors) -> bool:
-        """Whether the vector can be compared: a model may be replaced under its name."""
+        """Whether the vector has the right size: a model may be replaced under its name."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
-        """Refuse a vector that even an index made just now cannot be compared with."""
+        """Refuse a vector that does not even fit a new index."""
         if not self.fits(vector):
-            raise EmbeddingFailed(f"{spec} gives vectors of changing size")
+            raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
     def search(self, vector: Vectors, limit: int) -> list[Hit]:
-        """The nearest texts, best first."""
+        """Return the nearest texts, best first."""
         limit = min(limit, len(self.store.index_to_docstore_id))
         found = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
         return [Hit(str(document.id), float(score)) for document, score in found]
 
     def search_among(self, vector: Vectors, limit: int, places: Sequence[int]) -> list[Hit]:
-        """The nearest of the texts at these places, best first; all of them are looked at."""
+        """Return the nearest of the texts at these places, best first, by exact search."""
         import faiss
         import numpy as np
 
         if not places:
             return []
         index = self.store.index
-        if isinstance(index, faiss.IndexHNSW):  # its graph may lead past the few that are wanted
+        if isinstance(
+            index, faiss.IndexHNSW
+        ):  # approximate search may miss the few that are wanted
             index = faiss.downcast_index(index.storage)
         wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
         chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
@@ -111,7 +111,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """How near each text is, in the order of the texts; for an exact index only."""
+        """Return the similarity of every text, in order; for an exact index only."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -122,7 +122,6 @@ class VectorIndex:
 
 
 def index_name(spec: str) -> str:
-    """The folder name of an index made by this embedding model."""
     readable = "".join(char if char.isalnum() or char in "-." else "_" for char in spec)
     return f"{readable}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
 
@@ -134,7 +133,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """The index of these texts; what the folder holds of them already is not embedded again."""
+    """Open the index of these texts; embed only those that the folder lacks."""
     kept = await asyncio.to_thread(_kept, folder, embedder.spec, texts, what)
     if not await _is_made_by(embedder, kept, texts):
         notice = _REBUILT.format(what=what, why="made by another model of the same name")
@@ -151,7 +150,7 @@ async def open_index(
 
 
 async def _is_made_by(embedder: Embedder, kept: _Kept, texts: Mapping[str, str]) -> bool:
-    """Whether the model still gives a kept text its vector: it may be another under its name."""
+    """Whether the model still returns the stored vector: it may have been replaced."""
     known = None if embedder.pinned else kept.sample()
     if known is None:
         return True
@@ -162,11 +161,11 @@ async def _is_made_by(embedder: Embedder, kept: _Kept, texts: Mapping[str, str])
 
 @dataclass(frozen=True)
 class _Kept:
-    """What an earlier run left of the wanted texts."""
+    """The part of the wanted texts that an earlier run indexed."""
 
     index: Any
     entries: Mapping[str, str]
-    """The keys with their content hashes, as they stand in the index."""
+    """Keys with content hashes, in index order."""
     wanted: Mapping[str, str]
     notice: str
 
@@ -179,7 +178,7 @@ class _Kept:
         return [key for key, digest in self.wanted.items() if digest not in known]
 
     def sample(self) -> tuple[str, Any] | None:
-        """One wanted text that has a vector, by its key."""
+        """Return one wanted text that has a vector."""
         keys = {digest: key for key, digest in self.wanted.items()}
         found = (
             (keys[digest], at) for at, digest in enumerate(self.entries.values()) if digest in keys
@@ -188,7 +187,6 @@ class _Kept:
         return (key, self.index.reconstruct(at)) if key else None
 
     def rows(self) -> dict[str, Any]:
-        """The vectors by content hash."""
         if self.index is None or not self.entries:
             return {}
         vectors = self.index.reconstruct_n(0, self.index.ntotal)
@@ -207,18 +205,18 @@ def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kep
 def _make(
     folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
 ) -> tuple[FAISS, str]:
-    """Build the index, and keep it if that is possible."""
+    """Build the index and save it if possible."""
     index = build([known[digest] for digest in kept.wanted.values()])
     notice = kept.notice
     try:
         _save(folder, index, model, kept.wanted)
     except OSError as error:
-        notice = f"The index could not be kept in {folder} ({error.strerror or error})."
+        notice = f"Cannot save the index in {folder} ({error.strerror or error})."
     return _store(index, texts), notice
 
 
 def build(rows: Any) -> Any:
-    """A FAISS index of unit vectors: exact as long as that is fast, a graph of neighbours above."""
+    """Build a FAISS index of unit vectors: exact while that is fast, approximate above."""
     import faiss
     import numpy as np
 
@@ -234,11 +232,11 @@ def build(rows: Any) -> Any:
 
 
 class _Unusable(Exception):
-    """The index on disk cannot be used; without a message when there simply is none."""
+    """The index on disk cannot be used; the message is empty if there is none."""
 
 
 def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
-    """The index and its entries (key to content hash), if they are what the manifest says."""
+    """Load the index and its entries (key to content hash) if they match the manifest."""
     import faiss
 
     if not (folder / MANIFEST).is_file():
@@ -264,8 +262,8 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
 
 
 def _stray(folder: Path) -> bool:
-    """Whether something lies there that no other process is only about to finish."""
-    return folder.is_dir() and any(not each.name.startswith(_SCRATCH) for each in folder.iterdir())
+    """Whether there are files that no other process is still writing."""
+    return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
 
 
 def _digest(path: Path) -> str:
@@ -274,7 +272,7 @@ def _digest(path: Path) -> str:
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
-    """Langchain's vector store on the index; it would pickle itself, so it is never saved."""
+    """Wrap the index in langchain's vector store, which is never saved, as it would pickle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its sunset
         from langchain_community.docstore import InMemoryDocstore
@@ -293,7 +291,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """The store wants a model; ours embed with their prefixes, before it is asked."""
+    """Required by the store; vectors are computed before it is asked."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -303,36 +301,28 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files under the names of their content, then the manifest that points to them."""
+    """Write both files under content-based names, then the manifest that points to them."""
     import faiss
 
-    make_private(folder)
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-        vectors, listed = Path(scratch, "vectors"), Path(scratch, "entries")
-        faiss.write_index(index, str(vectors))
-        listed.write_text("".join(f"{json.dumps(pair)}\n" for pair in entries.items()), "utf-8")
-        manifest = Manifest(
-            format=FORMAT,
-            model=model,
-            dimensions=index.d,
-            count=index.ntotal,
-            vectors_sha256=_digest(vectors),
-            entries_sha256=_digest(listed),
-        )
-        described = Path(scratch, MANIFEST)
-        described.write_text(manifest.model_dump_json(indent=2), "utf-8")
-        for file, name in (
-            (vectors, manifest.vectors_name),
-            (listed, manifest.entries_name),
-            (described, MANIFEST),
-        ):
-            file.chmod(0o600)
-            file.replace(folder / name)
+    make_private_folder(folder)
+    vectors = faiss.serialize_index(index).tobytes()
+    listed = "".join(f"{json.dumps(pair)}\n" for pair in entries.items()).encode()
+    manifest = Manifest(
+        format=FORMAT,
+        model=model,
+        dimensions=index.d,
+        count=index.ntotal,
+        vectors_sha256=hashlib.sha256(vectors).hexdigest(),
+        entries_sha256=hashlib.sha256(listed).hexdigest(),
+    )
+    write_private_file(folder / manifest.vectors_name, vectors)
+    write_private_file(folder / manifest.entries_name, listed)
+    write_private_file(folder / MANIFEST, manifest.model_dump_json(indent=2).encode())
     _tidy(folder, {MANIFEST, manifest.vectors_name, manifest.entries_name})
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove what is left of before; others may still be reading or writing what is young."""
+    """Remove old files; others may still be reading or writing recent ones."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

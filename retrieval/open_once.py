@@ -1,4 +1,4 @@
-"""Things that are costly to open: once per process, whoever asks first."""
+"""A cache of things that are slow to open, opened once per process."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 Thing = TypeVar("Thing")
 
 
-class Opened(Generic[Thing]):
-    """Keeps what was opened under its key; the least used is let go when there are too many."""
+class SharedCache(Generic[Thing]):
+    """Keeps opened things by key and drops the least recently used."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class Opened(Generic[Thing]):
         )
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[Thing]]) -> Thing:
-        """The thing; many who ask at once wait for one making of it."""
+        """Return the thing; concurrent callers wait for one to open it."""
         locks = self._locks.setdefault(asyncio.get_running_loop(), {})
         async with locks.setdefault(key, asyncio.Lock()):
             if key not in self._things:
@@ -32,9 +32,7 @@ class Opened(Generic[Thing]):
             return self._things[key]
 
     def forget(self, key: Hashable) -> None:
-        """Make it anew next time."""
         self._things.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._things.clear()

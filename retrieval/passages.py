@@ -1,4 +1,4 @@
-"""The user's documents as evidence: indexed for a debate, and searched for each turn."""
+"""Indexes the documents of a debate and searches them for each turn."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from contend.graph.values import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
 from contend.retrieval.index import Hit, VectorIndex, index_name, open_index
-from contend.retrieval.open_once import Opened
+from contend.retrieval.open_once import SharedCache
 
 if TYPE_CHECKING:
     from contend.models.embeddings import Vectors
 
-_open: Opened[VectorIndex] = Opened(most=4)
+_open: SharedCache[VectorIndex] = SharedCache(most=4)
 
 
 def _folder(documents: Sequence[Document], spec: str) -> Path:
@@ -28,7 +28,7 @@ async def open_passages(
     embedder: Embedder,
     on_progress: Progress = lambda _done, _total: None,
 ) -> tuple[Corpus, VectorIndex]:
-    """The documents' text and the index of their passages, built once per corpus and model."""
+    """Open the text and the passage index, built once per corpus and model."""
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
     folder = _folder(documents, embedder.spec)
 
@@ -41,13 +41,13 @@ async def open_passages(
 
 @dataclass(frozen=True)
 class DocumentAccess:
-    """The documents of a debate, and those among them that may be shown to whoever asks."""
+    """The documents of a debate, and which of them may be shown."""
 
     documents: tuple[Document, ...]
     shown: tuple[Document, ...]
 
     def places(self, corpus: Corpus) -> list[int] | None:
-        """Where in the corpus the passages stand that may be shown; None when all may."""
+        """Return the indexes of passages that may be shown; None if all may."""
         if len(self.shown) == len(self.documents):
             return None
         ids = {document.id for document in self.shown}
@@ -55,19 +55,19 @@ class DocumentAccess:
 
 
 async def find_passages(
-    shelf: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
+    access: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
-    """The passages nearest to the texts: the best one for each of them first, then the second."""
-    if not shelf.shown:
+    """Return the passages nearest to the texts: the best of each first, then the second best."""
+    if not access.shown:
         return ()
-    documents = shelf.documents
+    documents = access.documents
     vectors = await embedder.queries(about)
     corpus, index = await open_passages(documents, embedder)
     if not index.fits(vectors[0]):
         _open.forget(_folder(documents, embedder.spec))
         corpus, index = await open_passages(documents, embedder)
         index.check_fits(vectors[0], embedder.spec)
-    places = shelf.places(corpus)
+    places = access.places(corpus)
     best: dict[str, tuple[int, float]] = {}
     for vector in vectors:
         hits = await asyncio.to_thread(_search, index, vector, limit, places)

@@ -1,4 +1,4 @@
-"""A user's file as text, with the places a reader can look up in it. One reader per kind."""
+"""Extracts the text of a file with its pages or lines. One reader per type."""
 
 import csv
 import html
@@ -15,7 +15,7 @@ from contend.models.text import clean_piece
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 
-# What no text holds; bell, backspace, escape and the DOS end mark do stand in old logs.
+# Never in text; bell, backspace, escape and the DOS end mark do occur in old logs.
 _BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _LINE_END = re.compile(r"\r\n?")
 _ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
@@ -26,7 +26,7 @@ _BLOCK = re.compile(
     "|t(body|foot|head|itle|r)"
 )
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
-# Possessive and atomic, as a tag that never ends must not be tried in more than one way.
+# Possessive and atomic, so that an unclosed tag does not backtrack.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
 _MOST_VAIN_CHARS = 30_000_000
 _RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
@@ -36,7 +36,7 @@ _SCRIPTS = {
     "sub": (re.compile(r"[\d+−=()-]+"), _LOWERED),
 }
 
-# What shows that bytes are no Windows-1252: many of its letters in a row, its signs in words.
+# Signs of another encoding: many accented letters in a row, symbols inside words.
 _CROWDED = re.compile("[¡-ÿ]{4,}")
 _SIGN_IN_WORD = re.compile("[A-Za-zÀ-ÿ][¡-©ª¬®-³µ¶¸-º¼-¿×÷][A-Za-zÀ-ÿ]")
 _WESTERN = tuple(
@@ -52,23 +52,23 @@ _MOST_LETTERS = 0.95
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file in parts: the pages of a PDF, or else lines with their source line."""
+    """The text of a file in parts: PDF pages, or lines with their line numbers."""
 
     length: int
-    """In pages or lines, those without text included."""
+    """Number of pages or lines, including those without text."""
     parts: tuple[tuple[int, str], ...]
     paged: bool = False
     raw: tuple[tuple[int, str], ...] = ()
-    """The rows of a table as they stand in the file, for who quotes one so."""
+    """The rows of a table as written, for quotes of the raw file."""
 
 
 def shown(path: Path) -> str:
-    """A path as it may be printed and kept: file names can hold anything."""
+    """Return a path that is safe to print: file names may contain anything."""
     return clean_piece(str(path))
 
 
 def read(path: Path, data: bytes) -> Source:
-    """The text of a file by its kind; a file without any is refused."""
+    """Read a file by its type; refuse one without text."""
     suffix = path.suffix.lower()
     if suffix == ".pdf":
         return _read_pdf(shown(path), data)
@@ -82,12 +82,12 @@ def read(path: Path, data: bytes) -> Source:
     else:
         parts = list(enumerate(text.split("\n"), start=1))
     if not any(part.strip() for _, part in parts):
-        raise BadInput(f"{shown(path)} holds no text: give a file with text in it.")
+        raise BadInput(f"{shown(path)} has no text.")
     return Source(length, tuple(parts), raw=tuple(raw))
 
 
 def _tidy(text: str) -> str:
-    """Without what drives a terminal; only a line end ends a line, as in a reader's editor."""
+    """Remove control characters; keep only line breaks that editors count too."""
     return clean_piece(_ODD_SPACE.sub(" ", _LINE_END.sub("\n", text)))
 
 
@@ -101,7 +101,7 @@ def _decode(name: str, data: bytes) -> str:
             if text is None or not _is_western(text):
                 raise BadInput(f"{name} is not UTF-8: save it as UTF-8.")
     if text is None or _BINARY.search(text):
-        raise BadInput(f"{name} is a binary file and no text: give it as UTF-8 text or as a PDF.")
+        raise BadInput(f"{name} is a binary file: give it as UTF-8 text or as a PDF.")
     return _tidy(text)
 
 
@@ -113,7 +113,7 @@ def _decoded(data: bytes, encoding: str) -> str | None:
 
 
 def _is_western(text: str) -> bool:
-    """Whether text read as Windows-1252 is that: any bytes of another old encoding read so, too."""
+    """Whether text decoded as Windows-1252 plausibly is that."""
     crowded = any(len(set(run)) > 2 for run in _CROWDED.findall(text))
     if crowded or _SIGN_IN_WORD.search(text):
         return False
@@ -129,21 +129,20 @@ def _read_pdf(name: str, data: bytes) -> Source:
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its remarks would go to the terminal
-    damaged = f"{name} is damaged or no PDF: export or download it again."
-    if b"%%EOF" not in data[-2048:]:  # pypdf would read the edition before a cut one
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it would print warnings
+    damaged = f"{name} is not a readable PDF: export or download it again."
+    if b"%%EOF" not in data[-2048:]:  # truncated; pypdf would read an older revision
         raise BadInput(damaged)
     try:
         pages = [_tidy(page.extract_text()).strip() for page in PdfReader(io.BytesIO(data)).pages]
     except (DependencyError, FileNotDecryptedError) as error:
         raise BadInput(f"{name} is encrypted: save a copy without a password first.") from error
-    except Exception as error:  # a damaged file makes pypdf raise anything
+    except Exception as error:  # pypdf may raise anything
         raise BadInput(damaged) from error
     parts = tuple((number, text) for number, text in enumerate(pages, start=1) if text)
     if not parts:
         raise BadInput(
-            f"{name} is a PDF without any text and looks scanned; "
-            "run text recognition (OCR) over it first."
+            f"{name} is a PDF without text and may be scanned; run text recognition (OCR) first."
         )
     return Source(len(pages), parts, paged=True)
 
@@ -151,7 +150,7 @@ def _read_pdf(name: str, data: bytes) -> Source:
 def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
     page = _Html(text)
     if not page.read():
-        raise BadInput(f"{name} is no readable HTML: save it as text or PDF.")
+        raise BadInput(f"{name} is not readable HTML: save it as text or PDF.")
     lines = ((number, " ".join("".join(pieces).split())) for number, pieces in page.lines)
     return [(number, line) for number, line in lines if line]
 
@@ -162,10 +161,7 @@ def _is_block(name: str) -> bool:
 
 
 class _Html:
-    """Collects what a browser shows; of the head, only the title holds such text.
-
-    Written by hand, as html.parser takes hours over a file of tags that never end.
-    """
+    """Collects the visible text of a page. html.parser takes hours on unclosed tags."""
 
     def __init__(self, text: str) -> None:
         self.lines: list[tuple[int, list[str]]] = []
@@ -177,10 +173,7 @@ class _Html:
         self._vain = 0
 
     def read(self) -> bool:
-        """Whether the text is HTML: a comment or declaration that never ends would hide the rest.
-
-        So are too many tags that never end, for each is looked through to the end of the file.
-        """
+        """Read the page; return False if it is broken."""
         look = 0
         while found := _MARKUP.search(self._text, look):
             end = self._end(found)
@@ -196,7 +189,7 @@ class _Html:
         return True
 
     def _end(self, found: re.Match[str]) -> int:
-        """Where a piece of markup ends, or -1."""
+        """Return where markup ends, or -1."""
         if found[2]:
             rest = _TAG_REST.match(self._text, found.end())
             return rest.end() if rest else -1
@@ -205,7 +198,7 @@ class _Html:
         return at + len(sign) if at >= 0 else -1
 
     def _tag(self, found: re.Match[str], end: int) -> int:
-        """Break the line at a block, part the cells of a table, pass over code."""
+        """Break the line at a block, separate table cells, skip scripts."""
         name = found[2].lower()
         opens = not found.group().startswith("</")
         if opens and name in {"script", "style"}:
@@ -224,7 +217,7 @@ class _Html:
         return end
 
     def _data(self, end: int) -> None:
-        """Keep each line of the source as a line, so that its number is right."""
+        """Add text line by line, so that the line numbers are right."""
         if self._at == end:
             return
         first = self._number
@@ -234,7 +227,7 @@ class _Html:
         self._skip(end)
 
     def _shown(self, line: str) -> str:
-        """The text of a line; 10<sup>6</sup> is not 106."""
+        """Return the text of a line; 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))
         return text.translate(signs) if pattern and pattern.fullmatch(text.strip()) else text
@@ -248,7 +241,7 @@ class _Html:
 
 
 def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Each row as `header: value; header: value`, for a row alone says little; and as it stands."""
+    """Return each row as `header: value; header: value`, and as written."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
     lines = text.split("\n")
     rows: list[tuple[int, list[str]]] = []
@@ -262,7 +255,7 @@ def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[i
                 raw.append((line, "\n".join(lines[line - 1 : reader.line_num])))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise BadInput(f"{name} is no readable CSV ({error}): export it again.") from error
+        raise BadInput(f"{name} is not readable CSV ({error}): export it again.") from error
     header: list[str] = []
     if len(rows) > 1 and not any(_NUMBER.fullmatch(cell) for cell in rows[0][1]):
         header = rows.pop(0)[1]

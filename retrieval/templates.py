@@ -1,4 +1,4 @@
-"""The reasoning templates: those that ship, the user's own, and candidates awaiting a yes."""
+"""The reasoning templates: built-in, the user's own, and candidates."""
 
 import contextlib
 import os
@@ -14,21 +14,20 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contend.graph.errors import BadInput
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, read_regular, write_private_file
 from contend.models.text import clean, clean_piece
-from contend.retrieval.files import read_regular, write_private
 
 Origin = Literal["shipped", "user", "candidate"]
 
 HEADINGS = ("Steps", "Checks", "Typical errors")
 MAX_TEMPLATE_BYTES = 64_000
-# Nearer than this, two templates would be found for the same questions.
+# Templates more similar than this match the same questions.
 MAX_SIMILARITY = 0.75
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _LONGEST_ID, _ROOM_FOR_NUMBER = 60, 54
 LONGEST_TITLE, LONGEST_KIND, MOST_USES, MOST_TAGS = 80, 40, 20, 12
-# As safe as SafeLoader and ten times as fast: every debate reads the library.
+# As safe as SafeLoader and ten times faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
 
@@ -38,7 +37,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _one_line(value: Any) -> Any:
-    """Text on one line: front matter may write line breaks and control characters as escapes."""
+    """Put text on one line: front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
@@ -47,8 +46,6 @@ Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=
 
 
 class Template(BaseModel):
-    """A way to reason about one kind of question."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
@@ -64,12 +61,11 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """What is embedded: each of the ways to ask for it, so that the nearest ones count."""
+        """Return the lines to embed: each way to ask for it separately."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 
     def as_file(self) -> str:
-        """The template as the text of its file."""
         head = {
             "id": self.id,
             "title": self.title,
@@ -83,18 +79,17 @@ class Template(BaseModel):
 
 @dataclass(frozen=True)
 class Library:
-    """The templates in use, and the user's files that cannot be used, each with its reason."""
+    """The valid templates, and the user's files that are invalid, with the reason."""
 
     templates: tuple[Template, ...]
     problems: tuple[str, ...] = ()
 
     def find(self, template_id: str) -> Template | None:
-        """The template of this id."""
         return next((each for each in self.templates if each.id == template_id), None)
 
 
 def read_template(path: Path, origin: Origin) -> Template:
-    """Read a template's file, or say what is wrong with it."""
+    """Read a template from a file, or raise what is wrong with it."""
     try:
         text = read_regular(path, MAX_TEMPLATE_BYTES).decode("utf-8-sig")
     except UnicodeError as error:
@@ -103,7 +98,7 @@ def read_template(path: Path, origin: Origin) -> Template:
 
 
 def parse_template(text: str, name: str, origin: Origin) -> Template:
-    """Read a template from text; `name` is what a person knows it by."""
+    """Parse a template; `name` is used in errors."""
     parts = _FRONT.match(clean(text.replace("\r\n", "\n")))
     if parts is None:
         raise BadInput(
@@ -132,7 +127,6 @@ def _first_problem(error: ValidationError) -> str:
 
 @cache
 def shipped_templates() -> tuple[Template, ...]:
-    """The templates that come with the program."""
     folder = files("contend.retrieval").joinpath("shipped_templates")
     found = [each for each in folder.iterdir() if each.name.endswith(".md")]
     texts = {each.name: each.read_text("utf-8") for each in found}
@@ -141,23 +135,21 @@ def shipped_templates() -> tuple[Template, ...]:
 
 @cache
 def plain_requests() -> tuple[str, ...]:
-    """Requests that need no template. A question nearest to these gets none."""
+    """Return requests that need no template; a question nearest to these gets none."""
     text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
     return tuple(line for line in text.splitlines() if line.strip())
 
 
 def user_folder(home: Path) -> Path:
-    """Where the user's templates lie."""
     return home / "templates"
 
 
 def candidate_folder(home: Path) -> Path:
-    """Where templates learnt from debates wait for the user's yes."""
     return home / "templates" / "candidates"
 
 
 def load_library(home: Path) -> Library:
-    """Everything in use. A user's file that is broken is left out and named."""
+    """Load all templates; invalid files are skipped and reported."""
     templates, problems = list(shipped_templates()), []
     taken = {template.id: "a shipped template" for template in templates}
     for path in _files(user_folder(home)):
@@ -167,7 +159,9 @@ def load_library(home: Path) -> Library:
             problems.append(str(error))
             continue
         if template.id in taken:
-            problems.append(f"{path} has the id '{template.id}', which {taken[template.id]} has.")
+            problems.append(
+                f"{path} has the id '{template.id}', which is already used by {taken[template.id]}."
+            )
             continue
         taken[template.id] = str(path)
         templates.append(template)
@@ -175,12 +169,11 @@ def load_library(home: Path) -> Library:
 
 
 def candidates(home: Path) -> list[Template]:
-    """The templates that wait for the user's yes."""
     return list(load_candidates(home).templates)
 
 
 def load_candidates(home: Path) -> Library:
-    """What waits for the user's yes; files that are broken are named."""
+    """Load the candidates; invalid files are reported."""
     found, problems = [], []
     for path in _files(candidate_folder(home)):
         try:
@@ -191,14 +184,14 @@ def load_candidates(home: Path) -> Library:
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Changes when a user's template does; cheap, because every debate asks."""
+    """Return a value that changes with the user's templates; cheap, as every debate asks."""
     folder = user_folder(home)
     if not folder.is_dir():
         return ()
     stats = []
     with os.scandir(folder) as found:
         for file in found:
-            with contextlib.suppress(OSError):  # a link to nowhere is told when it is read
+            with contextlib.suppress(OSError):  # a broken link is reported when it is read
                 if file.name.endswith(".md"):
                     stats.append((file.name, file.stat()))
     return tuple(sorted((name, each.st_mtime_ns, each.st_size) for name, each in stats))
@@ -209,7 +202,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
-    """Put templates into use, all or none."""
+    """Add templates, all or none."""
     added: list[Path] = []
     try:
         for template in templates:
@@ -223,24 +216,24 @@ def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
 
 
 def add_template(template: Template, home: Path) -> Path:
-    """Put a template into use; refused when its id is taken."""
+    """Add a template, unless its id is used."""
     other = load_library(home).find(template.id)
     if other:
         raise BadInput(
-            f"The id '{template.id}' belongs to a {other.origin} template already: choose another"
+            f"The id '{template.id}' is already used by a {other.origin} template: choose another"
             f"{', or remove that one first' if other.origin == 'user' else ''}."
         )
     path = user_folder(home) / f"{template.id}.md"
     if os.path.lexists(path):
         raise BadInput(
-            f"{path} is there already, broken or under another id: see `contend templates lint`, "
-            f"or remove it first with: contend templates remove {template.id}"
+            f"{path} exists but is invalid or has another id: run `contend templates lint`, "
+            f"or remove it with: contend templates remove {template.id}"
         )
     return _write(path, template.as_file())
 
 
 def keep_candidate(template: Template, home: Path) -> Path:
-    """Let a template wait for the user's yes, under an id that nobody has."""
+    """Save a candidate under an unused id."""
     taken = {each.id for each in (*load_library(home).templates, *candidates(home))}
     taken |= {path.stem for path in _own_files(home)}
     free = next(name for name in _numbered(template.id[:_ROOM_FOR_NUMBER]) if name not in taken)
@@ -257,12 +250,12 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def accept_candidate(template_id: str, home: Path) -> Path:
-    """The user's yes: the candidate comes into use."""
+    """Add a candidate to the templates in use."""
     waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
     path = next(waiting, None)
     if path is None:
         raise BadInput(
-            f"No candidate is called '{template_id}'. `contend templates list` shows them."
+            f"No candidate has the id '{template_id}'. List them with `contend templates list`."
         )
     added = add_template(read_template(path, "candidate"), home)
     path.unlink()
@@ -270,7 +263,7 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 
 def remove_template(template_id: str, home: Path) -> Path:
-    """Delete a user's template or a candidate; those that ship stay."""
+    """Delete a user's template or a candidate, never a built-in one."""
     own = _own_files(home)
     called = [path for path in own if _id_of(path) == template_id]
     for path in called or [path for path in own if path.stem == template_id]:
@@ -278,15 +271,16 @@ def remove_template(template_id: str, home: Path) -> Path:
             path.unlink()
         except OSError as error:
             why = error.strerror or error
-            raise BadInput(f"{path} cannot be removed: {why}.") from error
+            raise BadInput(f"Cannot remove {path}: {why}.") from error
         return path
     if any(template.id == template_id for template in shipped_templates()):
-        raise BadInput(f"'{template_id}' ships with Contend and cannot be removed.")
-    raise BadInput(f"No template is called '{template_id}'. `contend templates list` shows them.")
+        raise BadInput(f"'{template_id}' is built in and cannot be removed.")
+    raise BadInput(
+        f"No template has the id '{template_id}'. List them with `contend templates list`."
+    )
 
 
 def _own_files(home: Path) -> list[Path]:
-    """The user's templates, then what waits for a yes."""
     return [*_files(user_folder(home)), *_files(candidate_folder(home))]
 
 
@@ -299,15 +293,15 @@ def _id_of(path: Path) -> str:
 
 def _write(path: Path, text: str) -> Path:
     try:
-        make_private(path.parent)
-        write_private(path, text.encode())
+        make_private_folder(path.parent)
+        write_private_file(path, text.encode())
     except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise BadInput(f"Cannot write {path}: {error.strerror or error}.") from error
     return path
 
 
 def advice(template: Template) -> list[str]:
-    """What keeps a readable template from being a good one."""
+    """Return suggestions that would make a valid template better."""
     found = []
     parts = _sections(template.body)
     if tuple(parts) != HEADINGS:
@@ -315,12 +309,12 @@ def advice(template: Template) -> list[str]:
         found.append(f"the body must have exactly the headings {wanted}, in this order")
     for heading, least in zip(HEADINGS, (3, 2, 2), strict=True):
         if (count := len(_ITEM.findall(parts.get(heading, "")))) < least:
-            found.append(f"'{heading}' has {count} of the {least} items a useful template has")
+            found.append(f"'{heading}' has {count} of at least {least} items")
     words = len(template.body.split())
     if not 80 <= words <= 400:
-        found.append(f"the body has {words} words; 80 to 400 can be followed")
+        found.append(f"the body has {words} words; aim for 80 to 400")
     if len(template.use_when) < 3:
-        found.append("use_when has fewer than 3 lines, so that it will hardly be found")
+        found.append("use_when has fewer than 3 lines, so it will rarely be found")
     return found
 
 
@@ -330,7 +324,7 @@ def _sections(body: str) -> dict[str, str]:
 
 
 def template_texts(templates: Iterable[Template]) -> dict[str, str]:
-    """Every line that is embedded, under a key that begins with the template's id."""
+    """Return every line to embed, by a key that begins with the template's id."""
     return {
         f"{template.id}#{number}": line
         for template in templates

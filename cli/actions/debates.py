@@ -1,4 +1,4 @@
-"""Kept debates on the terminal: the list, one whole debate, a document of it."""
+"""Prints and exports debates."""
 
 import json
 import sys
@@ -21,11 +21,11 @@ from contend.graph.errors import BadInput
 from contend.graph.settings import FolderPlan, OutputFormat, outputs_home
 
 _NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
-_STATUS_STYLES = {"done": "green", "failed": "red", "running": "cyan"}
+_STATUS_STYLES = {"done": "success", "failed": "error", "running": "running"}
 
 
 def newest(limit: int) -> list[StoredDebate]:
-    """The debates begun last; none, and no database either, when none was ever begun."""
+    """Return the newest debates, without creating a database."""
     if database.is_empty():
         return []
     with database.records() as records:
@@ -33,7 +33,7 @@ def newest(limit: int) -> list[StoredDebate]:
 
 
 def summary(debate: StoredDebate) -> dict[str, Any]:
-    """What the list says of a debate."""
+    """Return what `contend list` shows of a debate."""
     state = debate.as_state()
     rated = state.get("auto_score")
     return {
@@ -52,14 +52,14 @@ def summary(debate: StoredDebate) -> dict[str, Any]:
 
 
 def print_list(debates: list[StoredDebate]) -> None:
-    """A table where there is room for one; in a narrow terminal two lines for each debate."""
+    """Print a table, or two lines per debate in a narrow terminal."""
     screen = stdout(widest=_WIDEST_TABLE)
     if screen.width < _NARROWEST_TABLE:
         for debate in debates:
             _print_short(debate)
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("ID", "Begun", "Status", "Protocol", "Rounds", "Stopped by", "Score"):
+    for heading in ("ID", "Started", "Status", "Protocol", "Rounds", "Stopped by", "Score"):
         table.add_column(heading, no_wrap=True)
     table.add_column("Question", no_wrap=True, overflow="ellipsis", ratio=1)
     for debate in debates:
@@ -80,15 +80,15 @@ def _cells(debate: StoredDebate) -> list[Text]:
         one_line(debate.question, 200),
     ]
     cells = [Text(text) for text in texts]
-    cells[2].stylize(_STATUS_STYLES.get(debate.status, "yellow"))
+    cells[2].stylize(_STATUS_STYLES.get(debate.status, "warning"))
     return cells
 
 
 def _print_short(debate: StoredDebate) -> None:
     screen = stdout()
     about = summary(debate)
-    line = Text(debate.id[:8], style="bold")
-    line.append(f"  {debate.status}", style=_STATUS_STYLES.get(debate.status, "yellow"))
+    line = Text(debate.id[:8], style="heading")
+    line.append(f"  {debate.status}", style=_STATUS_STYLES.get(debate.status, "warning"))
     line.append(
         f"  {local_time(debate.created_at)}  round {about['rounds']}  score {_score(about)}"
     )
@@ -105,9 +105,9 @@ def _score(about: dict[str, Any]) -> str:
 
 
 def print_debate(debate: StoredDebate, *, thinking: bool) -> None:
-    """Every turn, then how it ended or how to go on."""
+    """Print every turn, then how the debate ended or how to continue it."""
     screen = Renderer(stdout(widest=None))
-    about = f"{debate.status}, begun {local_time(debate.created_at)}."
+    about = f"{debate.status}, started {local_time(debate.created_at)}."
     screen.header(debate, about.capitalize())
     closings = closings_begin(debate.turns)
     for at, turn in enumerate(debate.turns):
@@ -128,18 +128,17 @@ def print_debate(debate: StoredDebate, *, thinking: bool) -> None:
     else:
         screen.notices(record["degraded"])
     if debate.status in ("paused", "interrupted", "failed"):
-        screen.note(f"Go on with: {resume_command(debate.id)}")
+        screen.note(f"Continue with: {resume_command(debate.id)}")
 
 
 def document(debate: StoredDebate, form: str) -> str:
-    """A debate as a document."""
+    """Return a debate as Markdown or JSON."""
     if form == "md":
         return to_markdown(debate)
     return json.dumps(debate.as_json(), ensure_ascii=False, indent=2) + "\n"
 
 
 def write_document(text: str, output: Path | None) -> None:
-    """Write it to a file, or to stdout."""
     if output is None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -147,8 +146,8 @@ def write_document(text: str, output: Path | None) -> None:
     try:
         output.write_text(text, "utf-8")
     except OSError as error:
-        raise BadInput(f"{output} cannot be written: {error.strerror or error}.") from error
-    print_message(f"Written to {output}.")
+        raise BadInput(f"Cannot write {output}: {error.strerror or error}.") from error
+    print_message(f"Wrote {output}.")
 
 
 _FOLDER_FORMS: dict[str, OutputFormat] = {
@@ -159,12 +158,12 @@ _FOLDER_FORMS: dict[str, OutputFormat] = {
 
 
 def export_folder(debate: StoredDebate, form: str, base: Path | None, *, transcript: bool) -> None:
-    """Write it as a folder of files, and print where that lies."""
+    """Export a debate as a folder and print its path."""
     place = base.expanduser().absolute() if base else outputs_home()
     plan = FolderPlan(place, _FOLDER_FORMS[form], transcript)
     try:
         written = write_folder(debate, plan)
     except OSError as error:
-        raise BadInput(f"{place} cannot be written: {error.strerror or error}.") from error
+        raise BadInput(f"Cannot write {place}: {error.strerror or error}.") from error
     sys.stdout.write(f"{written}\n")
     sys.stdout.flush()

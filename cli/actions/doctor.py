@@ -1,4 +1,4 @@
-"""The checks of `contend doctor`. They pay for nothing and change nothing."""
+"""The checks of `contend doctor`. They cost nothing and change nothing."""
 
 import asyncio
 import os
@@ -26,32 +26,17 @@ from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
 from contend.models.providers.ollama import has_model, pulled_models
-from contend.models.providers.registry import parse_spec
+from contend.models.providers.registry import API_KEYS, parse_spec
 
 Level = Literal["ok", "warn", "problem"]
 
 _PACKAGES = (
-    "contend",
-    "langgraph",
-    "langgraph-checkpoint-postgres",
-    "langgraph-checkpoint-sqlite",
-    "langchain",
-    "langchain-core",
-    "langchain-openai",
-    "langchain-ollama",
-    "langchain-community",
-    "faiss-cpu",
-    "langsmith",
-    "onnxruntime",
-    "psycopg",
-    "pydantic",
-    "sqlalchemy",
-    "alembic",
-    "typer",
-    "rich",
-    "xllamacpp",
-)
-_KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "LANGSMITH_API_KEY")
+    "contend", "langgraph", "langgraph-checkpoint-postgres", "langgraph-checkpoint-sqlite",
+    "langchain", "langchain-core", "langchain-openai", "langchain-ollama", "langchain-community",
+    "faiss-cpu", "langsmith", "onnxruntime", "psycopg", "pydantic", "sqlalchemy", "alembic",
+    "typer", "rich", "xllamacpp",
+)  # fmt: skip
+_KEYS = (*API_KEYS.values(), "LANGSMITH_API_KEY")
 _TRACING = (
     "LANGSMITH_TRACING",
     "LANGSMITH_TRACING_V2",
@@ -59,25 +44,21 @@ _TRACING = (
     "LANGCHAIN_TRACING",
 )
 _MARGIN, _ROOMY = 8, 80
-_STYLES = {"ok": "green", "warn": "yellow", "problem": "red"}
+_STYLES = {"ok": "success", "warn": "warning", "problem": "error"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
-
     level: Level
     what: str
     detail: str
     fix: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as data."""
         return asdict(self)
 
 
 def checks() -> list[Finding]:
-    """Everything, in the order a person would look."""
     return [
         _python(),
         *_packages(),
@@ -91,11 +72,11 @@ def checks() -> list[Finding]:
 
 
 def print_checks(findings: list[Finding]) -> None:
-    """One line each, and one more for a fix."""
+    """Print one line per finding, and one more for its fix."""
     screen = stdout()
     roomy = not screen.is_terminal or screen.width >= _ROOMY
     widest = max(len(finding.what) for finding in findings) if roomy else 0
-    width = screen.width if screen.is_terminal else sys.maxsize  # whole lines for a pipe
+    width = screen.width if screen.is_terminal else sys.maxsize  # a pipe gets whole lines
     for finding in findings:
         head = f"{finding.level.ljust(_MARGIN)}{finding.what.ljust(widest)}  "
         line = Text(_wrapped(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
@@ -107,7 +88,7 @@ def print_checks(findings: list[Finding]) -> None:
 
 
 def _wrapped(text: str, width: int, hang: int) -> str:
-    """Lines that end at words, the later ones indented."""
+    """Wrap at words and indent the later lines."""
     return textwrap.fill(
         text,
         width,
@@ -132,17 +113,17 @@ def _packages() -> Iterator[Finding]:
 
 
 def _home() -> Finding:
-    """Whether the data folder can be written to, or made: the nearest folder above it is tried."""
+    """Check that the data folder, or the nearest folder above it, is writable."""
     home = data_home()
     try:
         nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
-        # Permissions alone do not tell: /proc looks writable to root.
+        # Permissions are not enough: /proc looks writable to root.
         with tempfile.TemporaryDirectory(dir=nearest):
             pass
-        note = "" if home.exists() else " (made on first use)"
+        note = "" if home.exists() else " (created on first use)"
     except OSError:
         fix = "set CONTEND_HOME to a folder you can write to"
-        return Finding("problem", "data folder", f"{home} cannot be written to", fix)
+        return Finding("problem", "data folder", f"{home} is not writable", fix)
     return Finding("ok", "data folder", f"{home}{note}")
 
 
@@ -151,8 +132,8 @@ def _database() -> Finding:
 
 
 def _server() -> Finding:
-    """Whether the server DATABASE_URL names answers; nothing is made or changed there."""
-    fix = "see to the server or to DATABASE_URL; unset it to keep debates in a file"
+    """Check that the server of DATABASE_URL answers, without changing anything."""
+    fix = "check the server and DATABASE_URL, or unset it to use a local file"
     try:
         where = database()
         count = count_debates(where)
@@ -160,19 +141,19 @@ def _server() -> Finding:
         return Finding("problem", "database", str(unreadable), fix)
     except (DatabaseUnavailable, SQLAlchemyError) as error:
         return Finding("problem", "database", first_line(error), fix)
-    kept = "tables made with the first debate" if count is None else counted(count, "debate")
+    kept = "tables are created with the first debate" if count is None else counted(count, "debate")
     return Finding("ok", "database", f"{where}, {kept}")
 
 
 def _file() -> Finding:
     path = data_home() / "contend.db"
     if not path.exists():
-        return Finding("ok", "database", "SQLite, made with the first debate")
+        return Finding("ok", "database", "SQLite, created with the first debate")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
             count = opened.execute("SELECT count(*) FROM debates").fetchone()[0]
     except sqlite3.Error as error:
-        fix = f"move {path} away, or restore it from a copy"
+        fix = f"move {path} away, or restore a backup"
         return Finding("problem", "database", f"cannot be opened: {error}", fix)
     return Finding("ok", "database", f"SQLite, {counted(count, 'debate')}")
 
@@ -182,28 +163,28 @@ def _weights() -> Iterator[Finding]:
         what = str(model["spec"])
         name = what.partition(":")[2]
         if not model["pulled"]:
-            yield Finding("warn", what, "not pulled", "contend models pull (or the first `ask`)")
+            yield Finding("warn", what, "not downloaded", "contend models pull, or the first `ask`")
         elif is_unharmed(name):
-            yield Finding("ok", what, "pulled, checksums right")
+            yield Finding("ok", what, "downloaded, checksums match")
         else:
             fix = f"remove {data_home() / 'models' / name}.*, then contend models pull {name}"
-            yield Finding("problem", what, "damaged: its checksum is not the expected one", fix)
+            yield Finding("problem", what, "damaged: wrong checksum", fix)
 
 
 def _ollama() -> Finding:
     try:
         pulled = asyncio.run(pulled_models())
     except BadInput:
-        fix = "ollama serve, or set OLLAMA_HOST; needed only for ollama: models"
+        fix = "run `ollama serve` or set OLLAMA_HOST; only needed for ollama: models"
         return Finding("warn", "ollama", "not reachable", fix)
     wanted = {seat.model for schema in SETTINGS.values() for seat in schema().build_seats()}
     names = sorted(parse_spec(model).name for model in wanted)
     missing = [name for name in names if not has_model(name, pulled)]
     detail = f"reachable, {counted(len(pulled), 'model')}"
     if not missing:
-        return Finding("ok", "ollama", f"{detail}, all default models among them")
-    fix = f"ollama pull {missing[0]}, or name a model you have with --model"
-    return Finding("warn", "ollama", f"{detail}; not there: {', '.join(missing)}", fix)
+        return Finding("ok", "ollama", f"{detail}, including all default models")
+    fix = f"ollama pull {missing[0]}, or choose another model with --model"
+    return Finding("warn", "ollama", f"{detail}; missing: {', '.join(missing)}", fix)
 
 
 def _keys() -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Fetching the weights of embedded models, with a progress bar."""
+"""Downloads the weights of the built-in models."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +18,6 @@ from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.graph.values import Seat
-from contend.models.needed import embedded_files, missing_files, models_of
 from contend.models.providers.registry import parse_spec, unknown_model
 from contend.models.providers.weights import (
     DEFAULT,
@@ -27,22 +26,24 @@ from contend.models.providers.weights import (
     KNOWN,
     Weights,
     WeightsUnavailable,
+    embedded_files,
     is_intact,
     is_pulled,
     pull,
     weights_path,
 )
 from contend.models.providers.weights import Progress as OnProgress
+from contend.models.seats import missing_files, models_of
 
 
 def pull_missing(seats: list[Seat], *, quiet: bool) -> None:
-    """Fetch the weights that the seats need and this machine has not got."""
+    """Download the weights that the seats need and this machine lacks."""
     for weights in missing_files(models_of(seats)):
         pull_weights(weights, quiet=quiet)
 
 
 def pull_embedding(spec: str, *, quiet: bool) -> None:
-    """Fetch the embedded embedding model, if this is the one and it is not here."""
+    """Download the built-in embedding model if the spec names it."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         for weights in _files(parsed.name):
@@ -54,12 +55,12 @@ def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[On
     """Announce the download of a model file and show its progress."""
     if not quiet and weights.size > 1_000_000:
         megabytes = round(weights.size / 1e6)
-        print_message(f"Fetching {weights.name} ({megabytes} MB, {weights.licence}), once ...")
+        print_message(f"Downloading {weights.name} ({megabytes} MB, {weights.licence}), once ...")
     return progress(weights.name, DownloadColumn(), quiet=quiet)
 
 
 def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
-    """Fetch one model file; what cannot be fetched is said in one line."""
+    """Download one model file."""
     try:
         with show_download(weights, quiet=quiet) as on_progress:
             pull(weights, data_home(), on_progress)
@@ -69,7 +70,7 @@ def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
 
 @contextmanager
 def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnProgress]:
-    """A bar for long work, shown from its first step on."""
+    """Show a progress bar from the first step on."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     shown = (TextColumn("{task.description}"), BarColumn(), *counted)
@@ -80,7 +81,7 @@ def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnPro
 
 
 def pull_named(name: str | None) -> str:
-    """Fetch a model by its name or spec, or the default ones; gives a sentence on where it is."""
+    """Download a model by name, or the default ones, and say where it is."""
     wanted = [name.removeprefix("embedded:")] if name else [DEFAULT, DEFAULT_EMBEDDING]
     paths = []
     for each in wanted:
@@ -99,12 +100,12 @@ def _files(name: str) -> tuple[Weights, ...]:
 
 
 def is_unharmed(name: str) -> bool:
-    """Whether the files of a pulled model still have their checksums."""
+    """Whether the files of a downloaded model still have their checksums."""
     return all(is_intact(file, data_home()) for file in _files(name))
 
 
 def known_models() -> list[dict[str, Any]]:
-    """The embedded models there are, and which of them are here."""
+    """List the built-in models and which are downloaded."""
     return [
         {
             "spec": f"embedded:{name}",

@@ -1,4 +1,4 @@
-"""What the commands of `contend templates` do."""
+"""Lists, searches, adds, checks and learns reasoning templates."""
 
 import asyncio
 import os
@@ -29,11 +29,11 @@ from contend.retrieval.template_search import (
     Ranking,
     Rule,
     Searcher,
-    alike,
+    find_duplicates,
     open_searcher,
+    rebuild_index,
     rule_of,
 )
-from contend.retrieval.template_search import rebuild as rebuild_index
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     Library,
@@ -50,12 +50,11 @@ from contend.retrieval.templates import (
 )
 
 
-def list_templates(*, as_json: bool) -> int:
-    """All of them, by id."""
+def print_templates(*, as_json: bool) -> int:
     library, waiting = load_library(data_home()), load_candidates(data_home())
     everything = [*library.templates, *waiting.templates]
     everything.sort(key=lambda each: each.id)
-    _tell_problems([*library.problems, *waiting.problems])
+    _print_problems([*library.problems, *waiting.problems])
     if as_json:
         write_json([_described(each) for each in everything])
         return OK
@@ -69,8 +68,7 @@ def list_templates(*, as_json: bool) -> int:
     return OK
 
 
-def show(template_id: str, *, as_json: bool) -> int:
-    """One template as its file says it."""
+def print_template(template_id: str, *, as_json: bool) -> int:
     found = _find(template_id)
     if as_json:
         write_json(_described(found) | {"body": found.body})
@@ -79,8 +77,10 @@ def show(template_id: str, *, as_json: bool) -> int:
     return OK
 
 
-def search(question: str, limit: int, embedding_model: str | None, *, as_json: bool) -> int:
-    """The nearest templates, and which of them a debate would use."""
+def search_templates(
+    question: str, limit: int, embedding_model: str | None, *, as_json: bool
+) -> int:
+    """Print the nearest templates and which of them a debate would use."""
     asked = checked_question(question)
     settings, embedder = _embedder(embedding_model)
 
@@ -106,7 +106,7 @@ def search(question: str, limit: int, embedding_model: str | None, *, as_json: b
         _print_rows(rows)
         for note in [_explained(used, ranking, rule, settings), *notes]:
             print_message(note)
-    _tell_problems(searcher.library.problems)
+    _print_problems(searcher.library.problems)
     return OK
 
 
@@ -117,7 +117,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     table.add_column("ID", no_wrap=True)
     table.add_column("Title")
     for row in rows:
-        style = "" if row["used"] else "dim"
+        style = "" if row["used"] else "muted"
         used = "yes" if row["used"] else "no"
         table.add_row(f"{row['score']:.2f}", used, row["id"], plain(row["title"]), style=style)
     stdout().print(table)
@@ -127,16 +127,16 @@ def _explained(
     used: Sequence[Ranked], ranking: Ranking, rule: Rule, settings: DebateSettings
 ) -> str:
     if ranking.plain and rule.none_if_plain:
-        return "None would be used: this reads as a plain request, which needs no template."
+        return "No template would be used: this looks like a simple request."
     if not used:
-        return f"None would be used: a match must score {rule.least:g} or more with this model."
-    near = " and near the best one" if rule.spread is not None else ""
+        return f"No template would be used: a match must score at least {rule.least:g}."
+    near = " and close to the best" if rule.spread is not None else ""
     limits = f"at most {settings.top_k}, scoring {rule.least:g} or more{near}"
     return f"{counted(len(used), 'template')} would be used ({limits})."
 
 
-def add(files: Sequence[Path]) -> int:
-    """Read all of them first: one that is bad, and none is added."""
+def add_files(files: Sequence[Path]) -> int:
+    """Add templates; if one is invalid, none is added."""
     templates = [read_template(path, "user") for path in files]
     library = load_library(data_home())
     for number, template in enumerate(templates):
@@ -144,38 +144,38 @@ def add(files: Sequence[Path]) -> int:
             (each for each in templates[:number] if each.id == template.id), None
         )
         if twin:
-            raise BadInput(f"{files[number]}: the id '{template.id}' is taken; choose another.")
+            raise BadInput(
+                f"{files[number]}: the id '{template.id}' is already used; choose another."
+            )
     added = add_templates(templates, data_home())
     for template, path in zip(templates, added, strict=True):
         print_message(f"Added {template.id}: {path}")
         for each in [*advice(template), *_copied(template, library)]:
-            print_message(f"Advice: {each}.", style="yellow")
+            print_message(f"Advice: {each}.", style="warning")
     return OK
 
 
 def _copied(template: Template, library: Library) -> list[str]:
-    """That a template repeats one already there: `lint` finds those that are only alike."""
+    """Warn about an exact copy; `lint` also finds similar templates."""
     return [
-        f"it is for the same questions as '{each.id}', so that both would be given"
+        f"it covers the same questions as '{each.id}', so debates would get both"
         for each in library.templates
         if each.use_when == template.use_when or each.body.strip() == template.body.strip()
     ]
 
 
-def accept(template_id: str) -> int:
-    """The user's yes."""
-    print_message(f"In use: {accept_candidate(template_id, data_home())}")
+def accept_template(template_id: str) -> int:
+    print_message(f"Accepted: {accept_candidate(template_id, data_home())}")
     return OK
 
 
-def remove(template_id: str) -> int:
-    """Take one away."""
+def delete_template(template_id: str) -> int:
     print_message(f"Removed {remove_template(template_id, data_home())}")
     return OK
 
 
-def lint(files: Sequence[Path], *, as_json: bool) -> int:
-    """Everything that is wrong, and the exit code of bad input if anything is."""
+def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
+    """Print every problem; the exit code says whether there is one."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
     for path in files:
@@ -191,7 +191,7 @@ def lint(files: Sequence[Path], *, as_json: bool) -> int:
     for template in checked:
         problems += [(template.id, each) for each in advice(template)]
     others = [each for each in kept if each.id not in {file.id for file in of_files}]
-    problems += _too_near(checked, others if files else [])
+    problems += _duplicates(checked, others if files else [])
     if as_json:
         listed = [{"template": name, "problem": problem} for name, problem in problems]
         write_json({"checked": len(checked), "problems": listed})
@@ -205,27 +205,26 @@ def lint(files: Sequence[Path], *, as_json: bool) -> int:
     return BAD_INPUT if problems else OK
 
 
-def _too_near(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
-    """Pairs for the same questions, one of them at least among those checked."""
+def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
+    """Find pairs that cover the same questions, at least one of them checked."""
     if not checked:
         return []
-    # The limit was set for this model; another one's scores mean something else.
+    # The limit was measured for this model; scores of other models differ.
     _, embedder = _embedder(EMBEDDED_EMBEDDING)
 
     async def compare() -> list[tuple[str, str, float]]:
         async with open_models():
-            return await alike([*others, *checked], embedder)
+            return await find_duplicates([*others, *checked], embedder)
 
     names = {template.id for template in checked}
     return [
-        (one, f"it is for the same questions as '{other}' ({score:.2f}, at most {MAX_SIMILARITY})")
+        (one, f"it covers the same questions as '{other}' ({score:.2f}, limit {MAX_SIMILARITY})")
         for one, other, score in _embedding(compare())
         if names & {one, other}
     ]
 
 
-def rebuild(embedding_model: str | None) -> int:
-    """Forget the index and make it anew."""
+def rebuild_template_index(embedding_model: str | None) -> int:
     _, embedder = _embedder(embedding_model)
 
     async def build() -> Searcher:
@@ -234,22 +233,22 @@ def rebuild(embedding_model: str | None) -> int:
                 return await rebuild_index(embedder, on_progress)
 
     searcher = _embedding(build())
-    _tell_problems(searcher.library.problems)
+    _print_problems(searcher.library.problems)
     count = counted(len(searcher.library.templates), "template")
     print_message(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
     return OK
 
 
-def learn(reference: str, model: str | None, *, yes: bool) -> int:
-    """Distil a debate, keep the candidate, and ask whether to use it."""
+def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
+    """Learn a template from a debate, save it as a candidate and offer to accept it."""
     with database.existing(reference) as (_, debate):
         check_teaches(debate)
-        print_message("Distilling the debate: one model call ...")
+        print_message("Writing a template from the debate, with one model call ...")
         try:
             learnt = asyncio.run(learn_template(debate, debate.as_settings(), model))
         except ModelFailed as failed:
             print_message(
-                f"Error: {sentence(str(failed))} Try again, or name another --model.", "red"
+                f"Error: {sentence(str(failed))} Try again, or choose another --model.", "error"
             )
             return MODEL_FAILED
     path = keep_candidate(learnt, data_home())
@@ -257,20 +256,20 @@ def learn(reference: str, model: str | None, *, yes: bool) -> int:
     sys.stdout.write(f"{plain(kept.as_file())}\n")
     sys.stdout.flush()
     for each in advice(kept):
-        print_message(f"Advice: {each}.", style="yellow")
-    if yes or _says_yes():
-        return accept(kept.id)
+        print_message(f"Advice: {each}.", style="warning")
+    if yes or _confirm():
+        return accept_template(kept.id)
     print_message(
-        f"It waits in {path}. Use it with: contend templates accept {kept.id}\n"
-        f"Discard it with: contend templates remove {kept.id}"
+        f"Saved as a candidate: {path}. Accept it with: contend templates accept {kept.id}\n"
+        f"Delete it with: contend templates remove {kept.id}"
     )
     return OK
 
 
-def _says_yes() -> bool:
+def _confirm() -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    sys.stderr.write("Use this template from now on? [y/N] ")
+    sys.stderr.write("Use this template in future debates? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -280,7 +279,7 @@ def _find(template_id: str) -> Template:
     found = next((each for each in everything if each.id == template_id), None)
     if found is None:
         raise BadInput(
-            f"No template is called '{template_id}'. `contend templates list` shows them."
+            f"No template has the id '{template_id}'. List them with `contend templates list`."
         )
     return found
 
@@ -290,7 +289,7 @@ def _described(template: Template) -> dict[str, Any]:
 
 
 def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
-    """The embedding model a debate would use, fetched if it is missing."""
+    """Open the embedding model a debate would use, downloaded if it is missing."""
     flags = {"embedding_model": embedding_model} if embedding_model else {}
     settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
     spec = asyncio.run(choose_seats(settings)).embedding_model
@@ -310,6 +309,6 @@ def _embedding(work: Any) -> Any:
         raise BadInput(str(failed)) from failed
 
 
-def _tell_problems(problems: Sequence[str]) -> None:
+def _print_problems(problems: Sequence[str]) -> None:
     for problem in problems:
-        print_message(f"Not used: {problem}", style="yellow")
+        print_message(f"Skipped: {problem}", style="warning")

@@ -1,4 +1,4 @@
-"""`contend ask` and `contend resume`: their options. What they do is in cli.debating."""
+"""Options of `contend ask` and `contend resume`; actions/ask.py does the work."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +8,7 @@ import typer
 
 Pause = Literal["never", "each_round", "before_synthesis"]
 
-# As in SETTINGS, which --help must not wait for; a test holds them alike.
+# The same as SETTINGS, which is slow to import; a test compares them.
 PROTOCOLS = ("adversarial", "forum", "refine", "forecast", "moderated")
 Protocol = Annotated[
     str,
@@ -16,60 +16,59 @@ Protocol = Annotated[
         "--protocol",
         "-p",
         metavar="NAME",
-        help=f"How the models debate: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
+        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="SPEC", help="Model of every seat not set by name."),
+    typer.Option("--model", "-m", metavar="SPEC", help="Default model for all roles."),
 ]
 Seats = Annotated[
     list[str] | None,
-    typer.Option("--seat", metavar="NAME=MODEL", help="A seat of equals; repeat it for each."),
+    typer.Option(
+        "--seat", metavar="NAME=MODEL", help="Add a debater to forum or refine (repeatable)."
+    ),
 ]
 Positions = Annotated[
     list[str] | None,
     typer.Option(
-        "--position", metavar="NAME: POSITION", help="A side of moderated; repeat it for each."
+        "--position", metavar="NAME: POSITION", help="Add a side to moderated (repeatable)."
     ),
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="A setting; may be repeated."),
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Change a setting (repeatable)."),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="A YAML file of settings.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _Docs = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="PATH", help="A document or folder to argue from and quote; may be repeated."
-    ),
+    typer.Option(metavar="PATH", help="Document or folder that the models can quote (repeatable)."),
 ]
 _Images = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="A picture for the speakers of round 1; may be repeated."),
+    typer.Option(metavar="PATH", help="Image to show to the speakers of round 1 (repeatable)."),
 ]
 _NoTemplates = Annotated[
-    bool, typer.Option("--no-templates", help="Argue without reasoning templates.")
+    bool, typer.Option("--no-templates", help="Do not use reasoning templates.")
 ]
 _Outcomes = Annotated[
     list[str] | None,
-    typer.Option(metavar="ID: LABEL", help="Forecast: an outcome; repeat it for each."),
+    typer.Option(metavar="ID: LABEL", help="Forecast: a possible outcome (repeatable)."),
 ]
 _RequestFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Forecast: a whole request as JSON.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Forecast: read the whole request from a JSON file."),
 ]
 _Due = Annotated[
     str | None,
-    typer.Option(
-        metavar="DAY", help="Forecast: when it is known, as 2027-05-01; else the request's end."
-    ),
+    typer.Option(metavar="DATE", help="Forecast: when the outcome is known, such as 2027-05-01."),
 ]
-_Yes = Annotated[bool, typer.Option("--yes", help="Forecast: take the outcomes a model proposes.")]
-_Events = Annotated[bool, typer.Option("--events", help="One JSON event per line on stdout.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result, no progress.")]
+_Yes = Annotated[bool, typer.Option("--yes", help="Forecast: accept the proposed outcomes.")]
+_Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
 
 
@@ -94,7 +93,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     pause: Annotated[
-        Pause | None, typer.Option(help="Where to wait for you; the default is never.")
+        Pause | None, typer.Option(help="When to pause for you (default: never).")
     ] = None,
     json: Json = False,
     events: _Events = False,
@@ -103,16 +102,16 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> int:
     """Debate a question and print the answer.
 
-    A model is PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
-    openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money:
-    the price of a debate is shown at its end, and `unknown` where no price is set.
+    Write a model as PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
+    openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
+    The cost is shown at the end, or `unknown` if no price is set for a model.
     """
     _refuse_both(json, events)
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     from contend.cli.actions.ask import Files, Request, Sides, ask_question
     from contend.cli.actions.forecast_request import ForecastOptions
-    from contend.cli.view.console import Output  # --help must not wait for it
+    from contend.cli.view.console import Output  # slow to import
 
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
@@ -124,35 +123,39 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def resume(
-    debate: Annotated[str, typer.Argument(metavar="ID", help="The debate's id or its beginning.")],
-    say: Annotated[str, typer.Option(metavar="TEXT", help="Words for the next speakers.")] = "",
-    finish: Annotated[bool, typer.Option("--finish", help="End the rounds, write the answer.")] = (
-        False
-    ),
+    debate: Annotated[
+        str, typer.Argument(metavar="ID", help="The debate's id, or the start of it.")
+    ],
+    say: Annotated[
+        str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
+    ] = "",
+    finish: Annotated[
+        bool, typer.Option("--finish", help="End the rounds and write the answer.")
+    ] = (False),
     json: Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
     _debug: _Debug = False,
 ) -> int:
-    """Go on with a debate that was paused, interrupted or failed."""
+    """Continue a debate that was paused, interrupted or failed."""
     _refuse_both(json, events)
     from contend.cli.actions.ask import resume_debate
-    from contend.cli.view.console import Output  # --help must not wait for it
+    from contend.cli.view.console import Output  # slow to import
 
     return resume_debate(debate, say, Output(json, events, quiet), finish=finish)
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Paths as given; an empty one, as an unset variable gives, would mean the current folder."""
+    """Refuse empty paths, as from an unset variable: they would mean the current folder."""
     if given and not all(path.strip() for path in given):
-        from contend.graph.errors import BadInput  # --help must not wait for it
+        from contend.graph.errors import BadInput  # slow to import
 
-        raise BadInput(f"{option} was given an empty path.")
+        raise BadInput(f"The path given to {option} is empty.")
     return [Path(path).expanduser() for path in given or []]
 
 
 def _refuse_both(json: bool, events: bool) -> None:
     if json and events:
-        from contend.graph.errors import BadInput  # --help must not wait for it
+        from contend.graph.errors import BadInput  # slow to import
 
-        raise BadInput("--json and --events both write to stdout; choose one of them.")
+        raise BadInput("--json and --events both write to stdout; use only one of them.")

@@ -1,4 +1,4 @@
-"""`contend list`, `show`, `rate` and `export`: debates that are already kept."""
+"""Options of `contend list`, `show`, `rate` and `export`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,16 +8,18 @@ import typer
 from contend.cli.commands.ask import Json
 from contend.cli.exit_codes import OK
 
-_Reference = Annotated[str, typer.Argument(metavar="ID", help="The debate's id or its beginning.")]
+_Reference = Annotated[
+    str, typer.Argument(metavar="ID", help="The debate's id, or the start of it.")
+]
 
 
 def list_debates(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many debates to list.")] = 20,
     json: Json = False,
 ) -> int:
-    """List the debates kept here, the newest first."""
+    """List your debates, newest first."""
     from contend.cli.actions.debates import newest, print_list, summary
-    from contend.cli.view.console import print_message, write_json  # --help must not wait for it
+    from contend.cli.view.console import print_message, write_json  # slow to import
 
     debates = newest(limit)
     if json:
@@ -25,19 +27,19 @@ def list_debates(
     elif debates:
         print_list(debates)
     else:
-        print_message('There are no debates yet. Begin with: contend ask "..."')
+        print_message('No debates yet. Start one with: contend ask "..."')
     return OK
 
 
-def show(
+def show_debate(
     debate: _Reference,
     json: Json = False,
     thinking: Annotated[
-        bool, typer.Option("--thinking", help="Include what the models thought to themselves.")
+        bool, typer.Option("--thinking", help="Include the models' thinking.")
     ] = False,
 ) -> int:
-    """Show a debate from its first round to its answer."""
-    from contend.cli import database  # --help must not wait for it
+    """Print a whole debate."""
+    from contend.cli import database  # slow to import
     from contend.cli.actions.debates import print_debate
     from contend.cli.view.console import write_json
 
@@ -53,18 +55,20 @@ def rate(
     debate: _Reference,
     rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
 ) -> int:
-    """Rate the answer of a debate, from 1 to 10."""
-    from contend.cli import database  # --help must not wait for it
+    """Rate the answer of a debate from 1 to 10."""
+    from contend.cli import database  # slow to import
     from contend.cli.view.console import print_message
     from contend.graph.errors import BadInput
 
     if not 1 <= rating <= 10:
-        raise BadInput(f"The rating must be between 1 and 10, not {rating}.")
+        raise BadInput(f"The rating must be between 1 and 10; you gave {rating}.")
     with database.existing(debate) as (records, found):
         if found.status != "done":
-            raise BadInput(f"Debate {found.id[:8]} is {found.status}; it has no answer to rate.")
+            raise BadInput(
+                f"Debate {found.id[:8]} has no answer to rate yet: it is {found.status}."
+            )
         records.rate(found.id, rating)
-        print_message(f"Rated debate {found.id[:8]} with {rating} of 10.")
+        print_message(f"Rated debate {found.id[:8]} {rating} of 10.")
     return OK
 
 
@@ -72,7 +76,7 @@ def export(
     debate: _Reference,
     form: Annotated[
         Literal["json", "md", "folder", "folder-json", "folder-text"],
-        typer.Option("--format", "-f", help="One document, or a folder of small files."),
+        typer.Option("--format", "-f", help="Output format."),
     ] = "md",
     output: Annotated[
         Path | None,
@@ -80,21 +84,23 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="Write it to this file; a folder goes below this one.",
+            help="Output file, or parent folder of an exported folder.",
         ),
     ] = None,
     transcript: Annotated[
-        bool, typer.Option("--transcript", help="With a folder: the whole transcript as well.")
+        bool, typer.Option("--transcript", help="Folder only: include the whole transcript.")
     ] = False,
 ) -> int:
-    """Write a debate as one document, or as a folder of small files with an index."""
-    from contend.cli import database  # --help must not wait for it
+    """Export a debate as one document, or as a folder of small files with an index."""
+    from contend.cli import database  # slow to import
     from contend.cli.actions.debates import document, export_folder, write_document
     from contend.graph.errors import BadInput
 
     is_folder = form.startswith("folder")
     if transcript and not is_folder:
-        raise BadInput("--transcript belongs to --format folder; a document holds every turn.")
+        raise BadInput(
+            "--transcript works only with --format folder; a document always has every turn."
+        )
     with database.existing(debate) as (_, found):
         if is_folder:
             export_folder(found, form, output, transcript=transcript)

@@ -1,12 +1,12 @@
-"""`contend doctor`: what is installed, reachable and usable, and the fix for what is not."""
+"""Options of `contend doctor`."""
 
 from contend.cli.commands.ask import Json
 from contend.cli.exit_codes import FAILED, OK
 
 
 def doctor(json: Json = False) -> int:
-    """Check this installation; every problem comes with its fix."""
-    from contend.cli.actions.doctor import checks, print_checks  # --help must not wait for it
+    """Check this installation and suggest fixes."""
+    from contend.cli.actions.doctor import checks, print_checks  # slow to import
     from contend.cli.view.console import write_json
 
     findings = checks()

@@ -1,4 +1,4 @@
-"""`contend templates`: the library of reasoning templates; the work is in cli.actions.templates."""
+"""Options of `contend templates`; actions/templates.py does the work."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +12,12 @@ app = typer.Typer(help="Find, add and learn reasoning templates.")
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[
     str | None,
-    typer.Option("--embedding-model", "-e", metavar="SPEC", help="The model that finds them."),
+    typer.Option("--embedding-model", "-e", metavar="SPEC", help="Embedding model to search with."),
 ]
 
 
 @app.callback(invoke_without_command=True)
-def root(context: typer.Context) -> None:
+def templates_help(context: typer.Context) -> None:
     """Show the help when no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -25,78 +25,81 @@ def root(context: typer.Context) -> None:
 
 @app.command("list")
 def list_templates(json: Json = False) -> int:
-    """List the templates that ship, your own, and candidates that wait for your yes."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """List all templates: built-in, your own, and candidates to accept."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.list_templates(as_json=json)
+    return actions.print_templates(as_json=json)
 
 
 @app.command("show")
-def show(template: _Id, json: Json = False) -> int:
+def show_template(template: _Id, json: Json = False) -> int:
     """Print one template."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.show(template, as_json=json)
+    return actions.print_template(template, as_json=json)
 
 
 @app.command("search")
 def search(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What would be asked.")],
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many to show.")] = 5,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question to find templates for.")
+    ],
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many templates to list.")] = 5,
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
 ) -> int:
-    """Show which templates a question would get, and which come next."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Show which templates a question would get."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.search(question, limit, embedding_model, as_json=json)
+    return actions.search_templates(question, limit, embedding_model, as_json=json)
 
 
 @app.command("add")
 def add(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A Markdown file.")],
 ) -> int:
-    """Add templates of your own, all or none."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Add templates of your own. If one is invalid, none is added."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.add(files)
+    return actions.add_files(files)
 
 
 @app.command("accept")
 def accept(template: _Id) -> int:
-    """Say yes to a candidate: it is used from now on."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Accept a candidate, so that debates use it."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.accept(template)
+    return actions.accept_template(template)
 
 
 @app.command("remove")
 def remove(template: _Id) -> int:
-    """Remove a template of your own, or a candidate."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Remove one of your templates or a candidate."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.remove(template)
+    return actions.delete_template(template)
 
 
 @app.command("lint")
 def lint(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE", help="Files instead of the library.")
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Files to check (default: the library)."),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Check templates: their form, their length, and that no two are for the same questions."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Check the format and length of templates, and find duplicates."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.lint(files or [], as_json=json)
+    return actions.lint_templates(files or [], as_json=json)
 
 
 @app.command("rebuild")
 def rebuild(embedding_model: _EmbeddingModel = None) -> int:
-    """Build the index of the templates anew."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Rebuild the template index."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.rebuild(embedding_model)
+    return actions.rebuild_template_index(embedding_model)
 
 
 @app.command("learn")
@@ -104,11 +107,15 @@ def learn(
     debate: Annotated[str, typer.Argument(metavar="DEBATE_ID", help="A debate rated 8 or more.")],
     model: Annotated[
         str | None,
-        typer.Option("--model", "-m", metavar="SPEC", help="By default the Synthesizer's."),
+        typer.Option(
+            "--model", "-m", metavar="SPEC", help="Model to use (default: the Synthesizer's)."
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Use it without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accept the template without asking.")
+    ] = False,
 ) -> int:
-    """Distil a well-rated debate into a template; one model call. It waits for your yes."""
-    from contend.cli.actions import templates as actions  # --help must not wait for it
+    """Turn a well-rated debate into a template, with one model call."""
+    from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.learn(debate, model, yes=yes)
+    return actions.learn_from_debate(debate, model, yes=yes)

@@ -1,4 +1,4 @@
-"""Lanes: several seats speak at the same time, each in a column or a block of its own."""
+"""Columns: several seats that write at the same time, side by side or stacked."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,30 +18,26 @@ Clock = Callable[[], float]
 State = Literal["waiting", "writing", "trying again", "done", "kept", "sat out", "failed"]
 
 LEAST_WIDTH = 36
-"""A narrower column is no pleasure to read."""
+"""Narrower columns are hard to read."""
 _GAP = " │ "
 _TALLEST_TAIL = 12
 _MARKS: dict[State, tuple[str, str]] = {
-    "waiting": ("·", "dim"),
+    "waiting": ("·", "muted"),
     "writing": ("", ""),
-    "trying again": ("↻", "yellow"),
-    "done": ("✓", "green"),
-    "kept": ("↩", "yellow"),
-    "sat out": ("–", "yellow"),
-    "failed": ("✗", "red"),
+    "trying again": ("↻", "warning"),
+    "done": ("✓", "success"),
+    "kept": ("↩", "warning"),
+    "sat out": ("–", "warning"),
+    "failed": ("✗", "error"),
 }
-_WORDS: dict[State, str] = {"kept": "kept previous answer", "sat out": "sits this round out"}
+_WORDS: dict[State, str] = {"kept": "kept previous answer", "sat out": "skipped this round"}
 _AFTER: dict[str, State] = {"sat_out": "sat out", "failed": "failed", "not_asked": "failed"}
 _GIVEN_UP = ("sat_out", "not_asked")
 _GROWING: tuple[State, ...] = ("waiting", "writing", "trying again")
 
 
 def per_row(count: int, width: int) -> int:
-    """How many lanes stand side by side; one where they are stacked.
-
-    All of them if each has room to be read. In a terminal with room for three or more they stand in
-    rows of about the same length; in a narrower one nothing is won by pairs.
-    """
+    """Return how many columns fit side by side; 1 means that they are stacked."""
     fit = (width + len(_GAP)) // (LEAST_WIDTH + len(_GAP))
     if count <= fit:
         return count
@@ -51,13 +47,13 @@ def per_row(count: int, width: int) -> int:
     return math.ceil(count / rows)
 
 
-def lane_width(columns: int, width: int) -> int:
-    """The width of each of so many columns."""
+def column_width(columns: int, width: int) -> int:
+    """Return the width of each of so many columns."""
     return min(WIDEST_TEXT, (width - len(_GAP) * (columns - 1)) // columns)
 
 
 class Draft:
-    """What a seat has written so far, wrapped as it comes."""
+    """Text of a seat, wrapped as it arrives."""
 
     def __init__(self, text: str = "") -> None:
         self.text = text
@@ -65,10 +61,10 @@ class Draft:
         self._lines = Lines(0)
 
     def tail(self, count: int, width: int) -> list[Text]:
-        """Its last lines; after a change of width all of it is wrapped anew."""
+        """Return the last lines, wrapped again from the start if the width changed."""
         if width != self._width:
             self._lines, self._width, self._wrapped = Lines(width), width, 0
-        # Words may arrive while this runs: what is taken now is what is counted.
+        # Text may arrive while this runs: count only what is read now.
         text = self.text
         self._lines.feed(text[self._wrapped :])
         self._wrapped = len(text)
@@ -76,44 +72,44 @@ class Draft:
 
 
 class Column:
-    """One of several seats that speak at the same time."""
+    """One of several seats that write at the same time."""
 
-    def __init__(self, seat: str, standing: SeatTable, clock: Clock) -> None:
-        self.seat, self.model = seat, standing.model(seat)
+    def __init__(self, seat: str, seats: SeatTable, clock: Clock) -> None:
+        self.seat, self.model = seat, seats.model(seat)
         self.state: State = "waiting"
         self.draft = Draft()
-        self.speech: ShownTurn | None = None
+        self.turn: ShownTurn | None = None
         self._given_up = False
-        self._standing, self._clock, self._began = standing, clock, clock()
+        self._seats, self._clock, self._began = seats, clock, clock()
 
     @property
-    def settled(self) -> bool:
-        """Whether nothing more is to come in this lane."""
-        return self.speech is not None or self._given_up
+    def is_settled(self) -> bool:
+        """Whether nothing more will come in this column."""
+        return self.turn is not None or self._given_up
 
     def feed(self, piece: str, model: str) -> None:
-        """The seat writes."""
+        """Add text that the seat wrote."""
         self.model = model
         if piece:
             self.state = "writing"
             self.draft.text += piece
 
-    def hinder(self, what: str, *, restart: bool) -> None:
-        """Something went wrong with the seat; a restart voids what it has written."""
+    def report_problem(self, what: str, *, restart: bool) -> None:
+        """Record a problem; a restart discards what was written."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
             self.draft = Draft()
             self.state = _AFTER.get(what, "trying again")
 
-    def finish(self, speech: ShownTurn) -> None:
-        """The seat has spoken, or an earlier answer of its stands in."""
-        self.state = "kept" if speech.status == "kept_previous" else "done"
-        self.speech, self.model = speech, speech.model
-        # The end of the line tells the wrapper that the last word is whole.
-        self.draft = Draft("" if speech.is_repeated else f"{speech.text}\n")
+    def finish(self, turn: ShownTurn) -> None:
+        """Take the finished turn, or an earlier answer kept in its place."""
+        self.state = "kept" if turn.status == "kept_previous" else "done"
+        self.turn, self.model = turn, turn.model
+        # The line break tells the wrapper that the last word is complete.
+        self.draft = Draft("" if turn.is_repeated else f"{turn.text}\n")
 
     def drawn(self, width: int, height: int, *, stacked: bool) -> list[Text]:
-        """Who writes, how it goes, and the last lines of what is written."""
+        """Draw the name, the state and the last lines."""
         name, state = self._title(), self._state_words()
         if not stacked:
             return [cut(name, width), cut(state, width), *self.draft.tail(height, width)]
@@ -122,29 +118,29 @@ class Column:
         return [cut(head, width), *(Text.assemble("  ", line) for line in tail)]
 
     def column(self, width: int) -> list[Text]:
-        """The whole speech for the scroll-back, and what there is to know about it."""
+        """Draw the whole turn and its facts for the scroll-back."""
         parts = [self._heading(width), lines_of(self.draft.text, width)]
         parts += [_column_part(each, width) for each in self.remarks()]
         return [line for part in parts for line in part]
 
     def remarks(self) -> list[Paragraph]:
-        """What there is to know about the speech, or why there is none."""
-        if self.speech:
-            return about(self.speech)
-        growing = self.state in _GROWING
-        return [Paragraph("not finished" if growing else _WORDS.get(self.state, self.state), "dim")]
+        """Return the facts about the turn, or why there is none."""
+        if self.turn:
+            return about(self.turn)
+        words = "not finished" if self.state in _GROWING else _WORDS.get(self.state, self.state)
+        return [Paragraph(words, "muted")]
 
     def _heading(self, width: int) -> list[Text]:
-        """The title, on as many lines as it takes."""
+        """Draw the title on as many lines as it needs."""
         title = self._title()
         if title.cell_len <= width:
             return [title]
-        style = f"bold {self._standing.colour(self.seat)}"
-        name = lines_of(self._standing.name(self.seat), width, style)
-        return name + lines_of(self.model, width, "dim")
+        style = f"{self._seats.style(self.seat)}.title"
+        name = lines_of(self._seats.name(self.seat), width, style)
+        return name + lines_of(self.model, width, "muted")
 
     def _title(self) -> Text:
-        return self._standing.called(self.seat).append(f" · {plain(self.model)}", style="dim")
+        return self._seats.title(self.seat).append(f" · {plain(self.model)}", style="muted")
 
     def _state_words(self) -> Text:
         now = self._clock()
@@ -152,74 +148,72 @@ class Column:
         facts = [_WORDS.get(self.state, self.state)]
         if self.state in _GROWING:
             facts.append(elapsed(now - self._began))
-        elif self.state == "done" and self.speech:
-            facts += [duration(self.speech.elapsed_ms), f"{number(self.speech.tokens)} tokens"]
+        elif self.state == "done" and self.turn:
+            facts += [duration(self.turn.elapsed_ms), f"{number(self.turn.tokens)} tokens"]
         return Text(f"{mark or spinner(now)} {' · '.join(facts)}", style=style)
 
 
 class Columns:
-    """All who speak at the same time, in the order of the table."""
+    """All seats that write at the same time, in seat order."""
 
-    def __init__(self, standing: SeatTable, clock: Clock) -> None:
-        self._standing, self._clock = standing, clock
-        self._lanes: dict[str, Column] = {}
+    def __init__(self, seats: SeatTable, clock: Clock) -> None:
+        self._seats, self._clock = seats, clock
+        self._columns: dict[str, Column] = {}
         self.phase = ""
 
     def __contains__(self, seat: str) -> bool:
-        return seat in self._lanes
+        return seat in self._columns
 
     def __getitem__(self, seat: str) -> Column:
-        return self._lanes[seat]
+        return self._columns[seat]
 
     @property
-    def settled(self) -> bool:
-        """Whether nothing more is to come in any lane."""
-        return all(lane.settled for lane in self._lanes.values())
+    def is_settled(self) -> bool:
+        return all(column.is_settled for column in self._columns.values())
 
     def add(self, seats: Iterable[str]) -> None:
-        """Make room for those who have no lane yet."""
+        """Add a column for each seat that has none."""
         for seat in seats:
-            if seat not in self._lanes:
-                self._lanes[seat] = Column(seat, self._standing, self._clock)
+            if seat not in self._columns:
+                self._columns[seat] = Column(seat, self._seats, self._clock)
 
     def in_order(self) -> list[Column]:
-        """The lanes as their seats sit at the table."""
-        return [self._lanes[seat] for seat in self._standing.in_order(self._lanes)]
+        return [self._columns[seat] for seat in self._seats.in_order(self._columns)]
 
     def frame(self, width: int, height: int) -> list[Text]:
-        """What the live area shows: as much of each lane as there is room for."""
-        lanes = self.in_order()
-        columns = per_row(len(lanes), width)
-        stacked, each = columns == 1, lane_width(columns, width)
-        rows = _rows(lanes, columns)
+        """Draw as much of each column as there is room for."""
+        shown = self.in_order()
+        columns = per_row(len(shown), width)
+        stacked, each = columns == 1, column_width(columns, width)
+        rows = _rows(shown, columns)
         # Every row has its head and an empty line above.
         tail = (height - len(rows) * (2 if stacked else 3)) // len(rows)
         lines: list[Text] = []
         for row in rows:
-            shown = min(_TALLEST_TAIL, max(0, tail))
-            drawn = [lane.drawn(each, shown, stacked=stacked) for lane in row]
-            lines += [Text()] * (tail >= 0) + beside(drawn, each)
+            tail_lines = min(_TALLEST_TAIL, max(0, tail))
+            drawn = [column.drawn(each, tail_lines, stacked=stacked) for column in row]
+            lines += [Text()] * (tail >= 0) + join_columns(drawn, each)
         return lines[:height]
 
     def columns(self, width: int) -> list[Text]:
-        """The finished speeches side by side; no lines where there is no room for it."""
-        lanes = self.in_order()
-        columns = per_row(len(lanes), width)
+        """Draw the finished turns side by side, or nothing where there is no room."""
+        shown = self.in_order()
+        columns = per_row(len(shown), width)
         if columns == 1:
             return []
-        each = lane_width(columns, width)
+        each = column_width(columns, width)
         lines: list[Text] = []
-        for row in _rows(lanes, columns):
-            lines += [Text(), *beside([lane.column(each) for lane in row], each)]
+        for row in _rows(shown, columns):
+            lines += [Text(), *join_columns([column.column(each) for column in row], each)]
         return lines
 
 
-def _rows(lanes: Sequence[Column], columns: int) -> list[Sequence[Column]]:
-    return [lanes[at : at + columns] for at in range(0, len(lanes), columns)]
+def _rows(shown: Sequence[Column], columns: int) -> list[Sequence[Column]]:
+    return [shown[at : at + columns] for at in range(0, len(shown), columns)]
 
 
-def beside(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """Columns of lines as lines; nothing stands behind the last word of a line."""
+def join_columns(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
+    """Join columns into lines without trailing spaces."""
     lines = []
     for at in range(max(map(len, columns), default=0)):
         reach = max(place for place, column in enumerate(columns) if at < len(column))
@@ -227,7 +221,7 @@ def beside(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
         for place, column in enumerate(columns[: reach + 1]):
             if place:
                 line.append(" " * (place * (width + len(_GAP)) - len(_GAP) - line.cell_len))
-                line.append(_GAP, style="dim")
+                line.append(_GAP, style="muted")
             line.append_text(column[at] if at < len(column) else Text())
         line.rstrip()
         lines.append(line)

@@ -1,4 +1,4 @@
-"""The two consoles of the command: what was asked for on stdout, all else on stderr."""
+"""The two consoles of the command: results on stdout, everything else on stderr."""
 
 import json
 import os
@@ -12,15 +12,15 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from contend.cli.view.format import plain
+from contend.cli.view.theme import THEME
 from contend.cli.view.wrap import lines_of
 
 WIDEST_TEXT = 100
-"""Lines of prose longer than this are hard to read."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What the user wants to see, and where."""
+    """The output options of a command."""
 
     json: bool = False
     events: bool = False
@@ -28,42 +28,44 @@ class Output:
 
 
 class StreamConsole(Console):
-    """A console on stdout or stderr that follows the size of its terminal.
-
-    When its reader has gone it says so, instead of ending the program.
-    """
+    """A console that follows the size of its terminal and raises BrokenPipeError."""
 
     def __init__(self, file: TextIO, widest: int | None) -> None:
         self._widest = widest
-        # Colour can be asked for on a pipe; lines that are taken back cannot be wanted there.
+        # A pipe may have colour, but never lines that are redrawn.
         interactive = None if file.isatty() else False
         super().__init__(
-            file=file, highlight=False, markup=False, emoji=False, force_interactive=interactive
+            file=file,
+            theme=THEME,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            force_interactive=interactive,
         )
 
     @property
     def size(self) -> ConsoleDimensions:
-        """As the terminal is now, but never wider than asked for."""
+        """Return the size of the terminal, limited to the widest wanted."""
         now = _size(self.file)
         width = min(now.columns, self._widest or now.columns) - self.legacy_windows
         return ConsoleDimensions(width, now.lines)
 
     @size.setter
     def size(self, new_size: tuple[int, int]) -> None:
-        raise NotImplementedError("the terminal decides")
+        raise NotImplementedError("the terminal sets the size")
 
     def on_broken_pipe(self) -> NoReturn:
-        """Called by Rich inside its handler of BrokenPipeError."""
+        """Raise the error; Rich calls this from its handler, which would exit the program."""
         raise BrokenPipeError
 
 
 def console(file: TextIO, widest: int | None = WIDEST_TEXT) -> Console:
-    """A console on stdout or stderr as wide as the terminal, but not too wide to read."""
+    """Open a console as wide as the terminal, but not too wide to read."""
     return StreamConsole(file, widest)
 
 
 def _size(file: IO[str]) -> os.terminal_size:
-    """The size of the terminal behind the stream itself, unless the environment says another."""
+    """Return the size of the stream's own terminal, unless the environment sets one."""
     if not os.environ.get("COLUMNS"):
         with suppress(OSError, ValueError):
             size = os.get_terminal_size(file.fileno())
@@ -73,33 +75,30 @@ def _size(file: IO[str]) -> os.terminal_size:
 
 
 def stdout(widest: int | None = WIDEST_TEXT) -> Console:
-    """The console for what was asked for."""
     return console(sys.stdout, widest)
 
 
 def stderr(widest: int | None = WIDEST_TEXT) -> Console:
-    """The console for everything else."""
     return console(sys.stderr, widest)
 
 
 def print_message(message: str, style: str = "") -> None:
-    """One message on stderr: one line whatever its length, unless a person's terminal wraps it."""
+    """Print a message on stderr: one line, unless a terminal has to wrap it."""
     screen = stderr()
     screen.print(Text(plain(message), style=style), soft_wrap=not screen.is_terminal)
 
 
 def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") -> None:
-    """One line for a pipe; a person's terminal gets lines that end at words and go on indented."""
+    """Print one line to a pipe; on a terminal wrap it at words and indent the later lines."""
     if not screen.is_terminal:
         screen.print(Text(text, style=style), soft_wrap=True)
         return
-    head = text[:hang].replace(" ", "\u00a0")  # a space would be wrapped away
+    head = text[:hang].replace(" ", "\u00a0")  # a plain space would be lost in wrapping
     for line in lines_of(head + text[hang:], screen.width, style, hang=hang):
         screen.print(line, soft_wrap=True)
 
 
 def write_json(document: Any, *, one_line: bool = False) -> None:
-    """One JSON document on stdout."""
     unicode = "utf" in (sys.stdout.encoding or "").lower()
     text = json.dumps(document, ensure_ascii=not unicode, indent=None if one_line else 2)
     sys.stdout.write(f"{text}\n")
@@ -107,7 +106,7 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Let later writes to a stream whose reader has gone vanish, the interpreter's own included."""
+    """Discard later writes to a stream whose reader has gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

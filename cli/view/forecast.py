@@ -1,4 +1,4 @@
-"""Forecasts for people: the distribution, what it rests on, what is missing, how good they were."""
+"""Prints forecasts: the distribution, its basis, what is missing, and the scoreboard."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
 
 Labels = Mapping[str, str]
-"""What outcomes are called, by id."""
+"""Labels of outcomes by id."""
 
 _BAR = 20
 _NARROW = 100
-# Labels beside all columns need so much; below it the roles' numbers are lines of their own.
+# On a narrower screen the numbers of the roles are printed below the table.
 _ROOM_FOR_ROLES = 80
 _FACT = 14
 _NUMBERS = ("argument", "probabilities", "rounds", "verdict")
@@ -32,20 +32,20 @@ _POOL_WORDS = {
 
 
 def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Labels) -> None:
-    """A forecast's result: the table first, then what stands behind it."""
+    """Print the table of outcomes, then the facts about it."""
     screen.print()
-    screen.print(Rule(Text("Forecast", style="bold"), style="dim", characters="─"))
+    screen.print(Rule(Text("Forecast", style="heading"), style="muted", characters="─"))
     roomy = screen.width >= _ROOM_FOR_ROLES
     roles = _roles(forecast) if roomy else []
     screen.print(_distribution(forecast, roles, outcomes, wide=screen.width >= _NARROW))
     for label, value in (*([] if roomy else _assessments(forecast)), *_facts(forecast)):
         print_hanging(screen, f"{label.ljust(_FACT)}{plain(value)}", hang=_FACT)
     for gap in forecast["report"]["gaps"]:
-        print_hanging(screen, f"! {gap_words(gap)}", hang=2, style="yellow")
+        print_hanging(screen, f"! {gap_words(gap)}", hang=2, style="warning")
 
 
 def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
-    """The forecast of a debate, if it has come to one."""
+    """Print the forecast of a finished debate, if it has one."""
     forecast = debate.state.get("forecast")
     if debate.status == "done" and forecast:
         outcomes = debate.state["request"]["prediction_context"]["outcomes"]
@@ -54,7 +54,7 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
-    """The distribution and nothing else."""
+    """Return the bare distribution."""
     return [
         f"{row['outcome_id']}\t{percent(row['probability'])}"
         for row in forecast["probability_distribution"]
@@ -62,14 +62,14 @@ def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def round_words(meta: Mapping[str, Any]) -> str:
-    """What a round of a forecast came to, in a sentence or two."""
+    """Summarise a round of a forecast."""
     summary = meta["summary"]
     known = {role: score for role, score in meta["scores"].items() if score is not None}
     scores = ", ".join(f"{role} {score:.2f}" for role, score in known.items())
     ways = {"toward": "toward", "away": "away from"}
     moves = [f"{ways[m['direction']]} {m['outcome_id']}" for m in summary["emerging_consensus"]]
     given = sorted(round(score, 2) for score in known.values())
-    best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # shared by some
+    best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # a tie
     parts = [f"Scores of the {meta['phase']}: {scores or 'none'}."]
     parts += [f"Strongest: the {best}."] if best else []
     parts += [f"The panel moves {' and '.join(moves)}."] if moves else []
@@ -77,14 +77,13 @@ def round_words(meta: Mapping[str, Any]) -> str:
 
 
 def gap_words(gap: Mapping[str, Any]) -> str:
-    """One gap: what is missing, of whom and when, and why."""
+    """Describe what is missing, from whom and why."""
     who = f"{gap['role']}, " if gap.get("role") else ""
     when = f"round {gap['round']}, " if gap.get("round") else ""
     return one_line(f"missing: {who}{when}{gap['what'].replace('_', ' ')} ({gap['why']})", 400)
 
 
 def percent(value: float | None) -> str:
-    """A probability; what is absent stays so."""
     return "-" if value is None else f"{value:.0%}"
 
 
@@ -93,7 +92,7 @@ def _distribution(
 ) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("Outcome")
-    table.add_column("Forecast", justify="right", style="bold")
+    table.add_column("Forecast", justify="right")
     if wide:
         table.add_column("")
     for heading in ("Verdict", "Mean", *(role[:5].capitalize() for role in roles)):
@@ -109,9 +108,9 @@ def _cells(
     stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
     label = outcomes.get(row["outcome_id"], row["outcome_id"])
     yield Text(one_line(label, 40))
-    yield Text(percent(row["probability"]))
+    yield Text(percent(row["probability"]), "heading")
     if wide:
-        yield Text("█" * round(_BAR * (row["probability"] or 0)), style="cyan")
+        yield Text("█" * round(_BAR * (row["probability"] or 0)), style="bar")
     yield Text(percent(row["judge_probability"]))
     yield Text(percent(row["consensus_probability"]))
     for role in roles:
@@ -124,7 +123,7 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What each role gave an outcome, for a screen without room for a column each."""
+    """List each role's probabilities, for a screen without room for their columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -154,7 +153,7 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _lacks_numbers(gaps: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a gap has lowered the confidence, as one that lacks no more than a score has not."""
+    """Whether a gap lowered the confidence; a missing score does not."""
     return any(gap["what"] in _NUMBERS for gap in gaps)
 
 
@@ -165,11 +164,11 @@ def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         yield "Pool", f"{words}: {shown}"
 
 
-# --- those that come due ---
+# --- forecasts that are due ---
 
 
 def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
-    """Each forecast that waits for its outcome, and how to resolve it."""
+    """List the forecasts without an outcome."""
     for each in found:
         when = each.due.isoformat() if each.due else "no date"
         numbers = ", ".join(
@@ -180,7 +179,6 @@ def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
 
 
 def print_scoreboard(screen: Console, board: Scoreboard) -> None:
-    """The tables, the calibration and its picture."""
     titles = {
         "Pool": board.pools,
         "Role": board.roles,
@@ -213,7 +211,7 @@ def _score_table(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Said against seen; in the picture `o` is where they should be and `x` where they are."""
+    """Compare forecasts with outcomes; the chart marks them with `o` and `x`."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")
@@ -239,7 +237,7 @@ def _place(forecast: float, observed: float) -> str:
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """The calibration as a drawing: the diagonal, and dots that grow with what is in a bin."""
+    """Draw the calibration as SVG: the diagonal, and dots sized by count."""
     size, edge = 400, 40
     most = max((each.count for each in bins), default=1) or 1
 

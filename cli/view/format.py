@@ -1,54 +1,47 @@
-"""How the terminal says things: numbers, times, reasons and other people's text."""
+"""Numbers, times and other people's text for the terminal."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contend.debates.exports.labels import INITIAL
+from contend.models.text import shorten
 
 DEMONSTRATION = (
-    "This is the demonstration model: it is far too small to argue well, and its scores mean "
-    "nothing. For a real debate name a better one, for example --model ollama:qwen3:32b or "
-    "--model openai:gpt-5-mini."
+    "This is the built-in demo model: it is far too small to argue well, and its scores are not "
+    "meaningful. For a real debate choose a larger model, for example --model ollama:qwen3:32b "
+    "or --model openai:gpt-5-mini."
 )
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def plain(text: str) -> str:
-    """Text without characters that could drive a terminal or reorder its line."""
+    """Remove characters that could control a terminal or reorder its line."""
     return _CONTROL.sub("", text)
 
 
 def one_line(text: str, limit: int) -> str:
-    """Text on one line, shortened at a word when it is longer than the limit."""
-    joined = " ".join(plain(text).split())
-    if len(joined) <= limit:
-        return joined
-    head = joined[: limit - 1]
-    at_word = head.rpartition(" ")[0]
-    return f"{at_word if len(at_word) > limit // 2 else head}…"
+    """Shorten text to one line that is safe to print."""
+    return shorten(plain(text), limit)
 
 
 def number(count: int | None) -> str:
-    """A count with separators; unknown stays unknown."""
     return "unknown" if count is None else f"{count:,}"
 
 
 def counted(count: int, unit: str) -> str:
-    """A count with its unit in the right number."""
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def cost(dollars: float | None) -> str:
-    """A price; null is unknown, zero is a local model's."""
+    """Format a price: None is unknown, zero is a local model."""
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
 
 
 def duration(milliseconds: float) -> str:
-    """A span of time in the units a person would use."""
     seconds = milliseconds / 1000
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -59,34 +52,32 @@ def duration(milliseconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """A span that is still growing: without tenths, which nobody could read."""
+    """Format a time that is still growing, without tenths of a second."""
     return f"{int(seconds)} s" if seconds < 60 else duration(seconds * 1000)
 
 
 def rounds_words(least: int, most: int) -> str:
-    """How many rounds the settings allow, such as 3 to 5 rounds."""
+    """Describe the rounds the settings allow, such as 3 to 5 rounds."""
     return counted(most, "round") if least == most else f"{least} to {most} rounds"
 
 
 def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> str:
-    """A round and how many there may be; round 0 is what comes before all argument."""
+    """Title a round; round 0 comes before all argument."""
     if number == 0:
         return opening
     return f"Round {number} of {'' if least == most else 'at most '}{most}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as one says them: A, B and C."""
+    """Join names as in `A, B and C`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def score_words(rated: Mapping[str, Any]) -> str:
-    """The judge's score with its parts."""
     parts = ("correctness", "completeness", "clarity", "depth")
     shown = ", ".join(f"{part} {rated[part]}" for part in parts)
     return f"{rated['score']:g} of 10 ({shown})"
 
 
 def resume_command(debate_id: str) -> str:
-    """The command that goes on with a debate."""
     return f"contend resume {debate_id[:8]}"

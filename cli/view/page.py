@@ -1,4 +1,4 @@
-"""The page a debate is written on: text in a readable width, only ever appended."""
+"""The page a debate is printed on: text of a readable width, only ever appended."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Text of one style; its further lines hang by so many cells."""
+    """A paragraph in one style; later lines are indented by `hang`."""
 
     text: str
     style: str = ""
@@ -26,7 +26,7 @@ class Paragraph:
 
 
 class Page:
-    """Writes to one console; what is live below the text gives way to it."""
+    """Prints to one console and hides the live area before printing."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -34,29 +34,27 @@ class Page:
 
     @property
     def width(self) -> int:
-        """The width of prose; only lanes may be wider."""
+        """Return the width of text; only columns may be wider."""
         return min(self.console.width, WIDEST_TEXT)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """One line as it is."""
         self.print(Text(plain(text), style=style))
 
     def print(self, *lines: Text) -> None:
-        """Lines that are laid out already."""
+        """Print lines that are already wrapped."""
         self.live.hide()
         for line in lines:
             self.console.print(line, soft_wrap=True)
 
     def paragraph(self, text: str, style: str = "", indent: int = INDENT, hang: int = 0) -> None:
-        """Text, wrapped at words."""
         self.live.hide()
-        # What is too wide stays whole here: a path or a command is there to be copied.
+        # Long words stay whole: paths and commands are there to be copied.
         wrapper = WordWrapper(self.width, lambda piece, _: self.write(piece, style), indent, hang)
         wrapper.feed(text)
         wrapper.finish()
 
     def paragraphs(self, paragraphs: Iterable[Paragraph]) -> None:
-        """One below the other; an empty one is an empty line."""
+        """Print paragraphs; an empty one is an empty line."""
         for each in paragraphs:
             if each.text:
                 self.paragraph(each.text, each.style, each.indent, each.hang)
@@ -64,18 +62,16 @@ class Page:
                 self.line()
 
     def write(self, text: str, style: str = "") -> None:
-        """A piece of a line, where nothing is live."""
+        """Print part of a line while nothing is live."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def rule(self, title: str) -> None:
-        """The head of a section."""
         self.line()
-        head = Rule(Text(title, style="bold"), style="dim", characters="─")
+        head = Rule(Text(title, style="heading"), style="muted", characters="─")
         self.console.print(head, width=self.width)
 
     def facts(self, facts: list[tuple[str, str]]) -> None:
-        """Values beside their labels."""
         widest = max(len(label) for label, _ in facts) + 2
         for label, value in facts:
-            padded = label.ljust(widest).replace(" ", "\u00a0")  # a space would be wrapped away
+            padded = label.ljust(widest).replace(" ", "\u00a0")  # kept by the wrapper
             self.paragraph(f"{padded}{value}", indent=0, hang=widest)

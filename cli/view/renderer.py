@@ -1,4 +1,4 @@
-"""A debate as it happens, for people: events in, lines on a console out."""
+"""Prints a debate on a console: live from its events, or from its record."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -33,54 +33,53 @@ from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
 
 _LONGEST_QUESTION = 600
-# After these a seat is at nothing any more.
+# After these the seat is idle.
 _GIVEN_UP = ("failed", "sat_out")
 
 
 class Renderer:
-    """Writes one debate to one console; only the live area below the text is ever taken back."""
+    """Prints one debate; only the live area below the text is ever redrawn."""
 
     def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
-        self._page, self._floor = Page(console), Speakers()
-        self._stage = Sections(self._page, clock)
-        self._standing = SeatTable()
-        self._untold: list[Entry] = []
+        self._page, self._speakers = Page(console), Speakers()
+        self._sections = Sections(self._page, clock)
+        self._seats = SeatTable()
+        self._unreported: list[Entry] = []
 
     def header(self, debate: StoredDebate, notice: str) -> None:
-        """What is asked, who sits where, and how the models were chosen."""
+        """Print the question, the seats and how the models were chosen."""
         state, page = debate.as_state(), self._page
         rounds = strategy_for(debate.as_settings()).rounds
-        self._untold = [entry.model_dump() for entry in state.get("eliminations", [])]
-        self._standing = SeatTable(state.get("seats", []), self._untold)
-        self._stage.lay_table(self._standing, rounds)
-        page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "bold", indent=0)
+        self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
+        self._seats = SeatTable(state.get("seats", []), self._unreported)
+        self._sections.set_seats(self._seats, rounds)
+        page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
-        page.print(*self._standing.table())
-        page.paragraph(notice, "dim", indent=0)
+        page.print(*self._seats.table())
+        page.paragraph(notice, "muted", indent=0)
         labels = known_as(debate.as_settings(), state.get("seats", []))
         for line in (*labels, *position_words(state), *brought_words(state)):
-            page.paragraph(line, "dim", indent=0)
+            page.paragraph(line, "muted", indent=0)
         if debate.demonstration:
-            page.paragraph(DEMONSTRATION, "yellow", indent=0)
+            page.paragraph(DEMONSTRATION, "warning", indent=0)
 
     def remark(self, text: str) -> None:
-        """What the user puts in on resuming."""
+        """Print the user's comment on resuming."""
         self._page.line()
-        self._page.print(Text("You", style="bold"))
+        self._page.print(Text("You", style="heading"))
         self._page.paragraph(text)
 
     def note(self, text: str) -> None:
-        """A sentence on its own."""
-        self._stage.note(text)
+        self._sections.note(text)
 
     def end_rounds(self) -> None:
-        """What follows belongs to no round."""
-        self._stage.end_rounds()
+        """Put all later turns after the rounds."""
+        self._sections.end_rounds()
 
     def footer(self, debate: StoredDebate) -> None:
-        """How it ended, what it took, and what can be done next."""
-        self._stage.end()
+        """Print how the debate ended, what it cost and what to do next."""
+        self._sections.end()
         if debate.status != "done":
             return
         self._page.rule("Done")
@@ -92,14 +91,14 @@ class Renderer:
             (f"contend show {short}", "the whole debate"),
             (f"contend export {short} --format md", "as a document"),
             (f"contend rate {short} 8", "your own rating, 1 to 10"),
-            *([(f"contend resolve {short} OUTCOME", "once it is known")] * unresolved),
+            *([(f"contend resolve {short} OUTCOME", "once the outcome is known")] * unresolved),
         ):
             self._page.line(f"  {command.ljust(38)}{why}" if wide else f"  {command}")
 
     # --- a debate that is running ---
 
     def show(self, event: Event) -> None:
-        """Render one event; those with nothing to show for themselves are passed over."""
+        """Print one event, if it has anything to show."""
         name = event["event"]
         shower: Callable[[Event], None] | None = getattr(self, f"_on_{name}", None)
         if name.endswith("_chunk"):
@@ -109,85 +108,86 @@ class Renderer:
         self.resume_waiting()
 
     def break_line(self) -> None:
-        """Leave the line a speech is being written on, so that a message can follow."""
-        self._stage.break_line()
+        """End the current line so that a message can follow."""
+        self._sections.break_line()
 
     def resume_waiting(self) -> None:
-        """Show again who is at it, after a message."""
+        """Show the waiting line again after a message."""
         self._page.live.resume()
 
     def stop_waiting(self) -> None:
-        """Take away whatever is not there to stay."""
-        self._stage.stop_waiting()
+        """Remove the waiting line."""
+        self._sections.stop_waiting()
 
     def _on_rag_complete(self, event: Event) -> None:
         if event["content"]:
-            self._page.paragraph(event["content"], "dim", indent=0)
+            self._page.paragraph(event["content"], "muted", indent=0)
 
     def _on_round_start(self, event: Event) -> None:
         number, meta = event["round"] or 0, event["metadata"]
-        self._stage.end()
-        first = self._floor.open_round(meta)
+        self._sections.end()
+        first = self._speakers.open_round(meta)
         active = [str(seat) for seat in meta.get("active", ())]
-        self._stage.open_round(number, active)
+        self._sections.open_round(number, active)
         if meta.get("at_once") and set(first) == set(active):
-            self._stage.join(first, number=number)
+            self._sections.join(first, number=number)
         else:
-            self._stage.wait_for(first)
+            self._sections.wait_for(first)
 
     def _on_chunk(self, event: Event) -> None:
-        """Somebody is asked, or says something: alone, or at the same time as others."""
+        """Show that a seat was asked or what it writes, alone or beside others."""
         meta, piece, number = event["metadata"], event["content"], event["round"] or 0
         seat, model, phase = str(meta["seat"]), str(meta["model"]), str(meta.get("phase", ""))
-        if phase == "score" and self._stage.has_lanes:
-            return  # an argument is rated while others are still being made
+        if phase == "score" and self._sections.has_columns:
+            return  # arguments are scored while others are still being written
         if not piece:
-            self._floor.ask(seat, phase)
-        several = self._floor.together(seat, phase) if event["event"] == "seat_chunk" else []
+            self._speakers.ask(seat, phase)
+        is_seat = event["event"] == "seat_chunk"
+        several = self._speakers.speaking_with(seat, phase) if is_seat else []
         if several:
-            self._stage.join(several, phase, number)[seat].feed(piece, model)
+            self._sections.join(several, phase, number)[seat].feed(piece, model)
         elif piece:
-            self._stage.say(seat, model, phase, number, piece)
+            self._sections.stream(seat, model, phase, number, piece)
         else:
-            self._stage.end()
-            self._stage.wait_for([seat], phase)
+            self._sections.end()
+            self._sections.wait_for([seat], phase)
 
     def _on_seat_complete(self, event: Event) -> None:
-        speech = ShownTurn.of_event(event)
-        self._floor.leave(speech.seat, speech.phase)
-        if speech.phase != "score":
-            self._stage.finish(speech, event["round"] or 0)
+        turn = ShownTurn.of_event(event)
+        self._speakers.leave(turn.seat, turn.phase)
+        if turn.phase != "score":
+            self._sections.finish(turn, event["round"] or 0)
 
     def _on_round_complete(self, _: Event) -> None:
-        self._stage.end()
+        self._sections.end()
 
     def _on_model_eliminated(self, event: Event) -> None:
-        self._stage.end()
+        self._sections.end()
         entry = {**event["metadata"], "round": event["round"], "reasoning": event["content"]}
-        self._standing.eliminate(entry)
+        self._seats.eliminate(entry)
         self._eliminated(entry)
 
     def _on_convergence_status(self, event: Event) -> None:
-        self._stage.end()
+        self._sections.end()
         if not event["metadata"].get("eliminated"):
             remaining = [str(seat) for seat in event["metadata"].get("remaining", ())]
-            self.note(f"Nobody leaves: {self._standing.names(remaining)} stay in.")
+            self.note(f"Nobody conceded; still in: {self._seats.names(remaining)}.")
 
     def _on_judge_decision(self, event: Event) -> None:
-        self._stage.end()
+        self._sections.end()
         meta, why = event["metadata"], event["content"]
         if meta.get("decision") == "stop":
             why = why or stop_words(meta.get("reason"))
-            self.note(f"The rounds end here: {sentence(why)}")
+            self.note(f"The rounds end: {sentence(why)}")
             self.end_rounds()
         elif meta.get("by_model") and why != "continue":
-            # With nothing but that word, what the judge said could not be read.
-            self._stage.decide("continue", why)
+            # A bare "continue" means that the decision could not be parsed.
+            self._sections.print_decision("continue", why)
 
     def _on_synthesis_start(self, event: Event) -> None:
-        self._stage.open_section("Answer")
+        self._sections.open_section("Answer")
         if writer := event["metadata"].get("seat"):
-            self._stage.wait_for([str(writer)])
+            self._sections.wait_for([str(writer)])
 
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
@@ -195,54 +195,53 @@ class Renderer:
         why = f"{DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
-            self._floor.leave(seat, str(meta.get("phase", "")))
-        # A rating that starts again voids nothing of what the judge says meanwhile.
+            self._speakers.leave(seat, str(meta.get("phase", "")))
+        # Restarting a rating does not discard what the judge is writing.
         restart = bool(meta.get("restart")) and meta.get("phase") != "score"
-        self._stage.hinder(seat, what, why, restart=restart)
+        self._sections.report_problem(seat, what, why, restart=restart)
 
     def _on_scores(self, _: Event) -> None:
-        self._stage.stop_waiting()
+        self._sections.stop_waiting()
 
     def _on_paused(self, event: Event) -> None:
-        self._stage.end()
+        self._sections.end()
         asked = event["metadata"].get("ask")
         if not asked:
             return
-        next_step = "the next round begins"
+        next_step = "the next round"
         if asked.get("stop"):
-            closing = "position_advocate" in self._standing.roles
-            next_step = "the closing statements" if closing else "the answer is written"
+            closing = "position_advocate" in self._seats.roles
+            next_step = "the closing statements" if closing else "the answer"
         self.note(
-            f"Waiting for you before {next_step}. Add --say TEXT to put in a word, "
-            "or --finish to have the answer written now."
+            f'Paused before {next_step}. To add a comment, resume with --say "..."; '
+            "to get the answer now, resume with --finish."
         )
 
     def _on_error(self, event: Event) -> None:
-        self._stage.end()
-        self._stage.tell_failures(but=event["content"])
+        self._sections.end()
+        self._sections.print_failures(but=event["content"])
 
     def _eliminated(self, entry: Entry) -> None:
-        head, why = self._standing.elimination(entry, self._page.width)
+        head, why = self._seats.elimination(entry, self._page.width)
         self._page.print(head)
-        self._page.paragraph(why, "dim", indent=4)
+        self._page.paragraph(why, "muted", indent=4)
 
     # --- a debate that is kept ---
 
     def turn(self, turn: Turn, *, thinking: bool) -> None:
-        """One finished turn."""
         self.eliminations(None if is_after_the_rounds(turn.phase) else turn.round)
-        self._stage.open(turn.phase, turn.round)
-        self._stage.tell(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
+        self._sections.open(turn.phase, turn.round)
+        self._sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Who left in rounds before this one, or at all, and was not told of yet."""
-        due = [each for each in self._untold if before is None or each["round"] < before]
-        self._untold = [each for each in self._untold if each not in due]
+        """Print the eliminations before a round, or all, that were not printed yet."""
+        due = [each for each in self._unreported if before is None or each["round"] < before]
+        self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:
             self._eliminated(entry)
 
     def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        """Every objection and what became of it."""
+        """Print every objection and its outcome."""
         if not points["open"] and not points["resolved"]:
             return
         self._page.rule("Objections")
@@ -253,7 +252,7 @@ class Renderer:
                 self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
-        """What did not go as planned in a debate that has no end yet."""
+        """Print the problems of an unfinished debate."""
         for entry in entries:
-            told = notice(entry, self._standing.by_id)
-            self._page.paragraph(f"! {told}", "yellow", indent=0, hang=2)
+            text = f"! {notice(entry, self._seats.by_id)}"
+            self._page.paragraph(text, "warning", indent=0, hang=2)

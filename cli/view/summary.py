@@ -1,4 +1,4 @@
-"""How a debate ended and what it took, in a few facts."""
+"""How a debate ended and what it cost, in a few facts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +17,13 @@ from contend.debates.exports.moderated import moderated_facts
 
 
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What there is to know about a debate in a few lines."""
+    """Return the facts shown at the end of a debate."""
     usage = record["usage"]
     after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
     facts = [
         ("Stopped", after + why_it_stopped(record)),
-        *_standing_facts(record),
+        *_elimination_facts(record),
         *_points_fact(record),
         *_evidence_facts(record),
         *fate_facts(record),
@@ -36,8 +36,8 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
-def _standing_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Who was left in the end, and who moved whom, where seats can concede."""
+def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the winner and the concessions, where seats can concede."""
     if "eliminations" not in record:
         return []
     names, winner = seat_names(record["seats"]), record["winner"]
@@ -50,7 +50,7 @@ def _standing_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The templates that were given and the quotes that were checked, if there were any."""
+    """Return the templates used and the quotes checked, if any."""
     used = ", ".join(f"{use['id']} ({use['score']:.2f})" for use in record["templates"])
     checked = [quote for quote in record["quotes"] if quote["status"] != "from_debate"]
     facts = [("Templates", used)] if used else []
@@ -58,26 +58,25 @@ def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """One thing that did not go as planned."""
     return one_line(degraded_words(entry, names), 400)
 
 
 def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What became of the objections, in a debate whose critiques raise some."""
+    """Count the objections by outcome, in a debate whose critiques raise some."""
     critiques = [turn for turn in record["turns"] if turn["phase"] == "critique"]
     if not any(turn["assessment"] for turn in critiques):
         critics = {turn["seat"] for turn in critiques}
         unreadable = [each for each in record["degraded"] if each["what"] == "unreadable"]
         unread = any(entry["seat"] in critics for entry in unreadable)
-        return [("Points", "none could be read")] if unread else []
+        return [("Objections", "could not be parsed")] if unread else []
     groups = point_groups(record["points"])
     counts = {name: len(group) for name, group in groups.items()}
     shown = (f"{n} {name}" for name, n in counts.items() if n or name != "not raised again")
-    return [("Points", ", ".join(shown))]
+    return [("Objections", ", ".join(shown))]
 
 
 def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the judge thinks of the answer and what the user does; that nobody has said anything."""
+    """Return the judge's score and the user's rating."""
     by_user = record["user_rating"]
     facts = moderated_facts(record)
     if not facts and (by_user is None or record["auto_score"]):
@@ -86,14 +85,16 @@ def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _score_fact(record: Mapping[str, Any]) -> str:
-    marked = "demonstration: it means nothing; " if record["demonstration"] else ""
     rated = record["auto_score"]
     if rated is None:
-        return f"{marked}not rated"
+        return "not rated"
+    if record["demonstration"]:
+        return "not meaningful (demo model)"
     called = {
         s["id"]: f"the {s['id']}" if s["id"] == s["role"] else s["name"] for s in record["seats"]
     }
     sharing = " and ".join(called.get(seat, seat) for seat in rated["judge_shares_model_with"])
-    shared = f"; the judge shares its model with {sharing}" if sharing else ""
+    caution = ", so treat the score with caution"
+    shared = f"; the judge is the same model as {sharing}{caution}" if sharing else ""
     wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""
-    return f"{marked}{score_words(rated)} by {rated['judge_model']}{shared}{wrote}"
+    return f"{score_words(rated)} by {rated['judge_model']}{shared}{wrote}"

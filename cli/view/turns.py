@@ -1,4 +1,4 @@
-"""Speeches one below the other: streamed as they are said, or printed whole."""
+"""Turns one below the other: streamed as they arrive, or printed whole."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """One finished speech, whether it was just heard or has been kept."""
+    """One finished turn, from an event or from the record."""
 
     seat: str
     model: str
@@ -38,7 +38,7 @@ class ShownTurn:
     tokens: int | None
     elapsed_ms: float
     reading: Mapping[str, Any] | None = None
-    """What was read from it: points, a decision, a conviction; each has its `kind`."""
+    """What was parsed from it: points, a decision, a conviction; each has its `kind`."""
     tools: tuple[Mapping[str, Any], ...] = ()
     quotes: tuple[Mapping[str, Any], ...] = ()
     thinking: str | None = None
@@ -65,53 +65,50 @@ class ShownTurn:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether its words are those of an earlier answer, which the reader has seen."""
+        """Whether it repeats an earlier answer, which the reader has seen."""
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
 class TurnPrinter:
-    """Prints who speaks and what they say; at any time one speech can be under way."""
+    """Prints speakers and their turns, one at a time."""
 
-    def __init__(self, page: Page, standing: SeatTable) -> None:
-        self._page, self._standing = page, standing
+    def __init__(self, page: Page, seats: SeatTable) -> None:
+        self._page, self._seats = page, seats
         self._speaker: tuple[str, str, str] | None = None
         self._wrapper: WordWrapper | None = None
 
     @property
-    def under_way(self) -> bool:
-        """Whether words of a speech have been printed that is not ended."""
+    def is_streaming(self) -> bool:
+        """Whether text of an unfinished turn has been printed."""
         return self._wrapper is not None and self._wrapper.started
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
-        """Print the next piece of a speech."""
         wrapper = self._begin(seat, model, phase)
         wrapper.resize(self._page.width)
         wrapper.feed(piece)
 
-    def finish(self, speech: ShownTurn, *, thinking: bool = False) -> None:
-        """End a speech with what there is to know about it; print it if nobody has heard it."""
-        wrapper = self._begin(speech.seat, speech.model, speech.phase)
-        if thinking and speech.thinking:
-            self._page.paragraph(speech.thinking, "dim italic", indent=2 * INDENT)
+    def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
+        """End a turn with the facts about it; print its text if it was not streamed."""
+        wrapper = self._begin(turn.seat, turn.model, turn.phase)
+        if thinking and turn.thinking:
+            self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)
             self._page.line()
-        if not wrapper.started and not speech.is_repeated:
-            wrapper.feed(speech.text)
+        if not wrapper.started and not turn.is_repeated:
+            wrapper.feed(turn.text)
         self.end()
-        self._page.paragraphs(about(speech))
+        self._page.paragraphs(about(turn))
 
     def cut(self, *, between_words: bool = False) -> None:
-        """Leave the line a speech is being written on."""
         if self._wrapper:
             self._wrapper.cut(between_words=between_words)
 
     def end(self) -> None:
-        """End the speech that is under way."""
         if self._wrapper:
             self._wrapper.finish()
         self._speaker = self._wrapper = None
 
     def _begin(self, seat: str, model: str, phase: str) -> WordWrapper:
-        """Print who speaks, unless this speech is already under way."""
+        """Print the title of a turn, unless it is already being streamed."""
         if self._wrapper and self._speaker == (seat, model, phase):
             return self._wrapper
         self.end()
@@ -123,62 +120,61 @@ class TurnPrinter:
         return self._wrapper
 
     def _title(self, seat: str, model: str, phase: str) -> Text:
-        title = self._standing.called(seat)
-        title.append(f": {FLOOR_PHASES[phase]}" if phase in FLOOR_PHASES else "", style="bold")
-        return title.append(f" · {plain(model)}", style="dim") if model else title
+        title = self._seats.title(seat)
+        title.append(f": {FLOOR_PHASES[phase]}" if phase in FLOOR_PHASES else "", style="heading")
+        return title.append(f" · {plain(model)}", style="muted") if model else title
 
 
-def about(speech: ShownTurn) -> list[Paragraph]:
-    """What there is to know about a speech besides its words."""
-    facts = [Paragraph(_facts(speech), "dim")] if _facts(speech) else []
-    reading = speech.reading if speech.reading and speech.reading["kind"] == "critique" else None
+def about(turn: ShownTurn) -> list[Paragraph]:
+    """Return the facts about a turn."""
+    facts = [Paragraph(_facts(turn), "muted")] if _facts(turn) else []
+    reading = turn.reading if turn.reading and turn.reading["kind"] == "critique" else None
     points = _points(reading) if reading else ()
-    return [*facts, *points, *_tools(speech.tools), *_quotes(speech.quotes)]
+    return [*facts, *points, *_tools(turn.tools), *_quotes(turn.quotes)]
 
 
-def _facts(speech: ShownTurn) -> str:
-    if what := stand_in_words(speech.phase, speech.status):
+def _facts(turn: ShownTurn) -> str:
+    if what := stand_in_words(turn.phase, turn.status):
         return what
-    if not speech.model:  # a person's words, or such as no model was asked for
+    if not turn.model:  # written by a person, or without a model call
         return ""
-    if not speech.tokens and not speech.elapsed_ms:  # part of a turn that tells what both took
+    if not turn.tokens and not turn.elapsed_ms:  # part of another turn
         return ""
-    facts = [f"{number(speech.tokens)} tokens", duration(speech.elapsed_ms)]
-    if speech.status == "fallback_model":
+    facts = [f"{number(turn.tokens)} tokens", duration(turn.elapsed_ms)]
+    if turn.status == "fallback_model":
         facts.append("by a fallback model")
-    if over := overlong_words(speech.length):
+    if over := overlong_words(turn.length):
         facts.append(over)
     return " · ".join(facts)
 
 
 def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
-    """The objections of a critique, and what has become of earlier ones."""
+    """List the objections of a critique and the outcome of earlier ones."""
     points, score = assessment["points"], assessment.get("score")
     left = [p["severity"] for p in points if p["status"] in ("open", "partial")]
     counts = " ".join(f"{mark} {left.count(level)}" for level, mark in SEVERITY_MARKS.items())
     tail = f" · Score so far: {score:g}" if score is not None else ""
     yield Paragraph("")
-    yield Paragraph(f"Open: {counts}{tail}", "bold")
+    yield Paragraph(f"Open: {counts}{tail}", "heading")
     for point in points:
         mark = _POINT_MARKS.get(point["status"], SEVERITY_MARKS[point["severity"]])
-        style = "dim" if point["status"] in ("resolved", "dropped") else ""
+        style = "muted" if point["status"] in ("resolved", "dropped") else ""
         yield Paragraph(f"{mark} {point['id']} {point['text']}", style, hang=3)
 
 
 def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
-    """What tools were used, in a few words each."""
     for use in uses:
-        style = "yellow" if use["failed"] else "dim"
+        style = "warning" if use["failed"] else "muted"
         yield Paragraph(one_line(tool_words(use), _LONGEST_TOOL_USE), style, hang=2)
 
 
 def _quotes(quotes: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
-    """What of the quoted words stands in the documents."""
+    """List which quotes were found in the documents."""
     checked = [quote for quote in quotes if quote["status"] != "from_debate"]
     if not checked:
         return
     yield Paragraph("")
-    yield Paragraph(f"Quotes: {quotes_told(checked)}", "bold")
+    yield Paragraph(f"Quotes: {quotes_told(checked)}", "heading")
     for quote in checked:
-        style = "dim" if quote["status"] == "found" else "yellow"
+        style = "muted" if quote["status"] == "found" else "warning"
         yield Paragraph(quote_words(quote), style, hang=3)

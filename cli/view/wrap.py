@@ -14,7 +14,7 @@ _SPACELESS = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _PIECES = re.compile(rf"\n|[ \t]+|[{_SPACELESS}]|[^ \t\n{_SPACELESS}]+")
 _BREAKABLE = re.compile(f"[{_SPACELESS}]")
 _FENCE = "```"
-# So that the rest of a broken line of code is not taken for the next one.
+# Marks the rest of a broken line of code, so that it is not mistaken for the next line.
 _BROKEN_HANG = 2
 
 Write = Callable[[str, str], None]
@@ -22,11 +22,7 @@ Write = Callable[[str, str], None]
 
 
 class WordWrapper:
-    """Writes words as soon as they are whole; list items hang, code and tables keep their lines.
-
-    What is too wide for the screen is broken, and goes on at the indent: left to the terminal, it
-    would go on in its first column. Elsewhere it stays whole.
-    """
+    """Writes words once they are complete; list items hang, code and tables keep their lines."""
 
     def __init__(
         self, width: int, write: Write, indent: int = 2, hang: int = 0, *, on_screen: bool = False
@@ -45,11 +41,9 @@ class WordWrapper:
         self.started = False
 
     def resize(self, width: int) -> None:
-        """Wrap what follows to another width."""
         self._width = max(20, width)
 
     def feed(self, text: str) -> None:
-        """Take the next piece of text."""
         for piece in _PIECES.findall(plain(text)):
             if piece == "\n":
                 self._end_line()
@@ -64,7 +58,7 @@ class WordWrapper:
                 self._word += piece
 
     def cut(self, *, between_words: bool = False) -> None:
-        """Leave the line for a message; the text goes on below it as if wrapped there."""
+        """End the line for a message; the text continues below it as if wrapped there."""
         if between_words:
             self._end_word()
         if self._column:
@@ -72,7 +66,6 @@ class WordWrapper:
             self._cut = True
 
     def finish(self) -> None:
-        """Write what is left and end the line."""
         self._end_word()
         self._gap = 0
         if self._column:
@@ -106,7 +99,7 @@ class WordWrapper:
         self._gap = 0
 
     def _begin_line(self, word: str) -> None:
-        if self._blank_due:  # held back until now: none is wanted at the end of a text
+        if self._blank_due:  # delayed, so that a text does not end in blank lines
             self._write("\n", "")
             self._blank_due = False
         whole = self._in_code and not self._on_screen
@@ -114,7 +107,7 @@ class WordWrapper:
         if word.startswith(_FENCE):
             self._in_code = not self._in_code
         self._verbatim = self._in_code or word.startswith((_FENCE, "|"))
-        self._style = "bold" if word.strip("#") == "" and not self._in_code else ""
+        self._style = "heading" if word.strip("#") == "" and not self._in_code else ""
         marker = cell_len(word) + 1 if _MARKER.match(word) else 0
         more = _BROKEN_HANG if self._verbatim else marker
         self._hang = max(self._least_hang, lead + more)
@@ -135,7 +128,7 @@ class WordWrapper:
         self._put_word(word)
 
     def _put_word(self, word: str) -> None:
-        """The word behind the indent, on as many lines as it takes on a screen."""
+        """Write a word after the indent, on as many lines as it needs on a screen."""
         room = max(2, self._width - self._column)
         first, *others = chop_cells(word, room) if self._on_screen else [word]
         self._put(first)
@@ -153,7 +146,7 @@ class WordWrapper:
 
 
 class Lines:
-    """Wrapped text as lines for a column: whatever is wider than the column is broken."""
+    """Wrapped lines for a column; words wider than the column are broken."""
 
     def __init__(self, width: int, style: str = "", indent: int = 0, hang: int = 0) -> None:
         self._width, self._usual_style = width, style
@@ -162,16 +155,14 @@ class Lines:
         self._wrapper = WordWrapper(width, self._write, indent, hang, on_screen=True)
 
     def feed(self, text: str) -> None:
-        """Take the next piece of text."""
         self._wrapper.feed(text)
 
     def finished(self) -> list[Text]:
-        """All lines, when no more text comes."""
         self._wrapper.finish()
         return self._ended
 
     def tail(self, count: int) -> list[Text]:
-        """The last lines so far, the one being written among them."""
+        """Return the last lines so far, including the unfinished one."""
         return [*self._ended[-count:], *self._broken()][-count:] if count else []
 
     def _write(self, text: str, style: str) -> None:
@@ -182,20 +173,22 @@ class Lines:
             self._begun, self._style = self._begun + text, style
 
     def _broken(self) -> list[Text]:
-        style = f"{self._usual_style} {self._style}".strip()
         fits = cell_len(self._begun) <= self._width
         parts = [self._begun] * bool(self._begun) if fits else chop_cells(self._begun, self._width)
-        return [Text(part, style) for part in parts if part]
+        lines = [Text(part, self._usual_style) for part in parts if part]
+        for line in lines:
+            line.stylize(self._style)
+        return lines
 
 
 def lines_of(text: str, width: int, style: str = "", indent: int = 0, hang: int = 0) -> list[Text]:
-    """A whole text as lines for a column."""
+    """Wrap a whole text into lines for a column."""
     lines = Lines(width, style, indent, hang)
     lines.feed(text)
     return lines.finished()
 
 
 def cut(line: Text, width: int) -> Text:
-    """The line, shortened with an ellipsis if it is too wide."""
+    """Shorten a line with an ellipsis if it is too wide."""
     line.truncate(max(1, width), overflow="ellipsis")
     return line

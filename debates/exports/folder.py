@@ -30,17 +30,18 @@ from contend.debates.exports.moderated import (
     stage_words,
     statements_table,
 )
-from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words, on_one_line
+from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import StageScores
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
 from contend.graph.state import DebateState, Turn
+from contend.models.files import write_private_file
+from contend.models.text import shorten
 from contend.models.tokens import count_tokens
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.store import read_record
-from contend.retrieval.files import write_private
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # File names contain only these roles: never text from a user.
@@ -208,7 +209,7 @@ class Folder:
 
     def _write(self, name: str, page: ExportPage) -> None:
         made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
-        write_private(self.path / f"{name}.{self._ending}", made[self._form]().encode())
+        write_private_file(self.path / f"{name}.{self._ending}", made[self._form]().encode())
 
     def _index(
         self,
@@ -272,7 +273,7 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
         "phase": _phase(turn),
         "round": turn.round,
         "tokens": count_tokens(turn.text),
-        "content": on_one_line(turn.text, _LINE),
+        "content": shorten(turn.text, _LINE),
     }
 
 

@@ -31,6 +31,7 @@ from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
 from contend.graph.values import NO_USAGE, WorkSpan
+from contend.models.text import shorten
 
 
 def to_markdown(debate: StoredDebate) -> str:
@@ -63,8 +64,7 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _heading(question: str) -> str:
-    first = " ".join(question.split())
-    return first if len(first) <= 120 else f"{first[:119]}…"
+    return shorten(question, 120)
 
 
 def _full_question(question: str) -> str:

@@ -65,13 +65,9 @@ class ExportPage:
         return json.dumps(self.data, ensure_ascii=False, indent=2) + "\n"
 
 
-def on_one_line(text: str, limit: int | None = None) -> str:
-    """Text without line breaks, cut at a word where it is longer than the limit."""
-    joined = " ".join(text.split())
-    if limit is None or len(joined) <= limit:
-        return joined
-    head = joined[: limit - 1]
-    return f"{head.rpartition(' ')[0] or head}…"
+def on_one_line(text: str) -> str:
+    """Return text without line breaks."""
+    return " ".join(text.split())
 
 
 def _markdown(part: Part) -> str:

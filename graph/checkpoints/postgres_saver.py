@@ -1,7 +1,6 @@
 """Checkpoints in PostgreSQL, by a saver that outlives its server."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -26,6 +25,7 @@ from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import data_home
+from contend.models.files import make_private_folder, write_private_file
 from contend.models.text import clean
 
 Result = TypeVar("Result")
@@ -146,14 +146,8 @@ def _folder(thread: str) -> Path:
 def _lay_aside(thread: str, data: bytes) -> None:
     """Write a file that is there whole or not at all."""
     folder = _folder(thread)
-    for each in (folder.parent, folder):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = folder / f"{uuid4()}.part"
-    with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.rename(unfinished.with_suffix(".writes"))
+    make_private_folder(folder)
+    write_private_file(folder / f"{uuid4()}.writes", data)
 
 
 def _aside(thread: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The embedded model: llama.cpp inside this process, behind a loopback address."""
+"""The built-in model: llama.cpp inside this process, on a loopback address."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 _MAGIC = b"GGUF"
-# The window of a slot: what the default model was trained for, and affordable for larger ones.
+# Context window per slot: that of the default model, and affordable for larger ones.
 _WINDOW = 8192
-# Two speakers may talk at once with our small model; a user's own may be too large for that.
+# The small model can serve two seats at once; a user's own may be too large for that.
 _SLOTS_KNOWN = 2
 _SLOTS_OWN = 1
 _LOOPBACK = "127.0.0.1"
@@ -45,23 +45,21 @@ _DRY = {
 
 
 class EmbeddedUnavailable(Exception):
-    """The embedded model cannot run here; the message says why and what to do."""
+    """The built-in model cannot run here; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class _Served:
-    """A running server; the field `server` keeps it alive."""
-
     server: Any = field(repr=False)
     url: str
     key: str = field(repr=False)
 
 
-# A speech of the demonstration model, and room for every character of it to be a token.
+# Sentences per turn of the demo model, with room for every character to be a token.
 _SENTENCES = 4
 _SPEECH_TOKENS = 300 * _SENTENCES
 _STRUCTURED_TOKENS = 1024
-# At 0 a small model falls into loops, also inside a schema.
+# At 0 a small model loops, even with a schema.
 _STRUCTURED_TEMPERATURE = 0.2
 
 _servers: dict[Path, _Served] = {}
@@ -69,10 +67,8 @@ _lock = threading.Lock()
 
 
 def provider(_: str) -> Provider:
-    """The provider for `embedded:` specs."""
-
     def window(name: str) -> int:
-        return context_tokens(resolve(name, data_home()))
+        return context_tokens(find_weights(name, data_home()))
 
     return Provider(
         open=_open,
@@ -89,8 +85,8 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    """A schema bounds a structured answer; sentences bound the demonstration model's speeches."""
-    path, timeout = resolve(name, data_home()), options.total_timeout
+    """Open a model; a schema limits structured answers, sentences those of the demo model."""
+    path, timeout = find_weights(name, data_home()), options.total_timeout
     if options.structured:
         model = chat_model(
             path,
@@ -99,7 +95,6 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
             timeout=timeout,
         )
     else:
-        # Its sentences bound the demonstration model's speeches, which a ceiling would only cut.
         known = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS}
         bounds = known if name in KNOWN else {"max_tokens": options.max_tokens}
         model = chat_model(path, temperature=options.temperature, timeout=timeout, **bounds)
@@ -108,36 +103,36 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 
 
 async def _check(names: list[str]) -> None:
-    """Refuse weights that are not there, and a machine that cannot run them."""
+    """Refuse missing weights, and a machine that cannot run them."""
     for name in names:
         try:
-            path = resolve(name, data_home())
+            path = find_weights(name, data_home())
             await asyncio.to_thread(_serve, path)
         except (ValueError, EmbeddedUnavailable) as error:
             raise BadInput(str(error)) from error
 
 
-def resolve(name: str, home: Path) -> Path:
-    """Turn a known model's name or the path of a GGUF file into the path of the weights."""
+def find_weights(name: str, home: Path) -> Path:
+    """Return the path of the weights of a known model or GGUF file."""
     if known := KNOWN.get(name):
         return weights_path(known, home)
     if not name.endswith(".gguf"):
         names = ", ".join(f"embedded:{each}" for each in KNOWN)
-        raise ValueError(f"{name} is no embedded model: use {names} or embedded:PATH.gguf.")
+        raise ValueError(f"{name} is not a built-in model: use {names} or embedded:PATH.gguf.")
     try:
         path = Path(name).expanduser()
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
     except (OSError, RuntimeError, ValueError) as error:  # also ~nobody, and a NUL in the name
         why = getattr(error, "strerror", None) or error
-        raise ValueError(f"{name} cannot be read: {why}.") from error
+        raise ValueError(f"Cannot read {name}: {why}.") from error
     if magic != _MAGIC:
         raise ValueError(f"{name} is not a GGUF file.")
     return path
 
 
 def context_tokens(path: Path) -> int:
-    """Tell how many tokens of prompt and answer fit into one call, without loading the model."""
+    """Return the context window without loading the model."""
     known = KNOWN.get(path.stem)
     return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
 
@@ -189,7 +184,7 @@ def _request_options(
 
 
 def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]:
-    """Return the request options that make a small model speak in a few whole sentences."""
+    """Return the request options that make a small model write a few whole sentences."""
     return {
         "grammar": speech_grammar(max_sentences, min_sentences),
         # A nudge to end a sentence: it keeps them short, and run-on sentences rare.
@@ -200,7 +195,7 @@ def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]
 
 
 def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
-    """Write the grammar after whose last sentence only the end of the answer is possible."""
+    """Build a grammar that ends the answer after the last sentence."""
     least = max(1, min(min_sentences, max_sentences))
     return "\n".join(
         (
@@ -208,9 +203,9 @@ def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
             'gap ::= " " | "\\n\\n"',
             f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
             "inner ::= other | number other",
-            # Neither lists nor markup nor labels: a small model loses itself in them.
+            # No lists, markup or labels, which confuse a small model.
             "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
-            # It counts for ever as soon as one number may follow another's point.
+            # It counts forever if a number may follow the point of another.
             "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
             "last ::= [a-zA-Z%'\"] | number",
             "",
@@ -238,27 +233,27 @@ def _serve(path: Path) -> _Served:
 
 
 def _start(path: Path) -> _Served:
-    """Load the weights and listen on a free loopback port with a key of our own."""
+    """Load the weights and listen on a free loopback port with a random key."""
     if not path.is_file():
         raise EmbeddedUnavailable(
             f"The model file {path.name} is missing: run `contend models pull`, "
-            "or name another model."
+            "or choose another model."
         )
     llama = _import_llama()
     key = secrets.token_urlsafe(32)
     try:
         server = llama.Server(_parameters(llama, path, key))
-    except Exception as error:  # whatever C++ threw, it comes in many kinds
+    except Exception as error:  # C++ raises many kinds
         raise EmbeddedUnavailable(
-            f"The model file {path.name} cannot be loaded: it may be damaged, of a kind that "
-            "llama.cpp does not know, or too large for this machine's memory; "
-            "run `contend models pull` again or name another model."
+            f"Cannot load the model file {path.name}: it may be damaged, unsupported by "
+            "llama.cpp, or too large for this machine's memory. Run `contend models pull` again "
+            "or choose another model."
         ) from error
     return _Served(server=server, url=server.listening_address, key=key)
 
 
 def _import_llama() -> Any:
-    """Import llama.cpp with threads that soon sleep while they wait."""
+    """Import llama.cpp with threads that do not spin for long."""
     # Threads that spin for long starve each other as soon as another process is busy; without any
     # spinning an idle machine speaks at a third of its speed. Both are read once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -267,13 +262,13 @@ def _import_llama() -> Any:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
         raise EmbeddedUnavailable(
-            f"The embedded model cannot run here ({first_line(error)}): install what is missing "
-            "(libgomp is the package libgomp1 on Debian), or name another model."
+            f"The built-in model cannot run here ({first_line(error)}): install what is missing "
+            "(libgomp is the package libgomp1 on Debian), or choose another model."
         ) from error
 
 
 def _parameters(llama: Any, path: Path, key: str) -> Any:
-    """Describe the server: private, silent and with a whole window for every slot."""
+    """Configure a private, silent server with a full window per slot."""
     parameters = llama.CommonParams()
     parameters.model.path = str(path)
     # Or every answer would carry the path of the file as the name of its model.
@@ -332,7 +327,7 @@ def _read_string(file: IO[bytes]) -> bytes:
 
 
 def _read_value(file: IO[bytes], kind: int) -> object:
-    """Read one value and return it when it is a number; arrays are passed over."""
+    """Read one value and return it if it is a number; skip arrays."""
     if kind == 8:
         return _read_string(file)
     if kind == 9:

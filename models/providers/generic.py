@@ -11,36 +11,26 @@ from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider
 
-# Read in their packages' sources: the last chunk of a whole stream says why it ended.
-_REPORT_FINISH = frozenset(
-    [
-        "anthropic",
-        "bedrock_converse",
-        "deepseek",
-        "fireworks",
-        "google_genai",
-        "groq",
-        "mistralai",
-        "together",
-        "xai",
-    ]
-)
+# According to their sources, the last chunk of a complete stream has a finish reason.
+_REPORT_FINISH = frozenset({
+    "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
+    "together", "xai",
+})  # fmt: skip
 
 
 def provider(name: str) -> Provider:
-    """The provider of this name."""
     return Provider(
         open=partial(_open, name),
         check=partial(_check, name),
         reports_finish=name in _REPORT_FINISH,
         structured_method=None,
         takes_tools=partial(_takes_tools, name),
-        history_needs_tools=True,  # some refuse it without, and none with
+        history_needs_tools=True,  # some require it, and none refuse it
     )
 
 
 def _takes_tools(provider_name: str, name: str) -> bool | None:
-    """What langchain's list of models says; a class that binds no tools takes none."""
+    """Look tool support up in langchain's model list; a class without bind_tools has none."""
     model = _open(provider_name, name, Options()).model
     if type(model).bind_tools is BaseChatModel.bind_tools:
         return False
@@ -55,12 +45,12 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
         wanted["max_tokens"] = options.max_tokens
     model = init_chat_model(name, model_provider=provider_name, **wanted)
     if hasattr(model, "stream_chunk_timeout"):
-        model.stream_chunk_timeout = None  # see models/openai.py: the call policy has its own
+        model.stream_chunk_timeout = None  # the call policy has its own
     return Opened(model)
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Build the models once: that finds a missing package or key without paying for a call."""
+    """Open the models once, which finds a missing package or key without a paid call."""
     for name in names:
         try:
             _open(provider_name, name, Options())
@@ -69,11 +59,11 @@ async def _check(provider_name: str, names: list[str]) -> None:
                 f"{provider_name}:{name} needs a package that is not installed: {first_line(error)}"
             ) from error
         except Exception as error:
-            raise BadInput(f"{provider_name}:{name} cannot be used: {_why(error)}") from error
+            raise BadInput(f"Cannot use {provider_name}:{name}: {_why(error)}") from error
 
 
 def _why(error: Exception) -> str:
-    """What is wrong, in one line; pydantic's first line only counts its errors."""
+    """Return the error in one line; pydantic's first line only counts its errors."""
     if isinstance(error, ValidationError):
         return first_line(error.errors(include_input=False)[0]["msg"])
     return first_line(error)

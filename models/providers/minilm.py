@@ -1,4 +1,4 @@
-"""The embedded embedding model: MiniLM-L6 as int8 ONNX, inside this process."""
+"""The built-in embedding model: MiniLM-L6 as int8 ONNX, inside this process."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from contend.models.providers.weights import EMBEDDINGS, is_pulled, weights_path
 if TYPE_CHECKING:
     import numpy as np
 
-# Texts of like length go together: padding is paid for as words are.
+# Texts of similar length share a batch, because padding takes time too.
 _BATCH = 16
-# Some 2,000 words: whoever asks a longer question waits no longer.
+# About 2,000 words; the rest of a longer text is ignored.
 _MOST_WINDOWS = 8
 
 
 def open_minilm(name: str) -> Embeddings:
-    """The model of this name, loaded once per process."""
+    """Return the model of this name, loaded once per process."""
     files = EMBEDDINGS.get(name)
     if files is None:
         known = ", ".join(f"embedded:{each}" for each in EMBEDDINGS)
-        raise BadInput(f"embedded:{name} is no embedding model: use {known}.")
+        raise BadInput(f"embedded:{name} is not an embedding model: use {known}.")
     if not all(is_pulled(file, data_home()) for file in files):
-        raise BadInput(f"embedded:{name} is not pulled yet: run `contend models pull {name}`.")
+        raise BadInput(f"embedded:{name} is not downloaded yet: run `contend models pull {name}`.")
     model, vocabulary = (weights_path(file, data_home()) for file in files)
     return _loaded(model, vocabulary, files[0].context_tokens)
 
 
-def warm_up(name: str) -> None:
-    """Load the model while others still get ready; whatever is wrong with it is told on use."""
+def preload(name: str) -> None:
+    """Load the model early; errors are reported when it is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 
@@ -48,10 +48,7 @@ def _loaded(model: Path, vocabulary: Path, longest: int) -> MiniLM:
 
 
 class MiniLM(Embeddings):
-    """Mean-pooled sentence vectors; what is longer than it can read at once is read in windows.
-
-    Loaded with the first text: langchain embeds in a thread, so no event loop waits for it.
-    """
+    """Mean-pooled sentence vectors; longer texts are read in windows. Loaded on first use."""
 
     def __init__(self, model: Path, vocabulary: Path, longest: int) -> None:
         self._model, self._vocabulary, self._longest = model, vocabulary, longest
@@ -60,14 +57,14 @@ class MiniLM(Embeddings):
         self._tokenizer: Any = None
 
     def _load(self) -> None:
-        # Its builds report home by default, and only this, before the import, prevents all of it.
+        # Disables all telemetry; must be set before the import.
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-        # Imported here: a fifth of a second that no command without templates should wait for.
+        # Slow to import, and most commands do not need it.
         import onnxruntime
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # warnings about the machine are no business of a debate
+        options.log_severity_level = 3  # hide warnings about the machine
         tokenizer = Tokenizer.from_file(str(self._vocabulary))
         tokenizer.enable_truncation(self._longest)
         tokenizer.no_padding()
@@ -77,7 +74,7 @@ class MiniLM(Embeddings):
         )
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in their order: the mean of its words over all its windows."""
+        """Return one vector per text: the mean over the tokens of all its windows."""
         windows = [(at, ids) for at, parts in enumerate(self._windows(texts)) for ids in parts]
         windows.sort(key=lambda window: len(window[1]))
         sums: list[Any] = [0.0] * len(texts)
@@ -90,11 +87,10 @@ class MiniLM(Embeddings):
         return [(summed / count).tolist() for summed, count in zip(sums, counts, strict=True)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text."""
         return self.embed_documents([text])[0]
 
     def _windows(self, texts: list[str]) -> list[list[list[int]]]:
-        """The words of each text as numbers, in as many pieces as the model must read it in."""
+        """Tokenize each text into as many windows as it needs."""
         with self._lock:
             if self._session is None:
                 self._load()
@@ -105,7 +101,6 @@ class MiniLM(Embeddings):
         ]
 
     def _sums(self, windows: list[list[int]]) -> np.ndarray[Any, Any]:
-        """The sum of the vectors of each window's words."""
         import numpy as np
 
         lengths = np.array([len(ids) for ids in windows])

@@ -13,18 +13,17 @@ from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider, unknown_model
 
-# Ollama cuts a prompt beyond its window without a word, so the window is always stated. It takes
-# this much by itself on a machine that can hold the default models; more is paid in memory.
+# Ollama silently truncates a prompt beyond its window, so the window is always set. This is its own
+# default on a machine for the default models; more takes more memory.
 WINDOW = 32_768
 CHECK_TIMEOUT = 5.0
 
-# What models were trained for, as Ollama told when they were checked; by host and name.
+# Context lengths as Ollama reported them, by host and name.
 _trained: dict[tuple[str, str], int] = {}
 _abilities: dict[tuple[str, str], frozenset[str]] = {}
 
 
 def provider(_: str) -> Provider:
-    """The provider for `ollama:` specs."""
     return Provider(
         open=_open,
         check=_check,
@@ -39,20 +38,20 @@ def provider(_: str) -> Provider:
 
 
 async def pulled_models() -> list[str]:
-    """The models a running Ollama has; raises BadInput when none is running."""
+    """Return the models of a running Ollama; raise BadInput if none is running."""
     async with _client() as client:
         try:
             listed = await client.list()
         except (HTTPError, OSError) as error:
             raise BadInput(
                 "Ollama is not running or not reachable. Start it with `ollama serve`, set "
-                "OLLAMA_HOST, or name another model with --model."
+                "OLLAMA_HOST, or choose another model with --model."
             ) from error
-        except Exception as error:  # some other server: it may answer with anything
+        except Exception as error:  # another server may answer anything
             raise BadInput(
-                f"What answers at OLLAMA_HOST does not list models as Ollama does "
-                f"({first_line(error) or type(error).__name__}). Set OLLAMA_HOST to an Ollama, "
-                "or name another model with --model."
+                f"The server at OLLAMA_HOST is not Ollama "
+                f"({first_line(error) or type(error).__name__}). Correct OLLAMA_HOST, "
+                "or choose another model with --model."
             ) from error
     return [model.model for model in listed.models if model.model]
 
@@ -62,7 +61,7 @@ async def _client() -> AsyncIterator[AsyncClient]:
     try:
         client = AsyncClient(timeout=CHECK_TIMEOUT)
     except Exception as error:
-        raise BadInput(f"OLLAMA_HOST is no usable address: {first_line(error)}.") from error
+        raise BadInput(f"OLLAMA_HOST is not a valid address: {first_line(error)}.") from error
     try:
         yield client
     finally:
@@ -70,7 +69,7 @@ async def _client() -> AsyncIterator[AsyncClient]:
 
 
 def has_model(name: str, pulled: list[str]) -> bool:
-    """Whether a name is pulled; a name without a tag means its latest."""
+    """Whether a model is pulled; without a tag its name means `latest`."""
     return name in pulled or f"{name}:latest" in pulled
 
 
@@ -85,10 +84,10 @@ async def _check(names: list[str]) -> None:
 
 
 async def _learn(client: AsyncClient, name: str) -> None:
-    """Ask what the model was trained for: Ollama would lower a larger window without a word."""
+    """Learn the context window and abilities of a model."""
     try:
         shown = await client.show(name)
-    except Exception:  # noqa: BLE001 - whatever it is, the model is there and may be called
+    except Exception:  # noqa: BLE001 - the model exists and can be called without these facts
         return
     if shown.capabilities:
         _abilities[_host(), name] = frozenset(shown.capabilities)
@@ -99,8 +98,8 @@ async def _learn(client: AsyncClient, name: str) -> None:
 
 
 def _is_able(name: str, ability: str) -> bool | None:
-    told = _abilities.get((_host(), name))
-    return None if told is None else ability in told
+    known = _abilities.get((_host(), name))
+    return None if known is None else ability in known
 
 
 def _largest_window(name: str) -> int | None:
@@ -117,7 +116,7 @@ def _window(name: str, options: Options) -> int:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    from langchain_ollama import ChatOllama  # a second to import; listing models needs none of it
+    from langchain_ollama import ChatOllama  # slow to import
 
     model = ChatOllama(
         model=name,
@@ -131,7 +130,7 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 
 
 def _open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
-    from langchain_ollama import OllamaEmbeddings  # as slow to import as the chat model
+    from langchain_ollama import OllamaEmbeddings  # slow to import
 
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     model = OllamaEmbeddings(model=name, client_kwargs={"timeout": timeout})

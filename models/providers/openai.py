@@ -1,4 +1,4 @@
-"""OpenAI and every server that speaks its chat completions (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+"""OpenAI and compatible servers (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from pydantic import SecretStr
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
-from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
 
 CHECK_TIMEOUT = 10.0
 
@@ -33,26 +33,26 @@ Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 
 @dataclass(frozen=True)
 class Service:
-    """A service of OpenAI's shape; its key and address are read when they are needed."""
+    """An OpenAI-compatible service; key and address are read when needed."""
 
     label: str
-    key_name: str
     base_url: Callable[[], str | None]
     key_path: str = ""
-    """Where it tells about the key, if its list of models does not ask for one."""
+    """Path that checks the key, if its list of models needs none."""
     listed_as: Callable[[str], str] = lambda name: name
-    """The other name under which its list may have a model."""
+    """Another name under which its list may have a model."""
+
+    @property
+    def key_name(self) -> str:
+        return API_KEYS[self.label]
 
 
 def provider(_: str) -> Provider:
-    """The provider for `openai:` specs."""
-    return compatible(
-        Service("openai", "OPENAI_API_KEY", lambda: os.environ.get("OPENAI_BASE_URL"))
-    )
+    return compatible(Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")))
 
 
 def compatible(service: Service) -> Provider:
-    """A provider for any service of this shape."""
+    """Build a provider for an OpenAI-compatible service."""
 
     def open_model(name: str, options: Options) -> Opened[BaseChatModel]:
         return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
@@ -72,7 +72,7 @@ def compatible(service: Service) -> Provider:
 
 @cache
 def _listed_ability(name: str, ability: Ability) -> bool | None:
-    """What langchain's list of models says; a server of one's own may have any others."""
+    """Look an ability up in langchain's model list; None if the model is not listed."""
     profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
     return profile.get(ability) if profile else None
 
@@ -89,7 +89,7 @@ def _open_embeddings(
         openai_api_key=key,
         openai_api_base=base_url,
         request_timeout=timeout,
-        # As text: other servers know no tokens, and counting them would fetch a tokenizer.
+        # Send text: other servers accept no tokens, and counting them downloads a tokenizer.
         check_embedding_ctx_length=False,
         http_async_client=client,
         http_client=_unused_client(),
@@ -104,9 +104,9 @@ def open_chat(
     key: SecretStr,
     extra_body: dict[str, object] | None = None,
 ) -> Opened[BaseChatModel]:
-    """A ChatOpenAI that leaves retries to the call policy and reports usage while streaming."""
+    """Open a ChatOpenAI without retries that reports usage while streaming."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    # Our own client: langchain's default one is shared between event loops.
+    # langchain's default client is shared between event loops.
     client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
     model = ChatOpenAI(
         model=name,
@@ -129,20 +129,20 @@ def open_chat(
 
 @cache
 def _authorities() -> SSLContext:
-    """One for every client: reading the certificates takes longer than all else in opening one."""
+    """Share one context: reading the certificates is the slowest part of opening a client."""
     return create_ssl_context()
 
 
 @cache
 def _unused_client() -> DefaultHttpxClient:
-    """Langchain would make one for each model, although nothing here calls without await."""
+    """Share one synchronous client, which is never used."""
     return DefaultHttpxClient(verify=_authorities())
 
 
 def _key(service: Service) -> str:
     key = os.environ.get(service.key_name, "").strip()
     if not key:
-        raise BadInput(f"{service.key_name} is not set, and the {service.label} models need it.")
+        raise BadInput(f"{service.key_name} is not set; {service.label} models need it.")
     return key
 
 
@@ -163,16 +163,16 @@ async def _check(service: Service, names: list[str]) -> None:
         raise BadInput(_unreachable(service, base_url, error)) from error
     except BadInput:
         raise
-    except Exception as error:  # an address or a key that no request can be made of
+    except Exception as error:  # an address or key that cannot be sent
         raise BadInput(_unreachable(service, base_url, error)) from error
     for name in names:
         if available and not {name, service.listed_as(name)} & set(available):
-            fix = "Check the name, or the account's access."
+            fix = "Check the name and the account's access."
             raise unknown_model(service.label, name, available, fix)
 
 
 async def _check_key(service: Service, client: AsyncOpenAI) -> None:
-    """Ask about the key itself, where the list of models is open to everyone."""
+    """Check the key itself, where the list of models is public."""
     try:
         await client.get(service.key_path, cast_to=object)
     except APIStatusError as error:
@@ -181,25 +181,25 @@ async def _check_key(service: Service, client: AsyncOpenAI) -> None:
 
 
 async def _listed(service: Service, client: AsyncOpenAI) -> list[str]:
-    """The names of the models; none when the service cannot tell, which is no reason to refuse."""
+    """List the models; empty if the service cannot list them, which is not an error."""
     try:
         answer = await client.models.with_raw_response.list()
     except APIStatusError as error:
         if error.status_code in (401, 403):
             raise _refused(service, error) from error
-        # No such list, too many requests, a bad moment: the call policy knows what to do with them.
+        # No list, too many requests, an outage: the call policy handles those.
         return []
     try:
         return _names(json.loads(answer.text))
     except ValueError as error:
         raise BadInput(
-            f"What answers at {_place(service.base_url())} is no {service.label} service: "
-            "it sent no JSON. Check the address."
+            f"The server at {_place(service.base_url())} is not {service.label}-compatible: "
+            "it did not send JSON. Check the address."
         ) from error
 
 
 def _names(answer: object) -> list[str]:
-    """Read `{"data": [{"id": ...}]}`, or the bare list that some services send."""
+    """Parse `{"data": [{"id": ...}]}`, or the bare list of some services."""
     models = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(models, list):
         return []
@@ -214,7 +214,7 @@ def _refused(service: Service, error: APIStatusError) -> BadInput:
 
 def _unreachable(service: Service, base_url: str | None, error: Exception) -> str:
     why = first_line(error) or type(error).__name__
-    return f"{service.label} cannot be reached at {_place(base_url)}: {why}"
+    return f"Cannot reach {service.label} at {_place(base_url)}: {why}"
 
 
 def _place(base_url: str | None) -> str:

@@ -1,4 +1,4 @@
-"""OpenRouter: OpenAI's shape at another address (OPENROUTER_API_KEY)."""
+"""OpenRouter, an OpenAI-compatible service (OPENROUTER_API_KEY)."""
 
 import os
 
@@ -9,15 +9,13 @@ ADDRESS = "https://openrouter.ai/api/v1"
 
 
 def provider(_: str) -> Provider:
-    """The provider for `openrouter:` specs."""
     return compatible(
         Service(
             "openrouter",
-            "OPENROUTER_API_KEY",
             lambda: os.environ.get("OPENROUTER_BASE_URL", ADDRESS),
-            # Its list of models is open to everyone, also with a wrong key.
+            # Its list of models needs no key.
             key_path="/key",
-            # `:online`, `:nitro`, `:floor` are ways to call a model that is listed without them.
+            # Models are listed without the variants `:online`, `:nitro` and `:floor`.
             listed_as=lambda name: name.partition(":")[0],
         )
     )

@@ -1,4 +1,4 @@
-"""From a spec string such as `ollama:qwen3:32b` to an open model. Providers load lazily."""
+"""Opens models from specs such as `ollama:qwen3:32b`. Providers load lazily."""
 
 import asyncio
 import difflib
@@ -19,7 +19,7 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """How a model is opened; models with equal options are shared within an event loop."""
+    """Options of an open model; models with equal options are shared within an event loop."""
 
     temperature: float | None = None
     connect_timeout: float = 10
@@ -27,7 +27,7 @@ class Options:
     context_tokens: int | None = None
     structured: bool = False
     max_tokens: int | None = None
-    """Where the provider stops the answer; what the model thinks to itself counts as well."""
+    """Token limit of the answer, thinking included."""
 
 
 @dataclass(frozen=True)
@@ -44,60 +44,41 @@ class Provider:
 
     open: Callable[[str, Options], Opened[BaseChatModel]]
     check: Callable[[list[str]], Awaitable[None]]
-    """Raises BadInput when a model of this provider cannot be used; pays for nothing."""
+    """Raises BadInput if a model of this provider cannot be used; costs nothing."""
     window: Callable[[str], int | None] = lambda _: None
-    """Tokens a prompt and its answer may fill together; None when the provider copes."""
+    """Tokens a prompt and its answer may fill together; None if unlimited."""
     largest_window: Callable[[str], int | None] = lambda _: None
-    """What `context_tokens` cannot raise the window above; None when that is not known."""
+    """The upper limit of `context_tokens`; None if unknown."""
     is_free: bool = False
     is_demonstration: Callable[[str], bool] = lambda _: False
     reports_finish: bool = True
-    """Whether every complete answer says how it ended, so that silence means it was cut."""
+    """Whether every complete answer has a finish reason, so that none means it was cut off."""
     structured_method: str | None = "json_schema"
-    """How it binds an answer to a schema; None for langchain's own choice."""
+    """How it binds an answer to a schema; None for langchain's default."""
     open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
     takes_images: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model can look at pictures; None when the provider does not tell."""
+    """Whether a checked model accepts images; None if unknown."""
     takes_tools: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model can call tools; None when the provider does not tell."""
+    """Whether a checked model can call tools; None if unknown."""
     history_needs_tools: bool = False
-    """Whether talk in which tools were used must be sent with them, though none may be used."""
+    """Whether a history with tool calls needs the tools sent along, even if none may be called."""
     thinks: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model thinks before it answers; None when the provider does not tell."""
+    """Whether a checked model thinks before it answers; None if unknown."""
 
+
+API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
+"""The environment variable with the key of each hosted provider that has a module here."""
 
 # Each is a module of this folder.
 _OWN = ("ollama", "openai", "openrouter", "embedded")
-# What init_chat_model knows besides; importing it to ask would cost a second.
-_GENERIC = frozenset(
-    [
-        "anthropic",
-        "anthropic_bedrock",
-        "azure_ai",
-        "azure_openai",
-        "baseten",
-        "bedrock",
-        "bedrock_converse",
-        "cohere",
-        "deepseek",
-        "fireworks",
-        "google_anthropic_vertex",
-        "google_genai",
-        "google_vertexai",
-        "groq",
-        "huggingface",
-        "ibm",
-        "litellm",
-        "meta",
-        "mistralai",
-        "nvidia",
-        "perplexity",
-        "together",
-        "upstage",
-        "xai",
-    ]
-)
-# Names people write without their provider; a tag behind them (`gpt-oss:20b`) means Ollama.
+# Other providers of init_chat_model; importing it to ask takes a second.
+_GENERIC = frozenset({
+    "anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock",
+    "bedrock_converse", "cohere", "deepseek", "fireworks", "google_anthropic_vertex",
+    "google_genai", "google_vertexai", "groq", "huggingface", "ibm", "litellm", "meta",
+    "mistralai", "nvidia", "perplexity", "together", "upstage", "xai",
+})  # fmt: skip
+# Names often written without their provider; with a tag (`gpt-oss:20b`) they mean Ollama.
 _HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
 _registered: dict[str, Provider] = {}
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened[Any]]] = (
@@ -108,8 +89,6 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A provider and the model's name there."""
-
     provider: str
     name: str
 
@@ -118,41 +97,41 @@ class ModelSpec:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Read `provider:model`; a bare name such as `qwen3:32b` is Ollama's, as Ollama users write."""
+    """Parse `provider:model`; a bare name such as `qwen3:32b` means Ollama."""
     head, colon, tail = text.strip().partition(":")
     known = [*_OWN, *_GENERIC, *_registered]
     if head in known:
         if not tail:
-            raise BadInput(f"The model '{text}' names a provider but no model: {head}:MODEL.")
+            raise BadInput(f"'{text}' has a provider but no model name. Write {head}:MODEL.")
         return ModelSpec(head, tail)
-    # Strict: `llama3`, `mistral` and `deepseek-r1` are Ollama's models, not slips of the pen.
+    # Strict: `llama3`, `mistral` and `deepseek-r1` are Ollama models, not typos.
     nearest = difflib.get_close_matches(head, known, n=1, cutoff=0.9)
     if not head or (colon and nearest):
         hint = f" Did you mean '{nearest[0]}:{tail}'?" if nearest else ""
-        raise BadInput(f"No provider is called '{head}' (model '{text}').{hint}")
+        raise BadInput(f"Unknown provider '{head}' in the model '{text}'.{hint}")
     hosted = next((p for sign, p in _HOSTED_NAMES.items() if head.startswith(sign)), None)
     if hosted and not colon:
         raise BadInput(
-            f"A model is PROVIDER:NAME. Did you mean '{hosted}:{head}' (or 'ollama:{head}')?"
+            f"Write a model as PROVIDER:NAME. Did you mean '{hosted}:{head}' (or 'ollama:{head}')?"
         )
     return ModelSpec("ollama", text.strip())
 
 
 def taken_for_ollama(text: str) -> str:
-    """Why a spec without a provider went to Ollama, for whoever meant another; else nothing."""
+    """Explain why a spec without a provider was taken for Ollama's; empty if it was not."""
     head, colon, _ = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
-    why = f"no provider is called '{head}'" if colon else "it names no provider"
+    why = f"there is no provider '{head}'" if colon else "it has no provider"
     known = ", ".join(_OWN)
     return (
-        f"'{text.strip()}' was taken for a model of Ollama, since {why}. A model is PROVIDER:NAME, "
-        f"with {known} or one whose package is installed, such as anthropic."
+        f"'{text.strip()}' was taken for an Ollama model, because {why}. Write a model as "
+        f"PROVIDER:NAME; providers are {known}, and others if installed, such as anthropic."
     )
 
 
 def provider_of(spec: ModelSpec) -> Provider:
-    """The provider behind a spec, imported now if it was not before."""
+    """Return the provider of a spec, imported on first use."""
     if spec.provider in _registered:
         return _registered[spec.provider]
     name = spec.provider if spec.provider in _OWN else "generic"
@@ -170,17 +149,17 @@ def register(name: str, provider: Provider) -> None:
 
 
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
-    """The chat model for a spec, opened once per event loop."""
+    """Return the chat model of a spec, opened once per event loop."""
     opener = provider_of(spec).open
     model: BaseChatModel = _opened(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
 def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
-    """The embedding model for a spec, opened once per event loop."""
+    """Return the embedding model of a spec, opened once per event loop."""
     opener = provider_of(spec).open_embeddings
     if opener is None:
-        raise BadInput(f"The provider '{spec.provider}' offers no embedding models here ({spec}).")
+        raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")
     model: Embeddings = _opened(f"embed {spec}", options, lambda: opener(spec.name, options))
     return model
 
@@ -195,7 +174,7 @@ def _opened(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> A
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """A run that opens models; the last one of an event loop to end closes them for all."""
+    """Enter a run that opens models; the last run of an event loop closes them."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -207,17 +186,17 @@ async def open_models() -> AsyncIterator[None]:
 
 
 async def close_models() -> None:
-    """Close every connection this event loop opened, whoever still uses it."""
-    # Taken out at once: a run that begins while these close must open its own.
+    """Close all connections of this event loop."""
+    # Removed first: a run that starts while these close must open its own.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:
-            # A connection that does not close well must spoil neither the others nor the debate.
+            # A failing close must not affect the other connections or the debate.
             with suppress(Exception):
                 await opened.close()
 
 
 async def check_models(specs: Iterable[str]) -> None:
-    """Raise BadInput unless every model can be used; asks each provider once, pays nothing."""
+    """Raise BadInput unless every model can be used; asks each provider once, costs nothing."""
     by_provider: dict[str, list[ModelSpec]] = {}
     for spec in sorted({str(parse_spec(text)) for text in specs}):
         parsed = parse_spec(spec)
@@ -227,7 +206,7 @@ async def check_models(specs: Iterable[str]) -> None:
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:
-    """The refusal of a model a provider does not have, with the nearest name it has."""
+    """Return the error for an unknown model, with the closest known name."""
     nearest = difflib.get_close_matches(name, list(available), n=1, cutoff=0.5)
-    hint = f" The nearest it has is '{provider}:{nearest[0]}'." if nearest else ""
+    hint = f" Did you mean '{provider}:{nearest[0]}'?" if nearest else ""
     return BadInput(f"{provider} has no model '{name}'.{hint} {fix}")

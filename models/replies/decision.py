@@ -1,4 +1,4 @@
-"""Reading what a judge decides after a round: CONTINUE or STOP."""
+"""Parses what a judge decides after a round: CONTINUE or STOP."""
 
 import re
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from contend.models.replies.signals import Remarked, first_signal
 Word = Literal["continue", "stop"]
 
 _LABEL = re.compile(r"^(?:my\s+)?(?:decision|verdict|ruling)\s*:[\s*_`]*", re.IGNORECASE)
-# Closed by a sign or the line's end: `STOP would be premature` decides nothing.
+# Followed by punctuation or the end of the line: `STOP would be premature` decides nothing.
 _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNORECASE)
 # The other word as a sentence of its own takes the decision back.
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
@@ -35,18 +35,18 @@ class ShortDecisionBlock(DecisionBlock):
 
 
 def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
-    """The block, with the speech as its reasons where it gives none."""
+    """Read the block; without reasons the text is the reason."""
     return Decision(decision=block.decision, reasoning=block.reasoning.strip() or speech)
 
 
 def decision_from_words(speech: str) -> Decision | None:
-    """The line that begins with the word; None where there is none, or two that disagree."""
+    """Read the line that begins with the word; None if there is none or they disagree."""
     found = first_signal(speech, _word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """What a schema-bound call read, held to the speech: it may not add a word to it."""
+    """Read a schema-bound report, which may not decide for the judge."""
     if not re.search(rf"\b{report.decision}", speech, re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

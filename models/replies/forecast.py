@@ -1,6 +1,6 @@
-"""Reading what speakers of a forecast state: control blocks, labelled words, second asks.
+"""Parses the statements of a forecast: control blocks, labelled words, forms for a second try.
 
-Every field is taken for itself: what cannot be read is left out, never put right.
+Every field is read on its own; what cannot be parsed is left out, never corrected.
 """
 
 import math
@@ -63,7 +63,7 @@ class ScoreBlock(BaseModel):
 
 
 def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> ArgumentReading:
-    """What an argument's block states."""
+    """Read an argument's block."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=_one_of(block.outcome, outcomes),
@@ -79,7 +79,7 @@ def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> Argume
 def verdict_from_block(
     block: VerdictBlock, outcomes: Sequence[str], points: Sequence[str]
 ) -> VerdictReading:
-    """What the verdict's block states; an insight counts only with the point it comes from."""
+    """Read the verdict's block; an insight counts only with the point it comes from."""
     given = block.insights if isinstance(block.insights, list) else []
     read = (_insight(each, outcomes, points) for each in given if isinstance(each, dict))
     return VerdictReading(
@@ -92,7 +92,7 @@ def verdict_from_block(
 def score_from_block(
     block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
 ) -> ScoreReading | None:
-    """The scores of a block, if it has every one that was asked for."""
+    """Read a block of scores, if it has every one that was asked for."""
     scores = {name: _share(getattr(block, name)) for name in criteria}
     return _score(scores, argument, _line(block.reason), "block")
 
@@ -113,7 +113,6 @@ def argument_from_words(speech: str, outcomes: Sequence[str]) -> ArgumentReading
 
 
 def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading | None:
-    """The same line of a verdict."""
     raw = _probability_line(speech, outcomes)
     if raw is None:
         return None
@@ -125,7 +124,7 @@ def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading |
 def score_from_words(
     speech: str, argument: str, criteria: Sequence[Criterion]
 ) -> ScoreReading | None:
-    """Read `Logical strength: 0.7` and its sisters; None unless every one stands there once."""
+    """Read `Logical strength: 0.7` and the other criteria; None unless each appears once."""
     scores: dict[Criterion, float | None] = {}
     for name in criteria:
         said = _labelled(speech, name.replace("_", r"[ _-]"))
@@ -135,19 +134,16 @@ def score_from_words(
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """The ids of points a text cites, such as [O1]; without brackets H1 may be half of a year."""
+    """Return the point ids a text cites, such as [O1]; a bare H1 may be half of a year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
 
 
-# --- second asks: forms for a schema-bound call ---
+# --- forms for a second, schema-bound call ---
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """A form for probabilities alone.
-
-    The smallest models cannot make numbers sum to 100: they choose among whole distributions.
-    """
+    """Build a form for probabilities; the smallest models choose among whole distributions."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
         splits = tuple(_split_words(split, outcomes) for split in _splits(len(outcomes)))
@@ -164,7 +160,7 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
 def stated_from_form(
     form: dict[str, Any], outcomes: Sequence[str]
 ) -> tuple[StatedProbabilities, str | None]:
-    """What such a form was filled with, and the outcome it supports."""
+    """Return the probabilities of such a form, and the outcome it supports."""
     if "split" in form:
         shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
         given: Any = dict(zip(outcomes, shares, strict=True))
@@ -176,7 +172,7 @@ def stated_from_form(
 
 
 def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel]:
-    """A form for the scores; the smallest models get whole numbers, up to ten."""
+    """Build a form for scores; the smallest models get whole numbers up to ten."""
     # Ranges of fractions are not enforced by llama.cpp's schemas.
     share: Any = (
         Annotated[int, Field(ge=0, le=10)] if small else Annotated[float, Field(ge=0, le=1)]
@@ -189,7 +185,6 @@ def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel
 def score_from_form(
     form: dict[str, Any], argument: str, criteria: Sequence[Criterion], *, small: bool
 ) -> ScoreReading | None:
-    """The scores such a form was filled with."""
     unit = 10 if small else 1
     scores = {name: _share(form[name] / unit) for name in criteria}
     return _score(scores, argument, _line(form.get("reason")), "extraction")
@@ -210,12 +205,11 @@ class PrecedentsForm(BaseModel):
 
 
 def precedents_from_form(form: dict[str, Any]) -> tuple[PastEvent, ...]:
-    """The events such a form was filled with."""
     return _precedents(form["precedents"])
 
 
 def _splits(count: int) -> list[tuple[int, ...]]:
-    """Every way to share out 100 in tens."""
+    """Return every way to split 100 in steps of ten."""
     steps = range(0, 101, _STEP)
     return [split for split in product(steps, repeat=count) if sum(split) == 100]
 
@@ -279,14 +273,14 @@ def _ids_in(value: Any) -> list[str]:
 
 
 def _roles(value: Any) -> tuple[Role, ...]:
-    """The roles a list, or a sentence, names: by name or by the id of a point of theirs."""
+    """Return the roles that a list or sentence names, directly or by the id of a point."""
     words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
     initials = {point[0].lower() for point in _ids_in(value)}
     return tuple(role for role in ROLES if role in words or role[0] in initials)
 
 
 def _precedents(value: Any) -> tuple[PastEvent, ...]:
-    """Events that have what makes them precedents: what happened, when, and how it ended."""
+    """Read the events that have a description, a date and an outcome."""
     given = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     read = (
         PastEvent(
@@ -327,7 +321,7 @@ def _score(
 
 
 def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """The numbers behind `Probabilities:`, if every outcome has one there, all of one kind."""
+    """Return the numbers after `Probabilities:` if every outcome has one of the same kind."""
     said = _labelled(speech, r"probabilit(?:y|ies)")
     raw: dict[str, float] = {}
     signs = set[str]()
@@ -336,7 +330,7 @@ def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] 
         found = re.findall(pattern, said or "", re.IGNORECASE)
         if len(found) != 1:
             return None
-        number = _number(float(found[0][0]))  # a model that repeats a digit may write any
+        number = _number(float(found[0][0]))  # may be infinite if a model repeats a digit
         if number is None:
             return None
         raw[outcome] = number
@@ -353,8 +347,8 @@ def _confidence_line(speech: str) -> float | None:
 
 
 def _labelled(speech: str, label: str) -> str | None:
-    """The value of `Label: value`, if exactly one line states it."""
-    # No part may cross lines and fail: over thousands of empty ones that would take seconds.
+    """Return the value of `Label: value`, if exactly one line has it."""
+    # No part may match across lines, which takes seconds for thousands of empty lines.
     pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
     found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
     return found[0].rstrip("*_. \t") if len(found) == 1 else None

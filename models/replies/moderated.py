@@ -1,4 +1,4 @@
-"""The control blocks of a moderated debate: what its speakers decide besides what they say."""
+"""The control blocks of a moderated debate: what its speakers decide."""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from contend.graph.values import Seat
 
 MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
-# As short as a sentence can be, or a small model writes "position1".
+# At least a short sentence, or a small model writes "position1".
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
-# Words alone, or it writes "A: 1.1" and argues for that.
+# Words only, or it writes "A: 1.1" and argues for that.
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
 _BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
 _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
@@ -32,7 +32,7 @@ class RulingBlock(BaseModel):
     @field_validator("breach", mode="before")
     @classmethod
     def _by_its_name(cls, given: object) -> object:
-        """As a person may write it: a block that cannot be read is never asked for again."""
+        """Accept spellings a person may use, since an unparsable block is not asked for again."""
         if given is None:
             return "none"
         if not isinstance(given, str):
@@ -46,7 +46,7 @@ class RulingBlock(BaseModel):
         return "" if given is None else given
 
     def found(self, sought: Sequence[Breach]) -> Breach | None:
-        """The breach, if it is one that counts here and has its reason."""
+        """Return the breach, if it counts here and has a ruling."""
         breach = next((each for each in sought if each == self.breach), None)
         return breach if self.ruling.strip() else None
 
@@ -59,7 +59,7 @@ class PositionsBlock(BaseModel):
     positions: Annotated[list[_Sentence], Field(min_length=2, max_length=8)]
 
     def for_sides(self, count: int) -> list[str] | None:
-        """One position for each side, if there are enough and no two are the same."""
+        """Return one position per side, if there are enough and all differ."""
         given = [" ".join(each.split()) for each in self.positions[:count]]
         return given if len(given) == count and held_twice(given) is None else None
 
@@ -78,7 +78,6 @@ class ClaimsBlock(BaseModel):
     claims: Annotated[list[_Sentence], Field(max_length=20)]
 
     def tidied(self) -> list[str]:
-        """The claims, each on one line and only once."""
         return list(dict.fromkeys(" ".join(claim.split()) for claim in self.claims))
 
 
@@ -98,7 +97,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """The check of this claim; one that rests on a source it was not shown decides nothing."""
+        """Return the check of a claim; one that cites a source it was not shown is unverifiable."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         strange = [part for part in named if part not in passages]
@@ -124,7 +123,6 @@ class RebutsBlock(BaseModel):
     rebuts: str
 
     def among(self, seats: Sequence[Seat]) -> str | None:
-        """The id of the side it names."""
         wanted = self.rebuts.strip().casefold()
         return next((seat.id for seat in seats if seat.name.casefold() == wanted), None)
 
@@ -148,7 +146,7 @@ class StageBlock(BaseModel):
     scores: Annotated[list[StatementMarks], Field(max_length=40)]
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
-        """The marks by turn id; a statement marked twice, or never shown, has none."""
+        """Return the scores by turn id, without statements scored twice or never shown."""
         numbers = dict(enumerate(shown, 1))
         named = [_number(each.statement) for each in self.scores]
         return tuple(
@@ -159,7 +157,7 @@ class StageBlock(BaseModel):
 
 
 def _number(statement: str) -> int | None:
-    """The number of a statement, also where its heading is written out: S1: Speaker 2, opening."""
+    """Parse the number of a statement, even from a full heading."""
     found = {int(number) for number in _STATEMENT.findall(statement)}
     return found.pop() if len(found) == 1 else None
 

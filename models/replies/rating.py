@@ -1,4 +1,4 @@
-"""Reading the judge's ratings of a final answer."""
+"""Parses the judge's ratings of a final answer."""
 
 import re
 from typing import Annotated
@@ -24,7 +24,7 @@ class RatingBlock(BaseModel):
 
     @property
     def weighted(self) -> float:
-        """The score: correctness 40, completeness 25, clarity 20, depth 15."""
+        """Return the weighted score."""
         ratings = self.model_dump(include=set(WEIGHTS))
         return float(round(sum(ratings[name] * share for name, share in WEIGHTS.items()), 2))
 
@@ -36,7 +36,7 @@ class RatingReport(RatingBlock):
 
 
 def ratings_from_words(speech: str) -> RatingBlock | None:
-    """Read `Correctness: 7` and its sisters; None unless every one stands there once."""
+    """Read `Correctness: 7` and the other criteria; None unless each appears once."""
     ratings = {name: _rating(speech, name) for name in WEIGHTS}
     reason = _labelled(speech, "justification")
     finetune = _labelled(speech, r"would[- ]benefit[- ]from[- ]finetune")
@@ -51,13 +51,13 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 def _rating(speech: str, name: str) -> int | None:
     value = _labelled(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
-    # Half points, ranges and other scales are not what was asked for, so they are not guessed at.
+    # Half points, ranges and other scales are not accepted.
     found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value or "")
     return int(found.group(1)) if found else None
 
 
 def _labelled(speech: str, label: str) -> str | None:
-    """The value of `Label: value`, if exactly one line states it."""
+    """Return the value of `Label: value`, if exactly one line has it."""
     pattern = rf"^[\s\-*#]*{label}[*_]*\s*:[*_]*\s*(.+?)[*_\s]*$"
     found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
     if len(found) != 1:

@@ -1,4 +1,4 @@
-"""Finding the line on which a speaker gives a signal: a word of the protocol that opens it."""
+"""Finds the line on which a speaker gives a signal: a word of the protocol at its start."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from typing import Annotated, TypeVar
 from pydantic import BeforeValidator
 
 Signal = TypeVar("Signal")
-# Models write null for what they leave empty; the rest of their block is none the worse for it.
+# Models write null for empty values; the rest of the block is still valid.
 Remarked = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MARKUP = re.compile(r"^[\s#*_`\-•]+")
-# A colon ends no statement: what follows it may be somebody else's words. A label's does.
+# A colon does not end a statement, as a quote may follow, except after a label.
 _ENDS = re.compile(
     r"[.!?;…][\s*_`\"'”’)]*$|^[\s#*_`\-•]*(?:my )?(?:decision|verdict)[*_`]*:\W*$", re.I
 )
@@ -21,26 +21,20 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """What the first line signals, else what all signals say together; and what is said behind it.
-
-    `read` tells a signal, and where it ends in its line. None if signals disagree.
-    """
-    lines = list(statements(speech))
+    """Return the signal of the first line, or of all that agree, and the text after it."""
+    lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:
         return None
     line, (first, end) = found[0]
     if line is not lines[0] and any(signal != first for _, (signal, _) in found):
         return None
-    behind = speech[speech.index(line) + end :].lstrip(" \t\n*_`-–—:.,;!")
-    return first, behind or speech
+    after = speech[speech.index(line) + end :].lstrip(" \t\n*_`-–—:.,;!")
+    return first, after or speech
 
 
-def statements(speech: str) -> Iterator[str]:
-    """The lines that begin a statement, without the markup before their first word.
-
-    A line that goes on from the one above is none, nor is a quotation or code.
-    """
+def opening_lines(speech: str) -> Iterator[str]:
+    """Yield the lines that begin a statement, without markup, quotes and code."""
     fenced, goes_on = False, False
     for line in speech.splitlines():
         if _FENCE.match(line):

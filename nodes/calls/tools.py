@@ -14,10 +14,11 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat, ToolUse
 from contend.models.embeddings import Embedder, EmbeddingFailed
+from contend.models.tokens import estimate_tokens
 from contend.models.tools import Call, calls_in, open_tools, use_tool
 from contend.nodes.calls.evidence import document_access
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.prompting.truncate import estimate_tokens, room_beside_reply
+from contend.nodes.prompting.truncate import room_beside_reply
 from contend.prompts import fence
 from contend.retrieval.documents import Passage
 from contend.retrieval.passages import find_passages
@@ -105,5 +106,5 @@ def _fits(box: Toolbox, messages: Sequence[BaseMessage], told: str) -> bool:
     if box.room is None:
         return True
     asked = [call for each in messages if isinstance(each, AIMessage) for call in calls_in(each)]
-    besides = len(told.encode()) + sum(len(str(call["args"]).encode()) for call in asked)
-    return estimate_tokens(list(messages)) + besides // 3 <= box.room
+    texts = [*(each.text for each in messages), *(str(call["args"]) for call in asked), told]
+    return estimate_tokens(*texts) <= box.room

@@ -20,6 +20,7 @@ from contend.models.replies.forecast import (
     stated_from_form,
 )
 from contend.models.seats import is_demonstration
+from contend.models.text import shorten
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id
 from contend.nodes.forecast.arguments import all_arguments, context_of
@@ -105,8 +106,7 @@ def _normal(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedPro
 
 def _first_sentence(text: str) -> str:
     """Return the first sentence, for a role that named no point."""
-    first = _SENTENCE.split(" ".join(text.split()))[0]
-    return first if len(first) <= _LONGEST_POINT else f"{first[: _LONGEST_POINT - 1]}…"
+    return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
 
 
 async def _with_numbers(

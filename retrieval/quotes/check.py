@@ -1,4 +1,4 @@
-"""Every quotation of a turn held against the documents, word by word and without a model."""
+"""Checks every quote of a turn against the documents, word by word, without a model."""
 
 import re
 from bisect import bisect_right
@@ -8,16 +8,17 @@ from functools import lru_cache
 from itertools import accumulate, islice
 
 from contend.graph.values import QuoteCheck
+from contend.models.text import shorten
 from contend.retrieval.documents import Corpus
 from contend.retrieval.quotes.spans import QuotedSpan, Reference, find_spans
 from contend.retrieval.quotes.words import (
     BORDER,
     UNSPACED,
-    Words,
-    alike,
+    QuoteWords,
     in_word,
     joins,
-    plain,
+    normalize_spelling,
+    strip_markup,
     tokens,
     trimmed,
 )
@@ -32,7 +33,7 @@ _MOST_IN_A_WORD = 5
 _LONGEST_READING = 400
 _MOST_PARTS = 20
 
-# What a speaker left out or put in: `...`, `[...]`, `[the]`, and `meet[ing]`.
+# What a speaker left out or inserted: `...`, `[...]`, `[the]`, and `meet[ing]`.
 _EDITED = re.compile(r"\[([^\[\]]{0,200})\]|\.(?:\s?\.){2,}")
 _CAPITAL = re.compile(r"(?<!\w)\[(\w)\](?=\w)")
 _REMARK = re.compile(
@@ -49,17 +50,17 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Part:
-    """Words of a quotation that must stand in the document as they are."""
+    """Words of a quote that must match the document exactly."""
 
-    words: Words
+    words: QuoteWords
 
     @property
     def reach(self) -> int:
-        """How far behind the part before it may stand."""
+        """How far after the previous part it may begin."""
         return _MOST_LEFT_OUT if self.words.text.startswith(BORDER) else _MOST_IN_A_WORD
 
-    def occurrences(self, source: Words, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Where it begins and ends in a text, beginning between two places."""
+    def occurrences(self, source: QuoteWords, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield where it begins and ends in a text, beginning between two places."""
         sought = self.words.text
         opens, closes = sought.startswith(BORDER), sought.endswith(BORDER)
         last = high - opens + len(sought) - 1
@@ -72,7 +73,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Quote:
-    """A quotation as the parts before, between and behind what was left out or put in."""
+    """A quote as the parts around what was left out or inserted."""
 
     parts: tuple[_Part, ...]
     altered: bool = False
@@ -80,51 +81,41 @@ class _Quote:
 
 @dataclass(frozen=True)
 class _Indexed:
-    """A document's words, and where each page begins in them."""
+    """The words of a document, and where each page begins in them."""
 
-    words: Words
+    words: QuoteWords
     numbers: tuple[int, ...]
     starts: tuple[int, ...]
     pages: tuple[str, ...]
 
     def nth(self, at: int) -> int:
-        """The page at a place."""
         return bisect_right(self.starts, at) - 1
 
     def nth_of(self, number: int) -> int:
-        """The page of a number; a line without one of its own belongs to the page before it."""
+        """Return the page of a number; a line without a page belongs to the one before."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def span(self, number: int) -> tuple[int, int]:
-        """Where the words of a page begin and end."""
+        """Return where the words of a page begin and end."""
         nth = self.nth_of(number)
         return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
 
     def reads(self, start: int, end: int) -> str:
-        """What the document says between two places, in whole words."""
+        """Return the text of the document between two places, in whole words."""
         first, last = self.nth(start), self.nth(end - 1)
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
         pieces[0] = pieces[0][self._token(first, start).start() :]
-        return _shortened(" ".join(" ".join(pieces).split()))
+        return shorten(" ".join(pieces), _LONGEST_READING)
 
     def _token(self, nth: int, at: int) -> re.Match[str]:
-        """The token of a page that stands at a place."""
+        """Return the token of a page at a place."""
         before = self.words.text.count(BORDER, self.starts[nth], at)
         return next(islice(tokens(self.pages[nth]), before, None))
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_READING:
-        return text
-    cut = text[:_LONGEST_READING]
-    return (cut.rpartition(" ")[0] or cut) + "…"
-
-
 @dataclass(frozen=True)
 class _Place:
-    """Where a quotation was found."""
-
     document: str
     index: _Indexed
     start: int
@@ -139,7 +130,7 @@ class _Place:
         return self.index.reads(self.start, self.end)
 
     def is_in(self, reference: Reference) -> bool:
-        """Whether the reference names a page or line of the passages that hold the quotation."""
+        """Whether the reference names a page or line that contains the quote."""
         first = self.index.nth_of(reference.first)
         last = self.index.nth_of(reference.last)
         held = reference.document == self.document
@@ -149,22 +140,22 @@ class _Place:
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Whether the documents, or else the debate, hold what a turn quotes; and what it cites.
+    """Check each quote of a turn against the documents, then the debate, and its citations.
 
-    `disproved` are quotes of earlier turns that were not found: to have been said in the debate
-    does not make them quotes of it.
+    `disproved` are quotes of earlier turns that were not found; repeating one does not make it a
+    quote of the debate.
     """
     judge = _Judge(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in judge.check(span))
 
 
 def was_said(quote: str, speeches: Sequence[str]) -> bool:
-    """Whether the words stand so in one of the speeches, however few they are."""
+    """Whether one of the turns contains these words, however few they are."""
     return any(_find(each, _said(text)) for each in _readings(quote) or () for text in speeches)
 
 
 class _Judge:
-    """Holds the spans of one turn against all there is."""
+    """Checks the quoted spans of one turn."""
 
     def __init__(self, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str]) -> None:
         self._corpus = corpus
@@ -173,7 +164,7 @@ class _Judge:
         self._disproved = disproved
 
     def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
-        """The check of a span, or of those inside it, and of every label that names nothing."""
+        """Yield the check of a span or of the quotes inside it, and of each invalid citation."""
         inner = [each for each in span.inner if _is_checked(each)]
         quote = self._quote_check(span) if _is_checked(span) else None
         if inner and _outweighs(inner, span) and (quote is None or quote.status != "found"):
@@ -220,7 +211,7 @@ class _Judge:
         )
 
     def _place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
-        """The place that holds the quotation, a cited one if it does."""
+        """Find the place of a quote, preferring a cited one."""
         for reference in named:
             for index in self._index.get(reference.document, ()):
                 low, high = index.span(reference.first)[0], index.span(reference.last)[1]
@@ -240,7 +231,7 @@ class _Judge:
 
 
 def _found(span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None) -> QuoteCheck:
-    """The check of a quotation that stands in the documents, under the label that holds it."""
+    """Build the check of a quote that was found."""
     holding = next((each for each in span.references if place.is_in(each)), None)
     written = holding or cited
     return QuoteCheck(
@@ -254,7 +245,7 @@ def _found(span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | No
 
 
 def _is_checked(span: QuotedSpan) -> bool:
-    """Whether a span is a quotation: long enough to be no mere term, or with its source named."""
+    """Whether a span is a quote: longer than a mere term, or with a source."""
     fewest = _FEWEST_NEAR_A_LABEL if span.near_label else _FEWEST_WORDS
     return bool(span.text) and (bool(span.references) or _has_words(span.text, fewest))
 
@@ -268,13 +259,13 @@ def _count(text: str) -> int:
 
 
 def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
-    """Whether a block is about the quotations inside it; else it would hide behind one of them."""
+    """Whether a block quote consists mostly of the quotes inside it."""
     held = sum(len(each.text) for each in inner)
     return held >= _LEAST_INNER * len(span.text)
 
 
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
-    """Whether the words of a quotation are those of one that was not found, or contain them."""
+    """Whether a quote equals or contains an earlier one that was not found."""
     if any(_find(quote, _said(disproved)) for quote in quotes):
         return True
     if not _has_words(disproved, _FEWEST_DISPROVED):
@@ -284,7 +275,7 @@ def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
-    """Each document; a table twice, as it is read and as it stands in the file."""
+    """Index each document; a table twice, as read and as written."""
     found: dict[str, tuple[_Indexed, ...]] = {}
     for name, pages in corpus.pages.items():
         numbers = tuple(page.number for page in pages)
@@ -294,15 +285,15 @@ def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
 
 
 def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _Indexed:
-    pages = _with_whole_words([plain(text) for text in texts])
-    spelled = [alike(page) for page in pages]
-    lengths = (len(Words.of(each).text) for each in spelled[:-1])
+    pages = _with_whole_words([strip_markup(text) for text in texts])
+    spelled = [normalize_spelling(page) for page in pages]
+    lengths = (len(QuoteWords.of(each).text) for each in spelled[:-1])
     starts = tuple(accumulate(lengths, initial=len(BORDER)))
-    return _Indexed(Words.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
+    return _Indexed(QuoteWords.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """The pages, with a word that goes over to the next one wholly on that where it begins."""
+    """Move the rest of a hyphenated word to the page where it begins."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None
@@ -313,17 +304,14 @@ def _with_whole_words(pages: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def _said(turn: str) -> Words:
-    return Words.of(BORDER + alike(plain(turn)))
+def _said(turn: str) -> QuoteWords:
+    return QuoteWords.of(BORDER + normalize_spelling(strip_markup(turn)))
 
 
 def _readings(span: str) -> list[_Quote] | None:
-    """The ways to take a quotation, best first; none if it holds no words at all.
-
-    Brackets and dots may be the document's own.
-    """
-    # The mark that opened it, so that `> 5` at its beginning is not taken for a block quote.
-    text = plain(f'"{span}')
+    """Return the ways to read a quote, best first, or None if it has no words."""
+    # With its opening mark, so that a leading `> 5` is not taken for a block quote.
+    text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
     whole = _part(text)
     if not whole:
@@ -333,15 +321,15 @@ def _readings(span: str) -> list[_Quote] | None:
 
 
 def _part(text: str, *, opens: bool = True, closes: bool = True) -> _Part | None:
-    """The words of a text, if there are any: whole ones where it begins, and where it ends."""
-    words = trimmed(alike(text).split(BORDER)[:-1])
+    """Return the words of a text, if any; `opens` and `closes` demand whole words at its ends."""
+    words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None
-    return _Part(Words.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
+    return _Part(QuoteWords.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
 
 
 def _edited(text: str) -> _Quote | None:
-    """The parts of a quotation, unless more was put in than was quoted."""
+    """Split a quote at its edits, unless more was inserted than quoted."""
     inserted = [_count(edit[1] or "") for edit in _EDITED.finditer(text)]
     marked = _EDITED.sub(lambda edit: _GAP if _count(edit[1] or "") else f" {_GAP} ", text)
     pieces = marked.split(_GAP)
@@ -362,9 +350,9 @@ def _edited(text: str) -> _Quote | None:
 
 
 def _find(
-    quote: _Quote, source: Words, low: int = 0, high: int | None = None
+    quote: _Quote, source: QuoteWords, low: int = 0, high: int | None = None
 ) -> tuple[int, int] | None:
-    """Where a quotation begins and ends, beginning between two places."""
+    """Return where a quote begins and ends, beginning between two places."""
     first, *rest = quote.parts
     if not all(part.words.text in source.text for part in quote.parts):
         return None
@@ -375,8 +363,8 @@ def _find(
     return next(((begin, end) for end, begin in chains.items()), None)
 
 
-def _prolonged(chains: dict[int, int], part: _Part, source: Words) -> dict[int, int]:
-    """What ends here and began there, with the next part behind it."""
+def _prolonged(chains: dict[int, int], part: _Part, source: QuoteWords) -> dict[int, int]:
+    """Extend each match by the next part."""
     ends = list(chains)
     if not ends:
         return {}

@@ -1,4 +1,4 @@
-"""Finds what a turn quotes, and the labels of sources it cites."""
+"""Finds the quotes of a turn and the sources it cites."""
 
 import re
 from bisect import bisect_right
@@ -19,7 +19,7 @@ _CLOSERS: dict[str, Collection[str]] = {
 }  # fmt: skip
 _OPENER = re.compile("[“„«‹「『｢❝〝]|(?<!\\w)[»›](?=\\S)|(?<![^\\s(\\[*_—–])”(?=\\S)|``(?=[^\\s`])")
 _MARK = re.compile("``|''|[“”„«»‹›「」『』｢｣❝❞〝〞〟]")
-# Some signs open here and close there: behind a space and before a word they open.
+# Some marks open in one language and close in another: between a space and a word they open.
 _NESTED = re.compile(r"(?<=\s)[“”„«»‹›](?=\w)")
 # Single marks that open and close. An apostrophe is one, too.
 _SINGLE = (("'", "'"), ("‘", "’"), ("’", "’"), ("‚", "‘’"))
@@ -33,15 +33,15 @@ _PAGE = r"(?:pp?|pages?|lines?|l)\.? ?"
 _PLACE = rf"(?:{_PAGE})?\d{{1,9}}(?: ?[-–] ?\d{{1,9}})?"
 _NAMED = rf"[^\W_][\w.-]{{0,60}} ?(?:: ?|, ?(?={_PAGE}\d)){_PLACE}"
 _CITATION = re.compile(rf"\[ ?{_NAMED}(?: ?[,;] ?(?:{_NAMED}|{_PLACE}))* ?\]", re.IGNORECASE)
-# [handbook, p. 12]: so books are cited, too, and only a document's name makes it a label.
+# [handbook, p. 12] may also cite a book; only a document's name makes it a citation here.
 _COMMA = re.compile(rf"(\[ ?)([^\W_][\w.-]{{0,60}}) ?, ?(?={_PAGE}\d)", re.IGNORECASE)
 _LINK = re.compile(r"\(|: ?https?:")
 _REFERENCE = re.compile(r"(?:([\w.-]+) ?: ?)?\D*?(\d+)(?: ?[-–] ?(\d+))?\s*")
 _BEHIND = re.compile(r"[^\w\[]{0,12}")
-# A label, a space or a colon, and the mark that opens the quotation.
+# A citation, a space or a colon, and the opening quotation mark.
 _BEFORE = re.compile(r"\[[^\[\]]*\](?::?[ \t]*)[^\w\s\[\]]{1,2}\Z")
 _LONGEST_CITATION = 200
-# What stands in brackets with a number and is no label of a source.
+# Words in brackets with a number that are not sources.
 _NUMBERED = (
     "appendix box case ch chapter chart day edit eq equation ex example exhibit fig figure fn "
     "footnote hint issue item l level line lines map no note number op option p page pages para "
@@ -56,37 +56,35 @@ _NO_LABELS = frozenset(_NUMBERED.split())
 
 @dataclass(frozen=True)
 class Reference:
-    """A place of a document that a label names."""
+    """A place in a document that a citation names."""
 
     document: str
     first: int
     last: int
     text: str
-    """The label as written."""
 
     @property
     def label(self) -> str:
-        """As `doc:page`."""
         return f"{self.document}:{self.first}"
 
 
 @dataclass(frozen=True)
 class QuotedSpan:
-    """Quoted words with the sources cited for them, or only a citation."""
+    """Quoted words with their cited sources, or a citation alone."""
 
     text: str
     references: tuple[Reference, ...] = ()
     inner: tuple["QuotedSpan", ...] = ()
-    """What is quoted inside a block quote."""
+    """Quotes inside a block quote."""
     near_label: bool = False
-    """Whether a label of a document stands in the same sentence."""
+    """Whether a citation of a document is in the same sentence."""
 
 
 Citations = dict[int, re.Match[str]]
 
 
 def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
-    """Quoted spans with the citation attached, and citations on their own without a span."""
+    """Yield quoted spans with their citations, and citations on their own."""
     plain = text.replace("&quot;", '"').replace("＂", '"')
     blocks = list(_blocks(_without_fences(plain.split("\n"))))
     nth = 0
@@ -103,7 +101,7 @@ def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
 
 
 class _Block:
-    """A block quote and the paragraph behind it."""
+    """A block quote and the paragraph after it."""
 
     def __init__(self, quote: str, prose: str, documents: Collection[str], after: str) -> None:
         self._text = f"{quote}\n{prose}"
@@ -133,7 +131,7 @@ class _Block:
         return QuotedSpan(_SIGNED.sub("", self._text[start:to].strip()).strip(), named)
 
     def _with_label_before(self, start: int, span: QuotedSpan) -> QuotedSpan:
-        """The span with the label right before its mark, if none behind and no other wants it."""
+        """Add the citation right before a span, if it has none and no other span uses it."""
         before = _BEFORE.search(self._seen, max(0, start - _LONGEST_CITATION), start)
         at = before.start() if before else -1
         if span.references or at not in self._citations:
@@ -143,7 +141,7 @@ class _Block:
     def _with_labels_near(
         self, found: Sequence[tuple[int, QuotedSpan]]
     ) -> Iterator[tuple[int, QuotedSpan]]:
-        """The spans, knowing whether a label of none of them stands in the same sentence."""
+        """Mark the spans that have an unused citation in the same sentence."""
         ends = [each.end() for each in _SENTENCE_END.finditer(self._seen)]
         labelled = {
             bisect_right(ends, at)
@@ -157,7 +155,7 @@ class _Block:
         return references(citation.group(), self._documents)
 
     def _citation_at(self, start: int, end: int) -> tuple[int, int]:
-        """Where a span's words end and its citation begins: behind it, or as its last word."""
+        """Return where a span ends and its citation begins: after it, or as its last word."""
         at = _behind(self._seen, end)
         last = self._seen.rfind("[", start, end)
         if at not in self._citations and last in self._citations:
@@ -167,7 +165,7 @@ class _Block:
         return end, at
 
     def _quoted(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Where quoted words begin and end, the outer ones if quotations nest."""
+        """Yield where quotes begin and end; of nested quotes the outer ones."""
         seen = self._seen[:end]
         if not _WORTH.search(self._text, start, end):
             return
@@ -177,7 +175,7 @@ class _Block:
         for opens, closes in _SINGLE:
             spans += _single(seen, start, opens, closes) if opens in seen else []
         for mark, begin in (('"', loose), open_pair):
-            # Each paragraph of a long quotation opens with the mark, only the last one closes.
+            # In a long quote every paragraph opens with a mark, and only the last one closes.
             if begin is not None and mark and self._after.startswith(mark):
                 spans.append((begin, end))
         reached = start
@@ -187,7 +185,7 @@ class _Block:
                 reached = to
 
     def _spaced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Marks with spaces inside open and close nothing for sure, unless a citation follows."""
+        """Yield quotes whose marks have spaces inside; only with a citation after them."""
         for at in self._citations:
             close = self._seen.rfind('"', max(start, at - 13), min(at, end))
             if close < 0 or _behind(self._seen, close + 1) != at:
@@ -198,7 +196,7 @@ class _Block:
                 yield begin, close
 
     def _code(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Code is no quotation, unless a citation follows."""
+        """Yield inline code that is followed by a citation."""
         for code in self._codes:
             ticks = 2 if code.group().startswith("``") else 1
             cited = _behind(self._seen, code.end()) in self._citations
@@ -207,7 +205,7 @@ class _Block:
 
 
 def _masked(text: str) -> str:
-    """The text with nothing to find in its code."""
+    """Mask inline code."""
     return _CODE.sub(lambda code: f"·{'x' * (len(code.group()) - 2)}·", text)
 
 
@@ -217,7 +215,7 @@ def _behind(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """The citations by their places. A note, a time or a link is none, nor is it attached."""
+    """Return the citations by position, without notes, times and links."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
@@ -228,7 +226,7 @@ def _citations(text: str, documents: Collection[str]) -> Citations:
 
 
 def references(citation: str, documents: Collection[str]) -> tuple[Reference, ...]:
-    """`[Handbook: p. 12; 13-14]` as pages 12, and 13 to 14, of `handbook`."""
+    """Parse `[Handbook: p. 12; 13-14]` as pages 12, and 13 to 14, of `handbook`."""
     found: list[Reference] = []
     written = ""
     book = _COMMA.match(citation)
@@ -248,7 +246,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """How many paragraphs more a quotation takes that is closed, with a citation, in the last."""
+    """Count the further paragraphs of a quote that ends, with a citation, in the last."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _masked(prose)
@@ -268,7 +266,7 @@ def _continued(prose: str, following: Sequence[str], documents: Collection[str])
 
 
 def _without_fences(lines: Sequence[str]) -> Iterator[str]:
-    """The lines with empty ones in the place of code blocks. One that never ends hides nothing."""
+    """Blank out fenced code blocks; an unclosed fence hides nothing."""
     closing = _closing_fences(lines)
     fence = ""
     for nth, line in enumerate(lines):
@@ -286,7 +284,7 @@ def _without_fences(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
-    """From each line on, how long the longest line of nothing but a fence's sign is."""
+    """For each line, return the longest closing fence after it."""
     longest: list[Mapping[str, int]] = [{}]
     for line in reversed(lines):
         bare = line.strip()
@@ -299,7 +297,7 @@ def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Paragraphs, each behind the block quote it follows, for a citation may stand there."""
+    """Yield paragraphs with the block quote before them, since a citation may follow it."""
     quote: list[str] = []
     prose: list[str] = []
     closed = False
@@ -318,10 +316,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def _straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]:
-    """A mark opens before a word and closes behind one, so `5"` and a lone mark open nothing.
-
-    Also where the last one opened that never closes.
-    """
+    """Find quotes in straight marks, and where the last unclosed one opened."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     at = text.find('"', start)
@@ -336,7 +331,7 @@ def _straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]
 
 
 def _paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, int | None]]:
-    """Marks that open with one sign and close with another; also the last that never closes."""
+    """Find quotes in paired marks, and the last unclosed one."""
     spans: list[tuple[int, int]] = []
     opened: dict[str, list[int]] = {mark: [] for mark in _CLOSERS}
 
@@ -355,7 +350,7 @@ def _paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, in
 
 
 def _single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
-    """Quotations in single marks: an apostrophe inside or behind a word must not end them."""
+    """Find quotes in single marks; an apostrophe must not end them."""
     marks = list(_marks(text, start, opens, closes))
     begin = None
     for nth, (at, closing) in enumerate(marks):
@@ -369,7 +364,7 @@ def _single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[in
 
 
 def _marks(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, bool]]:
-    """The single marks that open before a word or, True, close behind one."""
+    """Yield single marks that open before a word or, True, close after one."""
     for found in re.compile(f"[{opens}{closes}]").finditer(text, start):
         at = found.start()
         before, after = text[at - 1 : at] if at > start else " ", text[at + 1 : at + 2] or " "

@@ -1,4 +1,4 @@
-"""Text as the words it is made of, without what may differ between a source and its quotation."""
+"""Normalises text to words, without what may differ between a source and its quote."""
 
 import html
 import re
@@ -13,24 +13,23 @@ SIGNS += "\U00020000-\U0003ffff"
 UNSPACED = re.compile(f"[{SIGNS}]")
 
 BORDER = "\ue000"
-"""Stands between two words."""
 _JOIN = "\ue001"
-"""Stands where a line ended in a hyphen, which may be one of the word or not."""
+"""Replaces a hyphen at the end of a line, which may belong to the word or not."""
 _MINUS, _DASH = "−", "–"
 _DASHES = "‐-―−⸺⸻-"
 _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
 _POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ"
-# Signs that NFKC would make others of: 10⁶ is not 106, nor 2½ a 21⁄2.
+# Characters that NFKC would change: 10⁶ is not 106, nor 2½ a 21⁄2.
 _KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
 _RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _LOWERED = str.maketrans("0123456789+-−", "₀₁₂₃₄₅₆₇₈₉₊₋₋")
 _LETTER = r"[^\W\d_]"
-# Marks that are no letters for `re` although they are parts of words.
+# Parts of words that `re` does not treat as letters.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"
-# Vowel marks of Arabic and Hebrew, which a text may have or not.
+# Optional vowel marks of Arabic and Hebrew.
 _VOWELS = "\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
 _TAGS = "a|abbr|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strong|su[bp]|tt|u"
-# A raised 2 behind one of these is no footnote.
+# A raised 2 after one of these is not a footnote.
 _UNIT = re.compile(
     r"\w*m(?:et(?:er|re|ro)|ètre)s?|miles?|feet|foot|inch(?:es)?|yards?|seconds?", re.IGNORECASE
 )
@@ -46,8 +45,8 @@ def _scripted(found: re.Match[str]) -> str:
     return found[2].translate(_RAISED if found[1].lower() == "sup" else _LOWERED)
 
 
-# What to seek and to put in its place, behind the signs without one of which there is nothing to
-# find: `""` if there may always be, None if only in text that is not plain ASCII.
+# Characters without which the pattern cannot match (`""`: always try, None: only in text that is
+# not ASCII), the pattern and its replacement.
 _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     (BORDER + _JOIN, re.compile(f"[{BORDER}{_JOIN}]"), ""),
     # Markup of Markdown and HTML: the text is kept.
@@ -67,14 +66,14 @@ _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),
     ("\u00ad", re.compile(r"\u00ad\s*"), ""),
     ("", re.compile(f"[\u200b-\u200f\u2060\ufeff{_VOWELS}]|~~"), ""),
-    # Between two digits these are no markup.
+    # Not markup between two digits.
     ("*_`\\", re.compile(r"(?<![*_`\\])(?:(?<!\d)[*_`\\]+|[*_`\\]++(?!\d))"), ""),
     (None, re.compile(f"[^{_KEPT}]+"), lambda found: unicodedata.normalize("NFKC", found.group())),
 )  # fmt: skip
 _LONG = 1000
 
 _RUN = rf"[^\W_{SIGNS}]+(?:[{_MARKS}]+[^\W_{SIGNS}]*)*"
-# What makes one word or number of two: can't, well-known, Paris–Bonn, 3.5, 10:30.
+# Joins two parts into one word or number: can't, well-known, Paris–Bonn, 3.5, 10:30.
 _TIE = r"(?:['’](?=[tT]\b)|[-‐‑]\s*|[‒–−]|(?<=\d)[.,:/⁄](?=\d))"
 _WORD = rf"{_RUN}(?:{_TIE}{_RUN})*(?:(?<=\d)\s?[%‰°])?"
 _BELOW_ZERO = r"(?<![\w)\]‒-―−-])[-‒–−][$€£¥]?(?=[.,]?\d)"
@@ -84,7 +83,7 @@ _TOKEN = re.compile(
 )
 _SIGN_OF_NUMBER = re.compile("[$£¥¢\u20a0-\u20bf<>≤≥≈≠=±+~×÷#§]")
 _NUMBER = re.compile(f"[{_MINUS}.]?\\d")
-# How the words are made alike, once they stand between borders.
+# How the spelling is normalised, once the words are between borders.
 _ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("\u0307ı", re.compile("i\u0307|ı"), "i"),
     ("", re.compile(rf"(?<={_LETTER})[-‐‑]\s+(?={_LETTER})"), _JOIN),
@@ -98,10 +97,10 @@ _ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
 _HYPHEN = re.compile(f"[-{_JOIN}]")
 
 
-def plain(text: str) -> str:
-    """Text as a reader sees it: without markup, invisible signs and notes."""
+def strip_markup(text: str) -> str:
+    """Remove markup, invisible characters and footnote marks."""
     for needs, pattern, place in _STEPS:
-        # To look first pays in a long text, and there much.
+        # Checking first is much faster for long texts.
         if needs is None:
             concerned = not text.isascii()
         else:
@@ -112,12 +111,12 @@ def plain(text: str) -> str:
 
 
 def tokens(text: str) -> Iterator[re.Match[str]]:
-    """The words of a plain text where they stand, and the signs between them."""
+    """Yield the words of a plain text and the signs between them."""
     return _TOKEN.finditer(text)
 
 
-def alike(text: str) -> str:
-    """The tokens of a plain text, spelled as all spellings of them are, a border behind each."""
+def normalize_spelling(text: str) -> str:
+    """Return the tokens in a normalised spelling, with a border after each."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
     spelled = BORDER + joined
@@ -128,16 +127,15 @@ def alike(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Words:
-    """Tokens to seek in, or to seek, without hyphens; and before which places those stood."""
+class QuoteWords:
+    """Normalised tokens without hyphens, and where the hyphens were."""
 
     text: str
     hyphens: dict[int, str]
     places: Sequence[int]
 
     @classmethod
-    def of(cls, spelled: str) -> "Words":
-        """The words of what `alike` has spelled."""
+    def of(cls, spelled: str) -> "QuoteWords":
         pieces: list[str] = []
         hyphens: dict[int, str] = {}
         reached = length = 0
@@ -148,11 +146,8 @@ class Words:
             reached = found.end()
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
-    def holds(self, part: "Words", at: int) -> bool:
-        """Whether words that stand here have the same hyphens: re-sign is not resign.
-
-        Where a line of either ended in a hyphen, both are right.
-        """
+    def holds(self, part: "QuoteWords", at: int) -> bool:
+        """Whether the words here have the same hyphens: re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
@@ -163,7 +158,7 @@ class Words:
 
 
 def trimmed(words: Sequence[str]) -> Sequence[str]:
-    """Without the signs around the words; but those of a number belong to it: 5 % is not 5 $."""
+    """Remove the signs around the words, except those of a number: 5 % is not 5 $."""
     wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
     if not wordy:
         return []
@@ -178,10 +173,9 @@ def trimmed(words: Sequence[str]) -> Sequence[str]:
 
 
 def joins(sign: str) -> bool:
-    """Whether a sign makes one word with such a sign beside it."""
+    """Whether a character joins with its neighbours into one word."""
     return bool(sign) and in_word(sign) and not UNSPACED.match(sign)
 
 
 def in_word(sign: str) -> bool:
-    """Whether a sign is a letter, a mark on one, or a digit."""
     return unicodedata.category(sign)[0] in "LMN"

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from contend.cli.view.renderer import Renderer
+from contend.cli.view.theme import THEME
 from contend.debates.events import Event
 from contend.debates.record import StoredDebate
 from contend.graph.events import EventName
@@ -117,6 +118,7 @@ class Show:
         self._seen = 0
         self.console = Console(
             file=self.out,
+            theme=THEME,
             force_terminal=terminal,
             width=width,
             height=height,

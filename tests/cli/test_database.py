@@ -43,14 +43,14 @@ def test_doctor_says_which_database_is_used(contend: Command, postgres: Postgres
     assert _database(contend) == ("ok", f"{place}, 0 debates")
     contend.env["DATABASE_URL"] = url = postgres.create()
     level, detail = _database(contend)
-    assert (level, detail.partition(", ")[2]) == ("ok", "tables made with the first debate")
+    assert (level, detail.partition(", ")[2]) == ("ok", "tables are created with the first debate")
     assert _database(contend)[1] == detail  # looking made none
     postgres.drop(url)
     level, detail = _database(contend)
     assert level == "problem"
     assert "does not exist" in detail
     contend.env["DATABASE_URL"] = ""
-    assert _database(contend) == ("ok", "SQLite, made with the first debate")
+    assert _database(contend) == ("ok", "SQLite, created with the first debate")
 
 
 @pytest.mark.parametrize(

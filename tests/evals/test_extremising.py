@@ -31,10 +31,10 @@ def test_the_command_prints_the_fit(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (["q,much,1"], "cannot be read"),
-        (["q,0.5"], "cannot be read"),
-        (["q,60,1"], "from 0 to 1"),
-        (["q,nan,1"], "from 0 to 1"),
+        (["q,much,1"], "Cannot read"),
+        (["q,0.5"], "Cannot read"),
+        (["q,60,1"], "between 0 and 1"),
+        (["q,nan,1"], "between 0 and 1"),
         ([], "no questions"),
     ],
 )

@@ -55,7 +55,7 @@ async def test_an_early_stop_is_told_with_its_reason() -> None:
 
 async def test_templates_switched_off_are_told(played: Played) -> None:
     (found,) = played.named("rag_complete")
-    assert found["content"] == "Templates are switched off."
+    assert found["content"] == "Templates are off."
     assert found["metadata"]["templates"] == []
 
 

@@ -59,14 +59,14 @@ async def test_a_long_text_is_sent_in_pieces_and_has_one_vector(
 @pytest.mark.parametrize("spec", ["ollama:nomic-embed-text", "openai:text-embedding-3-small"])
 async def test_a_failing_model_is_named_without_a_key(spec: str, server: ModelServer) -> None:
     server.embedding_error = 400
-    with pytest.raises(EmbeddingFailed, match=f"{spec} gave no vectors: ") as failed:
+    with pytest.raises(EmbeddingFailed, match=f"{spec} returned no vectors: ") as failed:
         await Embedder(spec, SETTINGS).queries(["why?"])
     assert "sk-canary" not in str(failed.value)
 
 
 async def test_an_embedding_server_that_is_down_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:1")
-    with pytest.raises(EmbeddingFailed, match="ollama:nomic-embed-text gave no vectors"):
+    with pytest.raises(EmbeddingFailed, match="ollama:nomic-embed-text returned no vectors"):
         await Embedder("ollama:nomic-embed-text", SETTINGS).queries(["why?"])
 
 
@@ -77,19 +77,19 @@ async def test_vectors_of_zeros_or_of_no_numbers_are_no_vectors(
 
     for vector in ([0.0, 0.0], [math.nan, 1.0]):
         monkeypatch.setattr(scripted, "bag_of_words", lambda _, vector=vector: vector)
-        with pytest.raises(EmbeddingFailed, match="scripted:embed gave no vectors"):
+        with pytest.raises(EmbeddingFailed, match="scripted:embed returned no vectors"):
             await Embedder("scripted:embed", SETTINGS).queries(["why?"])
 
 
 async def test_a_provider_without_embeddings_says_so() -> None:
-    with pytest.raises(EmbeddingFailed, match="'anthropic' offers no embedding models"):
+    with pytest.raises(EmbeddingFailed, match="'anthropic' has no embedding models"):
         await Embedder("anthropic:claude", SETTINGS).queries(["why?"])
 
 
 async def test_the_embedded_model_must_be_pulled_first() -> None:
     with pytest.raises(EmbeddingFailed, match="contend models pull minilm-l6"):
         await Embedder(EMBEDDED_EMBEDDING, SETTINGS).queries(["why?"])
-    with pytest.raises(EmbeddingFailed, match="no embedding model: use embedded:minilm-l6"):
+    with pytest.raises(EmbeddingFailed, match="not an embedding model: use embedded:minilm-l6"):
         await Embedder("embedded:smollm2-135m", SETTINGS).queries(["why?"])
 
 

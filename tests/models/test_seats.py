@@ -80,9 +80,7 @@ async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_named_models_are_kept_and_shared_out() -> None:
     models, notice = await seated(skeptic_model="openai:m1")
     assert set(models) == {"openai:m1"}
-    others = ("Proposer", "Synthesizer", "Judge")
-    listed = ", ".join(f"{name} openai:m1" for name in others)
-    assert notice == f"Models as named; others chosen: {listed}."
+    assert notice == "No model chosen for Proposer, Synthesizer, Judge; using openai:m1."
 
 
 async def test_named_models_stand_beside_ollamas(server: ModelServer) -> None:
@@ -95,7 +93,7 @@ async def test_all_named_means_as_named() -> None:
     names = {f"{role}_model": f"m-{role}:7b" for role in ("proposer", "skeptic", "synthesizer")}
     models, notice = await seated(**names, judge_model="openai:m1", skeptic_fallbacks=["qwen3:8b"])
     assert models == [f"ollama:{name}" for name in names.values()] + ["openai:m1"]
-    assert notice == "Models as named."
+    assert notice == "All models chosen by you."
 
 
 async def test_specs_are_written_in_full() -> None:
@@ -190,7 +188,7 @@ async def test_an_ollama_model_gets_no_more_than_it_was_trained_for(
     trained_for(8192)
     settings = seats_on("ollama:m1", context_tokens=65_536)
     said = await refused(settings, "x" * 50_000)
-    assert "8,192 tokens. Shorten it, or name a model with a larger window." in said
+    assert "8,192 tokens. Shorten it, or choose a model with a larger window." in said
     assert window_for("ollama:m1", settings) == num_ctx(context_tokens=65_536) == 8192
     assert num_ctx() == 8192
     assert num_ctx(context_tokens=4096) == 4096

@@ -96,7 +96,7 @@ def test_a_pdf_has_its_pages(tmp_path: Path) -> None:
 def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path: Path) -> None:
     (one,), (notice,) = load_documents([write(tmp_path / "a.pdf", pdf("", "Words.", ""))])
     assert (one.pages, one.document.pages) == ((DocumentPage(2, "Words."),), 3)
-    assert notice.startswith("a.pdf: 2 of 3 pages hold no text; if they are scanned, ")
+    assert notice.startswith("a.pdf: 2 of 3 pages have no text; if they are scanned, ")
 
 
 def test_a_pdf_anybody_may_open_is_read_although_encrypted(tmp_path: Path) -> None:
@@ -214,9 +214,7 @@ def test_a_folder_is_read_through_and_sorted(tmp_path: Path) -> None:
     loaded, notices = load_documents([tmp_path])
     names = [one.document.name for one in loaded]
     assert names == [f"{tmp_path.name}/{name}" for name in ("a.md", "b.txt", "sub/c.html")]
-    assert notices == [
-        "4 files were passed over, as such kinds are not read: .docx, .png, no suffix."
-    ]
+    assert notices == ["Skipped 4 files of unsupported types: .docx, .png, no suffix."]
 
 
 def test_links_may_loop_or_lead_nowhere(tmp_path: Path) -> None:
@@ -226,7 +224,7 @@ def test_links_may_loop_or_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     loaded, notices = load_documents([tmp_path / "loop"])
     assert [one.document.name for one in loaded] == ["loop/a.txt"]
-    assert notices == ["2 files were passed over, as such kinds are not read: broken links."]
+    assert notices == ["Skipped 2 files of unsupported types: broken links."]
 
 
 def test_the_same_content_is_taken_once_and_told(tmp_path: Path) -> None:
@@ -260,7 +258,7 @@ def test_all_files_together_may_be_too_large(
     with pytest.raises(BadInput) as refusal:
         load_documents(paths)
     assert str(refusal.value) == (
-        f"{paths[2]} goes beyond the 3 MB that all files may have together: give fewer files."
+        f"{paths[2]} exceeds the limit of 3 MB for all files together: give fewer files."
     )
 
 
@@ -269,13 +267,13 @@ def test_a_hidden_file_named_directly_is_read(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[str, str | bytes, str]] = {
-    "another kind": ("a.docx", "text", "is of no kind that is read: give files that end in .txt, "),
+    "another kind": ("a.docx", "text", "is not a supported type: give files that end in .txt, "),
     "empty": ("a.txt", "", "is empty"),
-    "blank": ("a.txt", " \n\t\n", "holds no text"),
-    "only code": ("a.html", "<script>x</script>", "holds no text"),
-    "bad declaration": ("a.html", "<p>x<![oops[", "is no readable HTML"),
-    "only commas": ("a.csv", ",,\n,,", "holds no text"),
-    "huge cell": ("a.csv", "x," + "y" * 200_000, "is no readable CSV"),
+    "blank": ("a.txt", " \n\t\n", "has no text"),
+    "only code": ("a.html", "<script>x</script>", "has no text"),
+    "bad declaration": ("a.html", "<p>x<![oops[", "is not readable HTML"),
+    "only commas": ("a.csv", ",,\n,,", "has no text"),
+    "huge cell": ("a.csv", "x," + "y" * 200_000, "is not readable CSV"),
     "nul bytes": ("a.txt", b"MZ\x00\x01", "is a binary file"),
     "control characters": ("a.md", b"\x01\x02\x03", "is a binary file"),
     "no encoding fits": ("a.csv", b"\x81\xff\xfe", "is not UTF-8: save it as UTF-8"),
@@ -289,14 +287,14 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
     "Czech": ("a.txt", "Příliš žluoučký kůň úpěl ďábelské ódy".encode("cp1250"), "is not UTF-8"),
     "Hungarian": ("a.txt", "Árvíztűrő tükörfúrógép, őrült nő".encode("cp1250"), "is not UTF-8"),
     "Turkish": ("a.txt", "Kırmızı şapkalı kız ağaçta".encode("cp1254"), "is not UTF-8"),
-    "comment without end": ("a.html", "<p>x</p><!-- y", "is no readable HTML"),
+    "comment without end": ("a.html", "<p>x</p><!-- y", "is not readable HTML"),
     "half of a UTF-16 pair": ("a.txt", b"\xff\xfea", "is a binary file"),
-    "scanned": ("a.pdf", pdf("", ""), "looks scanned; run text recognition (OCR) over it first"),
+    "scanned": ("a.pdf", pdf("", ""), "may be scanned; run text recognition (OCR) first"),
     "locked": ("a.pdf", locked(TWO_PAGES, "secret"), "is encrypted: save a copy without"),
-    "cut off": ("a.pdf", TWO_PAGES[:-200], "is damaged or no PDF"),
-    "later edition cut off": ("a.pdf", TWO_PAGES + b"8 0 obj\n" * 400, "is damaged or no PDF"),
-    "cut out": ("a.pdf", TWO_PAGES[:40] + TWO_PAGES[-90:], "is damaged or no PDF"),
-    "no pdf": ("a.pdf", "<html>not found</html>", "is damaged or no PDF"),
+    "cut off": ("a.pdf", TWO_PAGES[:-200], "is not a readable PDF"),
+    "later edition cut off": ("a.pdf", TWO_PAGES + b"8 0 obj\n" * 400, "is not a readable PDF"),
+    "cut out": ("a.pdf", TWO_PAGES[:40] + TWO_PAGES[-90:], "is not a readable PDF"),
+    "no pdf": ("a.pdf", "<html>not found</html>", "is not a readable PDF"),
 }
 
 
@@ -323,14 +321,14 @@ def test_every_bad_file_is_named_and_none_is_added(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refusal:
         load_documents(paths)
     assert str(refusal.value).split("\n") == [
-        f"{paths[1]} does not exist: check the path.",
-        f"{paths[2]} is damaged or no PDF: export or download it again.",
+        f"File not found: {paths[1]}.",
+        f"{paths[2]} is not a readable PDF: export or download it again.",
     ]
 
 
 def test_a_folder_without_readable_files_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "x.png", "other")
-    with pytest.raises(BadInput, match=f"{tmp_path} holds no file of a kind that is read: give"):
+    with pytest.raises(BadInput, match=f"{tmp_path} has no supported files: give"):
         load_documents([tmp_path])
 
 
@@ -354,7 +352,7 @@ def test_a_file_that_may_not_be_read_is_refused(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", denied)  # for root may read anything
-    with pytest.raises(BadInput, match=rf"{path} cannot be read \(Permission denied\)"):
+    with pytest.raises(BadInput, match=rf"Cannot read {path} \(Permission denied\)"):
         load_documents([path])
 
 
@@ -371,20 +369,20 @@ def test_a_folder_that_may_not_be_listed_is_refused(
         return listed(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    with pytest.raises(BadInput, match=rf"{tmp_path}/sub cannot be read \(Permission denied\)"):
+    with pytest.raises(BadInput, match=rf"Cannot read {tmp_path}/sub \(Permission denied\)"):
         load_documents([tmp_path])
 
 
 def test_a_pipe_is_refused_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     os.mkfifo(path)
-    with pytest.raises(BadInput, match=f"{path} is no regular file"):
+    with pytest.raises(BadInput, match=f"{path} is not a regular file"):
         load_documents([path])
 
 
 def test_a_device_is_refused_and_never_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("it was read"))
-    with pytest.raises(BadInput, match="/dev/zero is no regular file"):
+    with pytest.raises(BadInput, match="/dev/zero is not a regular file"):
         load_documents([Path("/dev/zero")])
 
 
@@ -442,7 +440,7 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(documents, "MAX_FILES", 3)
     paths = [write(tmp_path / f"{nth}.txt", f"text {nth}") for nth in range(4)]
     assert len(load_documents(paths[:3])[0]) == 3
-    with pytest.raises(BadInput, match=f"More than 3 files are too many at once, and {tmp_path}"):
+    with pytest.raises(BadInput, match=f"{tmp_path} exceeds the limit of 3 files"):
         load_documents([tmp_path])
 
 
@@ -521,7 +519,7 @@ def test_damaged_text_is_refused(tmp_path: Path, loaded: list[Loaded], damage: s
     save_corpus(loaded, home)
     file = kept(home)
     DAMAGES[damage](file)
-    with pytest.raises(BadInput, match=r"The documents of this debate are gone or damaged \("):
+    with pytest.raises(BadInput, match=r"The documents of this debate are missing or damaged \("):
         load_corpus([one.document for one in loaded], home)
     save_corpus(loaded, home)
     assert load_corpus([one.document for one in loaded], home).passages
@@ -534,7 +532,9 @@ def test_a_failed_write_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(BadInput, match=rf"kept in {tmp_path}.* \(No space left on device\)"):
+    with pytest.raises(
+        BadInput, match=rf"Cannot store the documents in {tmp_path}.* \(No space left on device\)"
+    ):
         save_corpus(loaded, tmp_path)
     assert not list((tmp_path / "documents").glob("*/*"))
 

@@ -183,7 +183,7 @@ async def test_a_damaged_or_foreign_index_is_rebuilt_and_never_loaded(
     scripted.embedded.clear()
     index = await opened(folder)
     assert scripted.embedded == list(TEXTS.values())
-    assert "has been built anew" in index.notice
+    assert "has been rebuilt" in index.notice
     assert _sprung == []
     assert await nearest(index, "rain falls") == ["rain"]
     again = await opened(folder)
@@ -231,7 +231,7 @@ async def test_a_query_of_another_size_is_noticed(
 async def test_a_folder_that_cannot_be_written_costs_the_index_only(tmp_path: Path) -> None:
     (tmp_path / "index").write_text("in the way")
     index = await opened(tmp_path / "index" / "templates")
-    assert "could not be kept" in index.notice
+    assert "Cannot save the index" in index.notice
     assert await nearest(index, "dogs bark") == ["dogs"]
 
 

@@ -10,7 +10,14 @@ import pytest
 from contend.graph.settings import AdversarialSettings
 from contend.models import embeddings
 from contend.retrieval import template_search
-from contend.retrieval.template_search import Found, Ranked, Ranking, Rule, alike, find_templates
+from contend.retrieval.template_search import (
+    Found,
+    Ranked,
+    Ranking,
+    Rule,
+    find_duplicates,
+    find_templates,
+)
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     add_template,
@@ -53,7 +60,7 @@ async def test_the_least_similarity_is_the_users_then_the_models(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert ids(await find(min_similarity=0.99)) == []
-    assert (await find(min_similarity=0.99)).notice == "No reasoning template fits the question."
+    assert (await find(min_similarity=0.99)).notice == "No reasoning template matches the question."
     traits = {"scripted:embed": embeddings.Traits(min_similarity=0.1)}
     monkeypatch.setattr(embeddings, "_TRAITS", traits)
     calibrated = await find()
@@ -63,7 +70,7 @@ async def test_the_least_similarity_is_the_users_then_the_models(
 
 async def test_a_model_nobody_measured_says_so() -> None:
     found = await find()
-    assert "scripted:embed has not been calibrated: 0.65" in found.notice
+    assert "scripted:embed is not calibrated: a threshold of 0.65" in found.notice
     assert found.trouble == ()
 
 
@@ -86,7 +93,7 @@ async def test_a_threshold_that_was_not_measured_says_so(monkeypatch: pytest.Mon
     assert not embeddings.traits_of("ollama:nomic-embed-text").measured
     traits = {"scripted:embed": embeddings.Traits(min_similarity=0.6, measured=False)}
     monkeypatch.setattr(embeddings, "_TRAITS", traits)
-    told = "The threshold of scripted:embed, 0.6, was not measured here."
+    told = "The threshold of scripted:embed, 0.6, was not measured."
     assert told in (await find()).notice
     assert told not in (await find(min_similarity=0.6)).notice
 
@@ -99,12 +106,12 @@ def test_a_templates_score_is_the_mean_of_its_two_nearest_lines() -> None:
 async def test_a_failing_embedding_model_costs_the_templates_and_is_told() -> None:
     found = await find(spec="scripted:broken")
     assert found.templates == ()
-    assert found.trouble == ("scripted:broken gave no vectors: the embedding server is down",)
+    assert found.trouble == ("scripted:broken returned no vectors: the embedding server is down",)
     assert "embedding model failed" in found.notice
 
 
 async def test_templates_switched_off_ask_nobody() -> None:
-    assert (await find(templates=False)).notice == "Templates are switched off."
+    assert (await find(templates=False)).notice == "Templates are off."
     assert scripted.embedded == []
 
 
@@ -136,10 +143,10 @@ async def test_a_users_broken_template_is_told_and_the_others_work(tmp_path: Pat
 @pytest.mark.embedded
 async def test_no_two_shipped_templates_are_for_the_same_questions(embedding_model: str) -> None:
     embedder = embeddings.Embedder(embedding_model, AdversarialSettings())
-    assert await alike(shipped_templates(), embedder) == []
+    assert await find_duplicates(shipped_templates(), embedder) == []
     first = shipped_templates()[0]
     twin = first.model_copy(update={"id": "twin"})
-    ((one, other, score),) = await alike([first, twin], embedder)
+    ((one, other, score),) = await find_duplicates([first, twin], embedder)
     assert (one, other) == ("twin", first.id)
     assert score > MAX_SIMILARITY
 
@@ -164,7 +171,7 @@ async def test_vectors_of_changing_size_cost_the_templates_and_are_told(
     )
     found = await find(asked)
     assert found.templates == ()
-    assert found.trouble == ("scripted:embed gives vectors of changing size",)
+    assert found.trouble == ("scripted:embed returns vectors of different sizes",)
 
 
 async def test_debates_that_begin_at_once_embed_the_library_once() -> None:
@@ -179,8 +186,8 @@ async def test_a_rebuilt_index_is_told_once(tmp_path: Path) -> None:
     manifest.write_text("{")
     template_search._open.clear()
     first, second = await find(), await find()
-    assert "has been built anew" in first.notice
-    assert "has been built anew" not in second.notice
+    assert "has been rebuilt" in first.notice
+    assert "has been rebuilt" not in second.notice
 
 
 @pytest.mark.parametrize(

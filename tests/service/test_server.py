@@ -173,7 +173,7 @@ def test_a_host_that_is_not_this_machine_s_is_told(contend: Command) -> None:
 def test_no_host_does_not_mean_every_one(contend: Command) -> None:
     refused = contend("serve", "-m", "openai:m", "--host", "", CONTEND_SERVICE_TOKEN=TOKEN)
     assert refused.code == 2
-    assert "--host was given no address" in refused.err
+    assert "The address given to --host is empty" in refused.err
 
 
 def test_no_token_anywhere_in_what_is_kept(served: Served, contend: Command) -> None:

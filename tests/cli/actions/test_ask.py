@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer, Reply
 def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
     assert "..." not in contend.here("--help").out.partition("Commands:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
-    assert "How the models debate: adversarial, forum, refine, forecast or moderated." in listed
+    assert "Debate protocol: adversarial, forum, refine, forecast or moderated." in listed
     assert tuple(SETTINGS) == PROTOCOLS
 
 
@@ -24,7 +24,7 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         QUESTION,
         "adversarial · 1 to 2 rounds · debate ",
         "Proposer     openai:m",
-        "Models as named.",
+        "All models chosen by you.",
         "─ Round 1 of at most 2 ─",
         "Proposer · openai:m\n  This is proposal 1",
         "Skeptic · openai:m\n  This is critique 1 🔍",
@@ -33,7 +33,7 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         "─ Round 2 of at most 2 ─",
         "Open: 🔴 0 🟡 0 🟢 0",
         "✅ S1 The cost is never estimated.",
-        "The rounds end here: all 2 rounds were used.",
+        "The rounds end: all 2 rounds were used.",
         "─ Answer ─",
         "Synthesizer · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",

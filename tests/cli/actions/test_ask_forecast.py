@@ -66,7 +66,7 @@ def test_what_a_person_sees(contend: Command) -> None:
         "The pessimist argues in round 2.",
         "Scores of the opening: optimist 0.62,",
         "The panel moves toward yes and away from no.",
-        "The rounds end here: all 3 rounds were held.",
+        "The rounds end: all 3 rounds were held.",
         "It will probably open.",
         "Outcome Forecast Verdict Mean Optim Pessi Contr Histo Judge",
         "yes: It opens 66% 70% 60% 80% 40% 50% 60% 70%",
@@ -74,7 +74,7 @@ def test_what_a_person_sees(contend: Command) -> None:
         "Pool mean log-odds: yes 61%, no 39%",
         "100% of 15 above 0.4; the goal is 80%",
         "Precedent The north bridge, 1998-04: opened late",
-        "OUTCOME once it is known",
+        "OUTCOME once the outcome is known",
     ):
         assert text in said, text
     assert "missing:" not in said
@@ -499,7 +499,7 @@ class TestResolving:
 
     def test_a_plot_needs_a_path(self, contend: Command) -> None:
         refused = contend.here("scoreboard", "--plot", "")
-        assert (refused.code, refused.err) == (2, "Error: --plot was given an empty path.\n")
+        assert (refused.code, refused.err) == (2, "Error: The path given to --plot is empty.\n")
 
     def test_those_without_a_date_wait_as_well(self, contend: Command) -> None:
         contend.here(*ASK, *NAMED, "-q")

@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     ),
     "a model nobody has": (
         [*SEATS, "--seat", "Dan=openai:cydd", *JUDGE],
-        "The nearest it has is 'openai:cyd'.",
+        "Did you mean 'openai:cyd'?",
     ),
     "an Ollama model that is not there": (
         [*SEATS, "--seat", "Dan=ollama:dan", *JUDGE],

@@ -345,7 +345,7 @@ class TestExport:
         record = contend.here(*ASK, *SIDES, "--json").json
         ended = contend.here("export", record["id"], "-f", "folder", "-o", "/proc/nowhere")
         assert ended.code == 2
-        assert "/proc/nowhere cannot be written" in ended.err
+        assert "Cannot write /proc/nowhere" in ended.err
 
 
 def test_a_folder_that_breaks_on_the_way_costs_no_debate(

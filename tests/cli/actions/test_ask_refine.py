@@ -29,12 +29,13 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "─ Round 1 of 2 ─",
         "Judge · openai:m\n  This is feedback: be concrete.",
         "─ Round 2 of 2 ─",
-        "The rounds end here: all 2 refinement rounds were used.",
+        "The rounds end: all 2 refinement rounds were used.",
         "─ Answer ─",
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
         "after 2 rounds: the most rounds allowed were used",
-        "the judge shares its model with Ann; the judge wrote the answer itself",
+        "the judge is the same model as Ann, so treat the score with caution; "
+        "the judge wrote the answer itself",
     ]
     out = re.sub(r"\n {9}", " ", ended.out)
     places = [out.find(text) for text in shown]
@@ -104,9 +105,9 @@ def test_given_seats_replace_the_default_ones(contend: Command) -> None:
     assert seats(*SEATS) == (["Ann", "Ben"], "--seat")
     assert seats(*SEATS, "--model", "openai:m") == (["Ann", "Ben"], "--seat")
     assert seats("--model", "openai:m") == (default, "--model")
-    assert "No model is named" in contend.here("config", "-p", "refine").out
+    assert "Models: the defaults above" in contend.here("config", "-p", "refine").out
     named = contend.here("config", "-p", "refine", *SEATS, "--set", "judge_model=openai:m").out
-    assert "Models: as named above." in named
+    assert "Models: as set above." in named
 
 
 def test_one_model_for_all_seats(contend: Command, models: ModelServer) -> None:

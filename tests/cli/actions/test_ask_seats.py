@@ -204,12 +204,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "odd path": ({"images": [7]}, "seat 1: images must be text ("),
     "empty path": ({"docs": [""]}, "seat 1: docs has an empty path ("),
     "blank picture": ({"images": [" "]}, "seat 1: images has an empty path ("),
-    "no such document": ({"docs": ["gone.txt"]}, "gone.txt does not exist: check the path"),
-    "no such picture": ({"images": ["gone.png"]}, "gone.png cannot be read"),
-    "no picture": ({"images": ["minutes.txt"]}, "minutes.txt is no PNG, JPEG, GIF or WebP"),
+    "no such document": ({"docs": ["gone.txt"]}, "File not found: gone.txt"),
+    "no such picture": ({"images": ["gone.png"]}, "Cannot read gone.png"),
+    "no picture": ({"images": ["minutes.txt"]}, "minutes.txt is not a PNG, JPEG, GIF or WebP"),
     "nothing to search": (
         {"tools": ["search_documents"]},
-        "Ann has the tool search_documents, but no documents to search. Give some with --docs",
+        "Ann has the tool search_documents, but no documents to search. Add some with --docs",
     ),
     "misspelt": ({"tool": ["calculate"]}, "seat 1: tool is no setting of a seat; there are name,"),
 }
@@ -226,16 +226,20 @@ def test_refused_in_one_line(
     ("model", "own", "said"),
     [
         ("ollama:m", {"tools": ["calculate"]}, "Ann's model ollama:m cannot use tools (calculate)"),
-        ("ollama:m", {"images": ["chart.png"]}, "Ann's model ollama:m takes no images. Give it no"),
+        (
+            "ollama:m",
+            {"images": ["chart.png"]},
+            "Ann's model ollama:m does not accept images. Give it no",
+        ),
         (
             "openai:gpt-4",
             {"images": ["chart.png"], "fallbacks": ["openai:m"]},
-            "Ann's model openai:gpt-4 takes no images.",
+            "Ann's model openai:gpt-4 does not accept images.",
         ),
         (
             "openai:m",
             {"tools": ["calculate"], "fallbacks": ["ollama:other"]},
-            "Ann's model ollama:other cannot use tools (calculate). Leave the tools of this seat",
+            "Ann's model ollama:other cannot use tools (calculate). Remove the tools of this seat",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
         "--pause", "each_round", "--set", "max_rounds=5", "--set", "min_rounds=5"
     )
     assert paused.code == 3
-    assert "Waiting for you before the next round begins." in paused.out
+    assert "Paused before the next round." in paused.out
     debate = _resume_id(paused.err)
 
     spoke = contend.here("resume", debate, "--say", "Think of the {night} shifts.")
@@ -143,4 +143,4 @@ def test_a_model_that_fails_for_good_ends_with_4(
     shown = contend.here("show", _resume_id(ended.err))
     assert "Failed: Skeptic" in shown.out
     assert ("! Skeptic, round 1: trying again" in shown.out) == (status == 500)
-    assert "Go on with: contend resume" in shown.out
+    assert "Continue with: contend resume" in shown.out

@@ -25,7 +25,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
 
     wide = contend.here("list", COLUMNS="120").out
     assert wide.splitlines()[0].split() == (
-        ["ID", "Begun", "Status", "Protocol", "Rounds", "Stopped", "by", "Score", "Question"]
+        ["ID", "Started", "Status", "Protocol", "Rounds", "Stopped", "by", "Score", "Question"]
     )
     assert all(text in wide for text in (short, "done", "max_rounds", "7.65", QUESTION[:10]))
     narrow = contend.here("list", COLUMNS="60").out
@@ -43,7 +43,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert "A private thought." in contend.here("show", short, "--thinking").out
 
     rated = contend.here("rate", short, "9")
-    assert (rated.code, rated.err) == (0, f"Rated debate {short} with 9 of 10.\n")
+    assert (rated.code, rated.err) == (0, f"Rated debate {short} 9 of 10.\n")
     facts = contend.here("show", short).out.partition("Done")[2].replace("\u00a0", " ")
     assert re.search(r"^Score +\d", facts, re.MULTILINE)
     assert re.search(r"^Your rating +9 of 10$", facts, re.MULTILINE)
@@ -102,7 +102,7 @@ def test_doctor_sees_a_broken_database_and_tracing(contend: Command) -> None:
     assert "not reachable" in ended.out
     listed = contend.here("list")
     assert listed.code == 2
-    assert "cannot be opened" in listed.err
+    assert "Cannot open the" in listed.err
 
 
 def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Pat
     assert "max_rounds = 5  (default)\n" in shown
     assert "context_tokens = null  (default)\n" in shown
     assert "skeptic_fallbacks = []  (default)\n" in shown
-    assert "else embedded:smollm2-135m (no key is set)." in shown
-    assert shown.endswith("has that one, else embedded:minilm-l6.\n")
+    assert "otherwise embedded:smollm2-135m (no API key is set)." in shown
+    assert shown.endswith("Ollama has it, otherwise embedded:minilm-l6.\n")
     assert "OPENAI_API_KEY is set" in contend.here("config").out
-    assert "Models: as named above." in contend.here("config", "-m", "openai:m").out
+    assert "Models: as set above." in contend.here("config", "-m", "openai:m").out
 
 
 def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
     for unusable in ("/proc/nope", str(tmp_path / "file" / "home")):
         ended = contend.here("doctor", CONTEND_HOME=unusable)
         assert ended.code == 1
-        assert f"{unusable} cannot be written to" in ended.out
+        assert f"{unusable} is not writable" in ended.out
 
 
 def test_doctor_breaks_no_word_in_a_narrow_terminal(contend: Command) -> None:
@@ -146,7 +146,7 @@ def test_graph_models_version_and_help(contend: Command) -> None:
     drawn = contend.here("graph").out
     assert "graph TD" in drawn
     assert "judge_continue" in drawn
-    assert "not pulled" in contend.here("models", "list").out
+    assert "not downloaded" in contend.here("models", "list").out
     assert contend.here("models", "list", "--json").json[0]["pulled"] is False
     version = contend("--version")
     assert version.out.startswith("contend ")
@@ -170,8 +170,8 @@ def test_an_id_must_be_unique(contend: Command) -> None:
         assert ended.code == 2
         assert "contend list" in ended.err
     found = contend.here("show", "aaaaaaaa-0000-4000-8000-000000000001")
-    assert "Interrupted, begun" in found.out
-    assert "Go on with: contend resume aaaaaaaa" in found.out
+    assert "Interrupted, started" in found.out
+    assert "Continue with: contend resume aaaaaaaa" in found.out
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -43,7 +43,7 @@ def test_search_answers_from_the_embedded_model_with_scores(contend: Command) ->
     score, used, name, *_ = first.split()
     assert (used, name) == ("yes", "root-cause")
     assert float(score) > 0.24
-    assert "would be used (at most 3, scoring 0.24 or more and near the best one)" in ended.err
+    assert "would be used (at most 3, scoring 0.24 or more and close to the best)" in ended.err
     # The runtime of the embedding model would report home, and keep an id for that, if let.
     assert not (contend.home.parent / ".cache").exists()
     found = contend.here("templates", "search", "Good morning!", "--json").json
@@ -71,13 +71,13 @@ def test_a_template_of_ones_own_is_added_found_and_removed(contend: Command, tea
 
 
 def test_a_copy_is_remarked_on(contend: Command, tea: Path, tmp_path: Path) -> None:
-    assert "for the same questions" not in contend.here("templates", "add", str(tea)).err
+    assert "covers the same questions" not in contend.here("templates", "add", str(tea)).err
     shipped = contend.here("templates", "show", "root-cause").out
     copy = tmp_path / "copy.md"
     copy.write_text(shipped.replace("id: root-cause", "id: my-copy"))
     added = contend.here("templates", "add", str(copy))
     assert added.code == 0
-    assert "Advice: it is for the same questions as 'root-cause'" in added.err
+    assert "Advice: it covers the same questions as 'root-cause'" in added.err
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
@@ -88,7 +88,7 @@ def test_the_list_names_files_that_cannot_be_used(contend: Command, form: list[s
         (folder / f"bad-{folder.name}.md").write_text("no front matter")
     listed = contend.here("templates", "list", *form)
     assert listed.code == 0
-    assert listed.err.count("Not used: ") == 2
+    assert listed.err.count("Skipped: ") == 2
     assert all(f"bad-{name}.md" in listed.err for name in ("templates", "candidates"))
 
 
@@ -119,7 +119,7 @@ def test_lint_names_every_problem_and_fails(contend: Command, tea: Path) -> None
     near.write_text(shipped.replace("id: root-cause", "id: near"))
     told = contend.here("templates", "lint", str(near))
     assert (told.code, told.err) == (2, "1 template checked, 1 problem.\n")
-    assert "near: it is for the same questions as 'root-cause' (1.00" in told.out
+    assert "near: it covers the same questions as 'root-cause' (1.00" in told.out
     alone = contend.here("templates", "lint", str(tea), str(tea.with_name("gone.md")), "--json")
     assert alone.code == 2
     assert {each["template"] for each in alone.json["problems"]} == {
@@ -133,7 +133,7 @@ def test_rebuild_makes_the_index_anew(contend: Command) -> None:
     (manifest,) = contend.home.glob("index/templates/*/manifest.json")
     manifest.write_text("{")
     told = contend("templates", "search", "why?")
-    assert "index of the templates was damaged and has been built anew" in told.err
+    assert "index of the templates was damaged and has been rebuilt" in told.err
     manifest.unlink()
     rebuilt = contend.here("templates", "rebuild")
     assert "Indexed 48 templates with embedded:minilm-l6" in rebuilt.err
@@ -144,7 +144,7 @@ def test_an_embedding_model_that_fails_is_told(contend: Command, models: ModelSe
     models.embedding_error = 400
     ended = contend.here("templates", "search", "why?", "-e", "openai:m")
     assert ended.code == 2
-    assert ended.err.startswith("Error: openai:m gave no vectors")
+    assert ended.err.startswith("Error: openai:m returned no vectors")
 
 
 # --- learning ---
@@ -190,7 +190,7 @@ def test_yes_in_advance_puts_it_to_use(contend: Command, models: ModelServer) ->
     debate = finished(contend, models)
     contend.here("rate", debate, "8")
     ended = contend.here("templates", "learn", debate, "--yes", "-m", "openai:other")
-    assert "In use:" in ended.err
+    assert "Accepted:" in ended.err
     assert models.calls[-1].request.model == "other"
 
 
@@ -220,7 +220,7 @@ def test_a_debate_not_rated_well_teaches_nothing(
 
 @pytest.mark.parametrize(
     ("title", "cut"),
-    [("Split or keep " * 9, "Split or keep " * 5 + "Split or …"), ("字" * 90, "字" * 80)],
+    [("Split or keep " * 9, "Split or keep " * 5 + "Split or…"), ("字" * 90, "字" * 79 + "…")],
 )
 def test_a_template_that_says_too_much_is_cut_to_its_form(
     title: str, cut: str, contend: Command, models: ModelServer

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, split_text
 from rich.text import Text
 
-from contend.cli.view.columns import LEAST_WIDTH, Columns, beside, lane_width, per_row
+from contend.cli.view.columns import LEAST_WIDTH, Columns, column_width, join_columns, per_row
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn
 from contend.graph.values import Seat
@@ -64,7 +64,7 @@ def test_how_many_stand_side_by_side(count: int, columns: tuple[int, ...]) -> No
 @given(st.integers(1, 8), st.integers(20, 400))
 def test_columns_fit_and_can_be_read(count: int, width: int) -> None:
     columns = per_row(count, width)
-    each = lane_width(columns, width)
+    each = column_width(columns, width)
     assert 1 <= columns <= count
     assert columns * each + 3 * (columns - 1) <= width
     assert columns == 1 or LEAST_WIDTH <= each <= 100
@@ -94,7 +94,7 @@ def test_side_by_side_while_they_write() -> None:
 def test_stacked_while_they_write() -> None:
     lanes = lanes_of("Ann", "Ben")
     lanes["ann"].feed("Words of Ann that do not fit into one line here, ", "openai:a-long-model")
-    lanes["ben"].hinder("failed", restart=True)
+    lanes["ben"].report_problem("failed", restart=True)
     assert shown(lanes.frame(40, 20)) == (
         "\n"
         "Ann · openai:a-long-mo…  ⠋ writing · 0 s\n"
@@ -106,34 +106,34 @@ def test_stacked_while_they_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "restart", "state", "settled"),
+    ("what", "restart", "state", "is_settled"),
     [
         ("retried", True, "↻ trying again · 0 s", False),
         ("fell_back", True, "↻ trying again · 0 s", False),
         ("failed", True, "✗ failed", False),
-        ("sat_out", False, "– sits this round out", True),
+        ("sat_out", False, "– skipped this round", True),
         ("not_asked", False, "✗ failed", True),
         ("history_shortened", False, "⠋ writing · 0 s", False),
     ],
 )
 def test_what_went_wrong_is_seen_in_its_lane(
-    what: str, restart: bool, state: str, settled: bool
+    what: str, restart: bool, state: str, is_settled: bool
 ) -> None:
     lanes = lanes_of("Ann")
     lanes["ann"].feed("Void. ", "scripted:Ann")
-    lanes["ann"].hinder(what, restart=restart)
-    void = restart or settled
+    lanes["ann"].report_problem(what, restart=restart)
+    void = restart or is_settled
     assert shown(lanes.frame(60, 20)) == f"\nAnn · scripted:Ann  {state}" + "\n  Void." * (not void)
-    assert lanes.settled is settled
+    assert lanes.is_settled is is_settled
 
 
 def test_a_kept_answer_is_told_as_such() -> None:
     lanes = lanes_of("Ann", "Ben")
-    lanes["ann"].hinder("failed", restart=True)
-    assert not lanes.settled
+    lanes["ann"].report_problem("failed", restart=True)
+    assert not lanes.is_settled
     lanes["ann"].finish(speech("ann", "As before.", "kept_previous"))
     lanes["ben"].finish(speech("ben", "New."))
-    assert lanes.settled
+    assert lanes.is_settled
     assert "↩ kept previous answer" in shown(lanes.frame(90, 20))
     assert shown(lanes.columns(90)) == (
         "\n"
@@ -146,10 +146,10 @@ def test_a_kept_answer_is_told_as_such() -> None:
 def test_who_did_not_finish_keeps_what_was_heard() -> None:
     lanes = lanes_of("Ann", "Ben", "Cyd")
     lanes["ann"].feed("Half a", "scripted:Ann")
-    lanes["ben"].hinder("sat_out", restart=False)
+    lanes["ben"].report_problem("sat_out", restart=False)
     lanes["cyd"].finish(speech("cyd", "All."))
     assert [line.split("│") for line in shown(lanes.columns(114)).splitlines()[2:]] == [
-        ["Half a".ljust(37), " sits this round out".ljust(38), " All."],
+        ["Half a".ljust(37), " skipped this round".ljust(38), " All."],
         ["not finished".ljust(37), " ".ljust(38), " 5 tokens · 1.2 s"],
     ]
 
@@ -212,7 +212,7 @@ def test_no_word_is_lost_and_no_line_too_wide(texts: list[str], width: int) -> N
         return
     assert max(cell_len(line.plain) for line in lines) <= width
     for lane, text in zip(lanes.in_order(), texts, strict=True):
-        said = "".join(line.plain for line in lane.column(lane_width(columns, width))[1:-1])
+        said = "".join(line.plain for line in lane.column(column_width(columns, width))[1:-1])
         assert "".join(said.split()) == "".join(text.split())
 
 
@@ -222,7 +222,7 @@ CELLS = TEXTS.map(lambda text: " ".join(text.split())[:18])
 @given(st.lists(st.lists(CELLS, max_size=5), max_size=5))
 def test_every_cell_of_every_column_stands_in_its_place(columns: list[list[str]]) -> None:
     width = 40
-    lines = beside([[Text(cell) for cell in column] for column in columns], width)
+    lines = join_columns([[Text(cell) for cell in column] for column in columns], width)
     assert len(lines) == max(map(len, columns), default=0)
     for place, column in enumerate(columns):
         for line, cell in zip(lines, column, strict=False):
@@ -244,7 +244,7 @@ def test_a_seat_keeps_its_colour() -> None:
     lanes = lanes_of("Ann", "Ben")
     live, left = lanes.frame(90, 20)[1], lanes.columns(90)[1]
     for line in (live, left):
-        assert [str(s.style) for s in line.spans if "bold" in str(s.style)] == [
-            "bold cyan",
-            "bold magenta",
+        assert [str(s.style) for s in line.spans if "title" in str(s.style)] == [
+            "seat0.title",
+            "seat1.title",
         ]

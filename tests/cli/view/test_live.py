@@ -8,6 +8,7 @@ from rich.text import Text
 
 from contend.cli.view.console import console
 from contend.cli.view.live import LiveArea, rows_gained, spinner, waiting_line
+from contend.cli.view.theme import THEME
 from tests.cli.screen import Clock, Screen
 
 
@@ -18,6 +19,7 @@ class Area:
         self.out, self.screen = StringIO(), Screen(width, height)
         self.console = Console(
             file=self.out,
+            theme=THEME,
             force_terminal=True,
             width=width,
             height=height,
@@ -114,7 +116,7 @@ def test_a_terminal_that_cannot_take_lines_back_gets_none(term: str) -> None:
     live.set(lambda _width, _height: [Text("never")])
     live.resume()
     live.clear()
-    assert (live.possible, out.getvalue()) == (False, "")
+    assert (live.can_redraw, out.getvalue()) == (False, "")
 
 
 def test_colour_on_a_pipe_does_not_make_it_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +124,7 @@ def test_colour_on_a_pipe_does_not_make_it_a_terminal(monkeypatch: pytest.Monkey
     monkeypatch.setenv("TERM", "xterm-256color")
     pipe = console(StringIO())
     assert pipe.is_terminal
-    assert not LiveArea(pipe).possible
+    assert not LiveArea(pipe).can_redraw
 
 
 def test_a_waiting_line_tells_how_long_and_fits() -> None:

@@ -292,7 +292,7 @@ class TestAlone:
             ("critique", "Skeptic is thinking"),
             ("synthesize", "Synthesizer is thinking"),
             ("score", "Judge is rating the answer"),
-            ("judge_continue", "Judge is weighing another round"),
+            ("judge_continue", "Judge is deciding whether to continue"),
         ],
     )
     def test_who_is_waited_for_is_who_was_asked(self, phase: str, words: str) -> None:
@@ -378,11 +378,11 @@ def test_who_has_given_up_shares_the_floor_with_nobody(what: str) -> None:
 
 class TestConceding:
     STANDING = (
-        "  Ann stands firm: Costs are not answered.\n"
+        "  Ann does not concede: Costs are not answered.\n"
         "  Ben concedes to Ann: The nights settle it.\n"
-        "  Cyd gave no word that could be read, and stays in\n"
+        "  Cyd could not be parsed, stays in\n"
         "  ! Cyd: verdict not readable (it could not be read, so it stays).\n"
-        "  ✗ Ben is out: concedes to Ann\n"
+        "  ✗ Ben is out: conceded to Ann\n"
         "    Nobody is left to watch two services at night.\n"
         "\n"
         "───────────────────────────── Round 3 of at most 5 ─────────────────────────────\n"
@@ -417,30 +417,30 @@ class TestConceding:
         show(troubled("ben", "not_asked", "500; it stays", 2))
         assert show.left[len(before) :].splitlines()[1:] == [
             "  ! Ben: could not be asked whether it concedes (500; it stays).",
-            "  Cyd stands firm: Costs are not answered.",
+            "  Cyd does not concede: Costs are not answered.",
         ]
 
     def test_nobody_leaves(self) -> None:
         show = Show(80, settings=forum_settings())(*asked("ann", number=2))
         show(event("convergence_status", 2, eliminated=[], remaining=["ann", "ben", "cyd"]))
-        assert show.left.endswith("Nobody leaves: Ann, Ben and Cyd stay in.")
+        assert show.left.endswith("Nobody conceded; still in: Ann, Ben and Cyd.")
 
     def test_an_argument_takes_two_lines_and_an_unfound_quote_is_told(self) -> None:
         show = Show(60, settings=forum_settings())
         entry = LEFT | {"argument": "word " * 60, "quote_found": False}
         show(event("model_eliminated", 2, "Why.", seat="ben", **entry))
         head, *why = show.left.splitlines()
-        assert head == "  ✗ Ben is out: concedes to Ann"
+        assert head == "  ✗ Ben is out: conceded to Ann"
         assert len(why) == 2
-        assert why[-1].endswith("… (its quote was not found)")
+        assert why[-1].endswith("… (the quote was not found)")
 
     @pytest.mark.parametrize(
         ("reading", "words"),
         [
             (CONVINCED, "Ben concedes to Ann: The nights settle it."),
             (CONVINCED | {"reasoning": ""}, "Ben concedes to Ann: Nobody is left to watch two"),
-            (CONVINCED | {"convinced_by": None}, "Ben is convinced, but by nobody it can name"),
-            (FIRM | {"reasoning": "", "argument": ""}, "Ben stands firm"),
+            (CONVINCED | {"convinced_by": None}, "Ben is convinced, but names no other seat"),
+            (FIRM | {"reasoning": "", "argument": ""}, "Ben does not concede"),
         ],
     )
     def test_what_a_seat_says(self, reading: Any, words: str) -> None:
@@ -460,13 +460,13 @@ class TestJudging:
 
     def test_another_round(self) -> None:
         assert self.decided("continue", "positions still move").endswith(
-            "\n\nThe judge wants another round: positions still move."
+            "\n\nThe judge asked for another round: positions still move."
         )
 
     def test_the_end(self) -> None:
         why = "the judge ended it: nothing new is said"
         told = self.decided("stop", why, reason="judge_stop")
-        assert told.endswith(f"\n\nThe rounds end here: {why}.")
+        assert told.endswith(f"\n\nThe rounds end: {why}.")
         assert "CONTINUE because" not in told
 
     def test_a_word_that_could_not_be_read_is_not_the_judges(self) -> None:
@@ -501,13 +501,13 @@ class TestOnTheFloor:
         show(complete("moderator", "It ends.", phase="end"))
         assert show.left.count("─ Closing statements ─") == 1
         before, after = show.left.split("─ Closing statements ─")
-        assert "The rounds end here: all were argued." in before
+        assert "The rounds end: all were argued." in before
         assert "Ann, close." in after
         assert "Round" not in after
 
     def test_a_pause_names_what_comes_next(self) -> None:
         show = self.show(200)(event("paused", 1, ask={"stop": {"reason": "max_rounds"}}))
-        assert "Waiting for you before the closing statements." in show.left
+        assert "Paused before the closing statements." in show.left
 
     def test_a_ruling_claims_to_have_taken_nothing(self) -> None:
         usage = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
@@ -550,10 +550,10 @@ class TestKept:
             "\n"
             "  Ben concedes to Ann: The nights settle it.\n"
             "\n"
-            "The judge ends the rounds: nothing new.\n"
+            "The judge stopped the debate: nothing new.\n"
             "\n"
-            "What the judge decided could not be read.\n"
-            "  ✗ Ben is out: concedes to Ann\n"
+            "Could not parse the judge's decision.\n"
+            "  ✗ Ben is out: conceded to Ann\n"
             "    Nobody is left to watch two services at night.\n"
             "\n"
             "───────────────────────────── Round 3 of at most 5 ─────────────────────────────\n"

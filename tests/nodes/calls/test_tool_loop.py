@@ -245,7 +245,9 @@ async def test_a_search_that_fails_is_told_to_the_model(documents: list[Document
     )
     (use,) = of_ann(played).tool_calls
     assert use.failed
-    assert use.result.startswith("The documents cannot be searched now: scripted:broken gave no")
+    assert use.result.startswith(
+        "The documents cannot be searched now: scripted:broken returned no"
+    )
 
 
 # --- refused before any call ---
@@ -277,7 +279,9 @@ async def test_documents_of_others_are_nothing_to_search(documents: list[Documen
 async def test_a_client_cannot_lay_tools_where_seats_have_none() -> None:
     seats = [seat.model_dump() for seat in scripted_settings().build_seats()]
     seats[0]["tools"] = ["calculate"]
-    with pytest.raises(BadInput, match="The seats of adversarial take no tools; Proposer has some"):
+    with pytest.raises(
+        BadInput, match="adversarial does not support tools; remove those of Proposer"
+    ):
         await play(refining_cast(), {"question": "Why?", "seats": seats})
     seats[0]["tools"] = ["shell"]
     with pytest.raises(BadInput, match="The seats are not well-formed"):

@@ -1,4 +1,4 @@
-"""Retrieval: the store over bare FAISS, the retrieve step, and opening the shipped library."""
+"""Retrieval: the store compared with bare FAISS, the retrieve step, and opening the library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEP_LIMIT = 5.0
 OPEN_LIMIT = 0.3
 _DIMENSIONS = 768
 _CENTRES = 4_000
-# How long the noise is that is added to a centre of length one: two of a cluster have cosine 0.67.
+# Length of the noise around a centre of length one: vectors of a cluster have cosine 0.67.
 _SPREAD = 0.7
 _CHUNK = 50_000
 _QUERIES = 200
@@ -48,13 +48,13 @@ _MILLION = 1_000_000
 
 
 def results() -> list[Result]:
-    """Everything that takes no more than a minute or two."""
+    """Run everything that takes a minute or two."""
     steps = [_step(_SMALL, STEP_LIMIT), _step(_LARGE)]
     return [*_searching(1_000)[0], *_searching(100_000)[0], *steps, *_opening()]
 
 
 def million() -> list[Result]:
-    """The same search in a graph of neighbours, and what it misses of the exact one's finds."""
+    """Compare approximate search over a million vectors with exact search."""
     import faiss
 
     vectors, queries = _clustered(_MILLION)
@@ -78,7 +78,7 @@ def million() -> list[Result]:
 
 
 def _clustered(count: int) -> tuple[Vectors, Vectors]:
-    """Unit vectors around some thousand centres, and queries around the same ones."""
+    """Generate unit vectors around a thousand centres, and queries near them."""
     _say(f"making {count:,} vectors")
     random = np.random.default_rng(count)
     centres = _unit(random.standard_normal((_CENTRES, _DIMENSIONS), dtype=np.float32))
@@ -100,7 +100,7 @@ def _unit(rows: Vectors) -> Vectors:
 def _searching(
     count: int, made: tuple[Vectors, Vectors] | None = None
 ) -> tuple[list[Result], VectorIndex]:
-    """Search, build and size on disk of so many vectors, and the index."""
+    """Measure search, build and disk size of so many vectors."""
     from contend.retrieval import index as adapter
 
     vectors, queries = made or _clustered(count)
@@ -117,7 +117,7 @@ def _searching(
         size = sum(file.stat().st_size for file in folder.iterdir())
     index = adapter.VectorIndex(adapter._store(built, texts), 0, "")
     _say(f"searching an index of {count:,}")
-    # Both warm; rounds alternate, so that a busy moment of the machine hits both alike.
+    # Both warm; rounds alternate, so that load on the machine affects both equally.
     ours, bare = [], []
     for _ in range(_ROUNDS):
         ours.append(_p50(queries, lambda query: index.search(query, _NEAREST)))
@@ -135,7 +135,7 @@ def _searching(
 
 
 def _p50(queries: Vectors, search: Callable[[Vectors], object]) -> float:
-    """Milliseconds of the middle query."""
+    """Return the median milliseconds per query."""
     search(queries[0])
     return median(_timed(partial(search, query)) for query in queries) * 1000
 
@@ -147,7 +147,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _step(templates: int, limit: float = math.inf) -> Result:
-    """What finding templates costs beside the embedding call."""
+    """Measure template search without the embedding call."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         _say(f"making a library of {templates:,} templates")
         lines = _write_templates(home, templates)
@@ -157,7 +157,7 @@ def _step(templates: int, limit: float = math.inf) -> Result:
 
 
 def _write_templates(home: Path, count: int) -> int:
-    """Fill the library up; each template has the lines a shipped one has."""
+    """Fill the library with templates of as many lines as a built-in one."""
     from contend.retrieval.templates import shipped_templates, user_folder
 
     shipped = shipped_templates()
@@ -179,7 +179,7 @@ def _template(number: int, lines: int, like: Template) -> Template:
 
 
 async def _find_all(templates: int) -> tuple[float, int]:
-    """Milliseconds of the middle question, and the vectors it is compared with."""
+    """Return the median milliseconds per question, and the number of vectors."""
     from contend.graph.settings import AdversarialSettings
     from contend.models.embeddings import Embedder
     from contend.retrieval.template_search import find_templates, open_searcher
@@ -200,7 +200,7 @@ async def _find_all(templates: int) -> tuple[float, int]:
 
 
 def _register_vectors() -> Any:
-    """An embedding model that has its vectors ready, and knows the time it took all the same."""
+    """An embedding model with precomputed vectors that keeps the original time."""
     from langchain_core.embeddings import Embeddings
 
     from contend.models.providers.registry import Opened, Provider, register
@@ -234,7 +234,7 @@ def _register_vectors() -> Any:
     return model
 
 
-# Runs alone in a process. With an argument, all that opening imports is imported beforehand.
+# Runs in a process of its own. With an argument, imports are done first.
 _OPEN = """
 import sys, time
 began = time.perf_counter()
@@ -254,7 +254,7 @@ print(json.dumps([ended - imported, ended - began, opened.index.embedded]))
 
 
 def _opening() -> list[Result]:
-    """The shipped library with the embedded model's index on disk, each time in a new process."""
+    """Open the built-in library with its index on disk, in a new process each time."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         link_embedding_weights(home)
         _say("indexing the shipped library")
@@ -280,7 +280,7 @@ def _opening() -> list[Result]:
 
 
 def _open_library(*arguments: str) -> tuple[float, float, int]:
-    """Seconds of opening, the same with imports, and how many texts were embedded."""
+    """Return the seconds to open, with and without imports, and how many texts were embedded."""
     command = [sys.executable, "-W", "ignore", "-c", _OPEN, *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)
     if done.returncode != 0:

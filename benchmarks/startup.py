@@ -1,4 +1,4 @@
-"""How long the command takes to help, and to its first model call."""
+"""Time of `contend --help`, and until the first model call of a debate."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ _COMMAND = [sys.executable, "-m", "contend"]
 
 
 def results() -> list[Result]:
-    """Medians, after one run that fills the caches of the file system."""
+    """Return medians after one warm-up run."""
     with model_process("--tokens", "20") as server:
         link_embedding_weights(Path(os.environ["CONTEND_HOME"]))
         _first_call(server, templates=True)
@@ -49,7 +49,7 @@ def _timed(*arguments: str) -> float:
 
 
 def _first_call(server: ModelProcess, *, templates: bool) -> float:
-    """From the start of the process to the moment the server sees its first chat request."""
+    """Measure from process start to the first chat request."""
     chosen = settings(min_rounds=1, templates=templates)
     options = [f"--set={name}={value}" for name, value in chosen.items()]
     began = time.monotonic()

@@ -87,11 +87,11 @@ def results() -> list[Result]:
 
 
 Chain = list[Seen]
-"""Calls of which each needs the one before."""
+"""Calls that each depend on the one before."""
 
 
 def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
-    """The parts that follow each other, each of them chains that need nothing of one another."""
+    """Return the sequential parts of a forecast, each a set of independent chains."""
     found: list[list[Chain]] = []
     for number in range(1, ROUNDS + 1):
         chains = {role: _chain(calls, role, number) for role in ROLES}
@@ -114,7 +114,7 @@ def _longest(part: Sequence[Chain]) -> float:
 
 
 async def _replay(calls: Sequence[Seen]) -> None:
-    """The same calls by the bare openai client, each as soon as it can be made."""
+    """Make the same calls with the bare client, each as soon as possible."""
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(max_retries=0) as client:
@@ -128,7 +128,7 @@ async def _replay(calls: Sequence[Seen]) -> None:
 
 
 def _kind(call: Seen) -> tuple[str, int, str]:
-    """What a call is for, its round, and the role that argues or whose argument is scored."""
+    """Return what a call is for, its round and its role."""
     system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
     if "All rounds are over" in user:
         return "verdict", 0, "judge"
@@ -145,7 +145,7 @@ def _text(message: Any) -> str:
 
 
 def _tokens(calls: Sequence[Seen]) -> list[Result]:
-    """Counted by a real tokenizer; replies are arguments of the length that is asked for."""
+    """Count tokens with a real tokenizer; replies have the requested length."""
     count = _counter()
     sent = [sum(count(_text(m)) for m in call.messages) for call in calls]
     back = [count(call.reply) for call in calls]
@@ -161,7 +161,7 @@ def _tokens(calls: Sequence[Seen]) -> list[Result]:
 
 
 def _counter() -> Callable[[str], int]:
-    """The embedded embedding model's WordPiece, rather finer than tokenizers of chat models."""
+    """Load the WordPiece tokenizer of MiniLM, finer than those of chat models."""
     from tokenizers import Tokenizer
 
     from contend.models.providers.weights import (
@@ -185,7 +185,7 @@ def _counter() -> Callable[[str], int]:
 
 
 async def _forecast() -> None:
-    """One whole forecast through the runner, with the contract's defaults."""
+    """Run one whole forecast with the contract's defaults."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate

@@ -18,7 +18,7 @@ from benchmarks.harness import (
     replay_steps,
     wall,
 )
-from benchmarks.waiting import pace
+from benchmarks.latency import pace
 from contend.graph.settings.moderated import ADVOCATE
 
 LIMIT = 1.05
@@ -26,20 +26,20 @@ FOLDER_LIMIT_MS = 5.0
 _SECONDS_A_CALL = 1.0
 _RUNS = 3
 _TURNS, _WORDS = 80, 250
-# A statement: it is called for and made, its claims are listed, then all three checked at once.
+# A statement: requested, made, its claims listed, then all three checked at once.
 _STATEMENT = [1, 1, 1, 3]
 # Two openings, four statements of the round and its summary, two closings and the end; then three
-# stages are scored in both orders, all at once, and the debate is summed up.
+# stages are scored in both orders, all at once, and the debate is summarised.
 _STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
 
 def results() -> list[Result]:
-    """Calls that do not depend on each other overlap; the folder costs next to nothing."""
+    """Check that independent calls overlap and that the folder costs little."""
     return [_critical_path(), _folder()]
 
 
 def _settings() -> Any:
-    """Two sides, a round, three claims in every statement, all stages scored in both orders."""
+    """Return settings with two sides, one round and three claims per statement."""
     from contend.graph.settings import ModeratedSettings
 
     roles = ("advocate", "moderator", "fact_checker", "judge")
@@ -51,7 +51,7 @@ def _settings() -> Any:
 
 
 def _critical_path() -> Result:
-    """The yardstick is the bare client making the same calls, in a row or at once as planned."""
+    """Compare a debate with the bare client making the same calls."""
     ratios: list[float] = []
     with model_process(*pace(_SECONDS_A_CALL)) as server:
         chosen = _settings()
@@ -69,7 +69,7 @@ def _critical_path() -> Result:
 
 
 def _folder() -> Result:
-    """Every update after a turn, in a debate of many turns."""
+    """Measure every folder update in a debate of many turns."""
     from contend.debates.exports.folder import Folder, FolderState
 
     with data_home() as home:
@@ -88,7 +88,7 @@ def _folder() -> Result:
 
 
 def _bare_write(home: Path) -> float:
-    """What the machine takes for one file that appears whole: an update of the folder is two."""
+    """Measure one atomic file write; a folder update is two of them."""
     began = time.perf_counter()
     fresh = home / "bare.new"
     fresh.write_text("word " * _WORDS)

@@ -9,7 +9,7 @@ _RUNS = 5
 
 
 def results() -> list[Result]:
-    """Answers of 200 tokens, arriving one by one as from a fast model."""
+    """Stream answers of 200 tokens one by one, as from a fast model."""
     ours, bare = [], []
     with model_process("--tokens", "200", "--chunk-delay", "0.002") as server:
         cpu(debate)  # imports and caches

@@ -12,7 +12,7 @@ _TOKENS_PER_SECOND = 80
 
 
 def results() -> list[Result]:
-    """One result for each length of call."""
+    """Return one result per call duration."""
     return [_result(seconds, runs) for seconds, runs in _CALLS]
 
 
@@ -37,7 +37,7 @@ def _result(seconds: float, runs: int) -> Result:
 
 
 def pace(seconds: float) -> list[str]:
-    """Half the time to the first token, half for the others, as a fast hosted model has it."""
+    """Delay half the time before the first token, as a fast hosted model does."""
     tokens = round(seconds * _TOKENS_PER_SECOND)
     rest = seconds / 2
     return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]

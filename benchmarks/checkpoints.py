@@ -10,7 +10,7 @@ from benchmarks.harness import QUESTION, Result, data_home, environment
 LIMIT = 1.5
 _TURNS = (10, 50, 200)
 _TEXT_BYTES = 4096
-# Read by the protocol's words alike as a critique that goes on and as ratings.
+# Parsed both as a critique that continues the debate and as ratings.
 _SPEECH = """🔴 Critical: it costs too much.
 
 Correctness: 7
@@ -24,7 +24,7 @@ Would benefit from finetune: false
 
 
 def results() -> list[Result]:
-    """How much more a turn of the longest debate costs than one of the shortest."""
+    """Compare the bytes per turn of the longest debate with the shortest."""
     _register_speaker()
     per_turn = {turns: _bytes_of_debate(turns) / turns for turns in _TURNS}
     shown = ", ".join(f"{turns}: {size / 1024:.1f} KB" for turns, size in per_turn.items())
@@ -34,7 +34,7 @@ def results() -> list[Result]:
 
 
 def _bytes_of_debate(turns: int) -> int:
-    """Everything the saver wrote for a debate of so many turns."""
+    """Count the bytes the saver wrote for a debate of so many turns."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         spoken = asyncio.run(_run((turns - 2) // 2))
         if spoken != turns:
@@ -48,7 +48,7 @@ def _bytes_of_debate(turns: int) -> int:
 
 
 async def _run(rounds: int) -> int:
-    """Run the real graph on the real saver, without the runner, and past its limit of rounds."""
+    """Run the real graph and saver without the runner and its limit of rounds."""
     from contend.graph.adversarial import builder
     from contend.graph.checkpoints.saver import checkpointer
     from contend.graph.protocols.base import strategy_for
@@ -56,7 +56,7 @@ async def _run(rounds: int) -> int:
 
     models = {f"{seat}_model": "bench:speaker" for seat in ("proposer", "skeptic", "synthesizer")}
     chosen = AdversarialSettings(**models, judge_model="bench:speaker", templates=False)
-    # A copy is not checked against the limit of fifty rounds; 200 turns are 99 rounds.
+    # model_copy skips the limit of fifty rounds; 200 turns are 99 rounds.
     chosen = chosen.model_copy(update={"min_rounds": rounds, "max_rounds": rounds})
     async with checkpointer() as saver:
         graph = builder.compile(checkpointer=saver)
@@ -73,7 +73,7 @@ async def _run(rounds: int) -> int:
 
 
 def _register_speaker() -> None:
-    """A model inside this process: only what is stored is measured here."""
+    """A model inside this process, since only storage is measured."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, AIMessageChunk
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult

@@ -1,4 +1,4 @@
-"""Seats that speak at once, over their slowest call; and what growing prompts repeat."""
+"""Parallel seats compared with their slowest call, and how much of growing prompts is cached."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from benchmarks.harness import (
     replay_steps,
     wall,
 )
-from benchmarks.waiting import pace
+from benchmarks.latency import pace
 
 if TYPE_CHECKING:
     from contend.debates.events import Event
@@ -38,7 +38,7 @@ _BYTES_PER_TOKEN = 4
 
 
 def results() -> list[Result]:
-    """Rounds and checks at once, a refine debate, then the prompts of debates that grow."""
+    """Measure parallel rounds and checks, a refine debate, and growing prompts."""
     with model_process(*pace(_SECONDS)) as server:
         timed = [_first_round(server), _checks(server), _refining(server)]
     with model_process("--tokens", "300") as server:
@@ -51,7 +51,7 @@ def results() -> list[Result]:
 
 
 class _Stopwatch:
-    """When each event came; the first of a kind begins, the last one ends."""
+    """The times of events."""
 
     def __init__(self) -> None:
         self._came: list[tuple[str, int | None, str, float]] = []
@@ -61,12 +61,12 @@ class _Stopwatch:
         self._came.append((event["event"], event["round"], phase, time.monotonic()))
 
     def last(self, name: str, number: int, phase: str = "") -> float:
-        """When the last such event of a round came."""
+        """Return when the last such event of a round came."""
         return max(at for *what, at in self._came if what == [name, number, phase])
 
 
 def _first_round(server: ModelProcess) -> Result:
-    """From the event that opens round 1 to the one that closes it."""
+    """Measure round 1 from its first to its last event."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 1, judge_mode="display_only")
     asyncio.run(debate(chosen))  # imports and caches
     server.take_calls()
@@ -80,7 +80,7 @@ def _first_round(server: ModelProcess) -> Result:
 
 
 def _checks(server: ModelProcess) -> Result:
-    """From the end of the last speech of round 2 to the event that tells who is left."""
+    """Measure from the end of round 2 to the event with the remaining seats."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 3, judge_mode="self_convergence")
     for _ in range(_RUNS):
         watch = _Stopwatch()
@@ -104,13 +104,11 @@ class _Ratios:
         self._strict: list[float] = []
 
     def add(self, took: float, calls: Sequence[Seen]) -> None:
-        """A step that made these calls at once."""
         (yardstick,) = asyncio.run(replay_steps([calls]))
         self._bare.append(took / yardstick)
         self._strict.append(took / _slowest(calls))
 
     def result(self, what: str) -> Result:
-        """The medians."""
         note = f"calls of {_SECONDS:g} s; {median(self._strict):.2f} over the server's own time"
         return Result(what, median(self._bare), ROUND_LIMIT, "x", note)
 
@@ -120,7 +118,7 @@ def _slowest(calls: Iterable[Seen]) -> float:
 
 
 def _refining(server: ModelProcess) -> Result:
-    """A whole refine debate over its critical path: the slowest call of every step."""
+    """Compare a whole refine debate with its critical path: the slowest call of every step."""
     ratios, strict = [], []
     chosen = _refine(_REFINERS, 2)
     for _ in range(_RUNS):
@@ -135,7 +133,7 @@ def _refining(server: ModelProcess) -> Result:
 
 
 def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
-    """How prompts grow with the rounds, and how much of them a provider's cache can know."""
+    """Measure how prompts grow with the rounds, and how much a provider can cache."""
     shown, share = [], 0.0
     for rounds in _GROWING:
         asyncio.run(debate(settings_of(_DEBATERS, rounds)))
@@ -149,7 +147,7 @@ def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
 
 
 def _sent_and_known(calls: Sequence[Seen]) -> tuple[int, int]:
-    """The bytes of all prompts, and of the longest beginnings sent to the same model before."""
+    """Return the bytes of all prompts, and of the prefixes that the same model got before."""
     before: dict[str, list[bytes]] = {}
     sent = known = 0
     for call in calls:
@@ -184,7 +182,7 @@ def _refine(seats: int, rounds: int) -> "DebateSettings":
 
 
 def _table(seats: int) -> dict[str, Any]:
-    """Seats with a model each, so that what was sent before is told apart by seat."""
+    """Return seats with a model each, so that prefixes are tracked by seat."""
     laid = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
     calm = {"max_retries": 0, "templates": False, "embedding_model": "embedded:minilm-l6"}
     return {"seats": laid, "judge_model": "openai:judge", **calm}

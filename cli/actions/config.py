@@ -1,0 +1,61 @@
+"""Prints the settings of a debate and where they come from."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from contend.cli.view.console import print_message, stdout, write_json
+from contend.debates.settings_sources import configure
+from contend.graph.settings import DebateSettings
+from contend.models.embeddings import EMBEDDED_EMBEDDING
+from contend.models.providers.registry import API_KEYS
+from contend.models.seats import EMBEDDED
+
+
+def print_settings(
+    protocol: str, flags: dict[str, Any], model: str | None, file: Path | None, *, as_json: bool
+) -> None:
+    """Print every setting, its value and its source."""
+    configured = configure(protocol, flags, model, file, dict(os.environ))
+    for notice in configured.notices:
+        print_message(f"Note: {notice}", style="warning")
+    described = configured.described()
+    if as_json:
+        write_json({"protocol": protocol, "settings": described})
+        return
+    for name, each in described.items():
+        line = f"{name} = {_as_yaml(each['value'])}  ({each['source']})"
+        stdout().print(line, soft_wrap=True)
+    settings = configured.settings
+    stdout().print(f"\n{_chat_line(settings)} {_embedding_line(settings)}", soft_wrap=True)
+
+
+def _as_yaml(value: Any) -> str:
+    """Return a value as one line of YAML."""
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
+    return text.removesuffix("...\n").strip()
+
+
+def _embedding_line(settings: DebateSettings) -> str:
+    if "embedding_model" in settings.model_fields_set:
+        return "Embedding model: as set above."
+    return (
+        f"Embedding model: {settings.embedding_model} if the debate uses Ollama and Ollama has it, "
+        f"otherwise {EMBEDDED_EMBEDDING}."
+    )
+
+
+def _chat_line(settings: DebateSettings) -> str:
+    """Describe which models a debate would use, without asking any provider."""
+    seats = settings.build_seats()
+    chosen = [seat.model for seat in seats if settings.is_named(seat)]
+    if len(chosen) == len(seats):
+        return "Models: as set above."
+    if chosen:
+        return f"Models: as set above; other seats use {chosen[0]} if Ollama lacks their default."
+    key = next((key for key in API_KEYS.values() if os.environ.get(key, "").strip()), None)
+    other = f"a hosted model ({key} is set)" if key else f"{EMBEDDED} (no API key is set)"
+    return f"Models: the defaults above if Ollama has them, otherwise {other}."

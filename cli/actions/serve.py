@@ -1,0 +1,56 @@
+"""Runs the HTTP API on this machine."""
+
+import asyncio
+import errno
+import os
+import socket
+
+import uvicorn
+
+from contend.cli.actions.models import pull_missing
+from contend.cli.database import records
+from contend.cli.view.console import print_message
+from contend.graph.errors import BadInput
+from contend.models.seats import choose_seats, preflight
+from contend.service.app import create_app
+from contend.service.auth import TOKEN_VARIABLE
+from contend.service.logs import show_notes
+from contend.service.routes import PREFIX
+from contend.service.runs import ServiceOptions
+from contend.service.server import PausingServer
+
+
+def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
+    """Check everything that would fail later, then serve until a signal stops the server."""
+    if not os.environ.get(TOKEN_VARIABLE, "").strip():
+        raise BadInput(f"Clients need a token: set {TOKEN_VARIABLE} to a long random text.")
+    if not host.strip():  # an unset variable would mean every address of this machine
+        raise BadInput("The address given to --host is empty.")
+    settings = options.settings()
+    plan = asyncio.run(choose_seats(settings))
+    pull_missing(plan.seats, quiet=False)
+    asyncio.run(preflight(plan.seats, settings, "?"))
+    with records():  # refuse a database that cannot be opened
+        pass
+    listening = _listen(host, port)
+    app = create_app(options)
+    show_notes()
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    print_message(f"{plan.notice} Serving http://{place}{PREFIX}, documented under /docs.")
+    running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    PausingServer(running, app.state.runs).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        why = error.strerror or type(error).__name__
+        hint = "--host must be an address of this machine."
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            hint = "Try another --port."
+        raise BadInput(f"Cannot listen on {host}:{port}: {why}. {hint}") from error
+    return listening

@@ -1,0 +1,30 @@
+"""Every style of the terminal, by what it means."""
+
+from rich.theme import Theme
+
+# Yellow is kept for warnings, and dark blue is unreadable on black.
+_SEAT_COLOURS = (
+    "cyan", "magenta", "green", "bright_blue", "bright_red", "bright_magenta", "bright_cyan",
+    "bright_green", "white",
+)  # fmt: skip
+THEME = Theme(
+    {
+        "error": "red",
+        "warning": "yellow",
+        "success": "green",
+        "running": "cyan",
+        "bar": "cyan",
+        "spinner": "green",
+        "heading": "bold",
+        "muted": "dim",
+        "thinking": "dim italic",
+        **{f"seat{at}": colour for at, colour in enumerate(_SEAT_COLOURS)},
+        **{f"seat{at}.title": f"bold {colour}" for at, colour in enumerate(_SEAT_COLOURS)},
+        **{f"seat{at}.out": f"strike {colour}" for at, colour in enumerate(_SEAT_COLOURS)},
+    }
+)
+
+
+def seat_style(place: int) -> str:
+    """Return the style of the seat at a place; add `.title` or `.out` for its variants."""
+    return f"seat{place % len(_SEAT_COLOURS)}"

@@ -1,0 +1,61 @@
+"""Files and folders for this user alone: read with a limit, written whole or not at all."""
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from contend.graph.errors import BadInput
+from contend.models.text import clean_piece
+
+
+def regular_size(path: Path) -> int:
+    """Return the size of a regular file; reading a pipe or a device could block forever."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise BadInput(f"{clean_piece(str(path))} is not a regular file.")
+    return found.st_size
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """Read a regular file of at most so many bytes."""
+    try:
+        if regular_size(path) > most:
+            limit = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1000} kB"
+            raise BadInput(f"{path} is larger than {limit}.")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, accessible to this user alone."""
+    for each in reversed((folder, *folder.parents)):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+@contextmanager
+def replace_file(file: Path) -> Iterator[IO[bytes]]:
+    """Open a private temporary file that replaces `file` once it is written without an error."""
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:40]}-")
+    try:
+        with os.fdopen(descriptor, "wb") as sink:
+            yield sink
+            sink.flush()
+            os.fsync(sink.fileno())
+        Path(name).replace(file)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def write_private_file(file: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all, readable by this user alone."""
+    with replace_file(file) as sink:
+        sink.write(content)
