@@ -33,7 +33,7 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "─ Answer ─",
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
-        "after 2 rounds: the most rounds allowed were used",
+        "after 2 rounds: reached the round limit",
         "the judge shares its model with Ann; the judge wrote the answer itself",
     ]
     out = re.sub(r"\n {9}", " ", ended.out)
@@ -130,12 +130,12 @@ REFUSED = {
     ),
     "no name": (
         ["--seat", "=openai:m", *SEATS],
-        "'--seat =openai:m' is not of the form NAME=MODEL",
+        "'--seat =openai:m' is not in the form NAME=MODEL",
     ),
-    "blank name": (["--seat", " =openai:m", *SEATS], "is not of the form NAME=MODEL"),
-    "no model": (["--seat", "Cyd=", *SEATS], "'--seat Cyd=' is not of the form NAME=MODEL"),
-    "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not of the form NAME=MODEL, such as"),
-    "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "40 characters at the most"),
+    "blank name": (["--seat", " =openai:m", *SEATS], "is not in the form NAME=MODEL"),
+    "no model": (["--seat", "Cyd=", *SEATS], "'--seat Cyd=' is not in the form NAME=MODEL"),
+    "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not in the form NAME=MODEL, such as"),
+    "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "at most 40 characters"),
     "odd name": (["--seat", "\x1b[31mCyd=openai:m", *SEATS], "name has signs that cannot be shown"),
     "unknown model": (["--seat", "Cyd=openai:mm", *SEATS], "The nearest it has is 'openai:m'."),
     "unknown provider": (["--seat", "Cyd=opnai:m", *SEATS], "Did you mean 'openai:m'?"),
@@ -155,7 +155,7 @@ def test_bad_seats_are_refused(
 def test_seats_of_another_protocol_are_refused(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
-    said = "--seat lays the equal seats of forum, refine; adversarial has none."
+    said = "--seat works only with forum and refine."
     _assert_refused(contend, models, tmp_path, ["ask", QUESTION, *SEATS], said)
 
 
@@ -169,7 +169,7 @@ def test_seats_of_another_protocol_are_refused(
         ("seats: {A: m, B: m}", "seats: must be a list of {name: NAME"),
         (
             "seats: [{name: A, model: m, hue: red}, {name: B, model: m}]",
-            "seat 1: hue is no setting",
+            "seat 1: hue is not a setting",
         ),
         (
             "seats: [{name: A, model: m, fallbacks: x}, {name: B, model: m}]",
