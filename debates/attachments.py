@@ -1,4 +1,4 @@
-"""What a user brings to a debate besides the question: documents as evidence, and pictures."""
+"""Files given with a question: documents as evidence, and images."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ from contend.retrieval.documents import (
 from contend.retrieval.images import MAX_IMAGES, Picture, load_images, read_images, save_images
 from contend.retrieval.passages import open_passages
 
-# The paths that were given, by seat; those of None are for all.
+# Paths by seat; those under None are for all seats.
 Given = Mapping[str | None, Sequence[Path]]
 Brought = TypeVar("Brought", Document, Image)
 
 
 @dataclass(frozen=True)
 class Attachments:
-    """Files that were read and found good; nothing is kept of them yet."""
+    """Files that were read and are valid, but not stored yet."""
 
     loaded: tuple[Loaded, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -37,12 +37,10 @@ class Attachments:
 
     @property
     def documents(self) -> list[Document]:
-        """The documents as the debate's state knows them."""
         return [each.document for each in self.loaded]
 
     @property
     def images(self) -> list[Image]:
-        """The pictures as the debate's state knows them."""
         return [each.image for each in self.pictures]
 
 
@@ -54,9 +52,9 @@ def read_attachments(
     images: Sequence[Path],
     of_seats: Mapping[str, SeatFiles] | None = None,
 ) -> Attachments:
-    """Read all files, or refuse them all; every one that is bad is named.
+    """Read all files; if any are invalid, raise BadInput that names each of them.
 
-    A file that several bring is read and kept once; what one brings for all is for all.
+    A file given for several seats is read and stored once; one given for all is for all.
     """
     own = (of_seats or {}).items()
     docs: Given = {None: documents} | {seat: _paths(files.docs) for seat, files in own}
@@ -85,7 +83,6 @@ def read_attachments(
 
 
 def _paths(given: Sequence[str]) -> list[Path]:
-    """Paths of a settings file: as on the command line, from where the command runs."""
     return [Path(path).expanduser() for path in given]
 
 
@@ -97,11 +94,11 @@ def _refuse_too_many(pictures: Given) -> None:
     own = max((len(paths) for seat, paths in pictures.items() if seat), default=0)
     most = len(pictures[None]) + own
     if most > MAX_IMAGES:
-        raise BadInput(f"{most} images were given; the most is {MAX_IMAGES} for each seat.")
+        raise BadInput(f"{most} images were given; the limit is {MAX_IMAGES} per seat.")
 
 
 def _of(brought: Brought, given: Given, by: frozenset[Path]) -> Brought:
-    """The same with the seats that brought it; with none when it was brought for all."""
+    """Return the file with the seats it was given for; none means all."""
     seats = [seat for seat, paths in given.items() if not by.isdisjoint(paths)]
     whose = tuple(seat for seat in seats if seat is not None) if None not in seats else ()
     return brought.model_copy(update={"seats": whose})
@@ -113,9 +110,9 @@ async def keep_attachments(
     embedding_model: str,
     on_progress: Progress,
 ) -> str:
-    """Keep the files by content and index the documents; gives what is to be said of the index.
+    """Store the files and index the documents; return a notice about the index, if any.
 
-    Without an index the documents are refused, and nothing new is kept of them.
+    If the documents cannot be indexed, they are refused and not stored.
     """
     notice = await _keep_documents(attachments, settings, embedding_model, on_progress)
     save_images(attachments.pictures, data_home())
@@ -142,15 +139,15 @@ async def _keep_documents(
             shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, EmbeddingFailed):
             raise BadInput(
-                f"The documents cannot be searched: {sentence(str(error))} Name another model with "
-                "--set embedding_model=PROVIDER:NAME, or leave the documents out."
+                f"The documents cannot be searched: {sentence(str(error))} Choose another model "
+                "with --set embedding_model=PROVIDER:NAME, or leave the documents out."
             ) from error
         raise
     return index.notice
 
 
 def check_kept(documents: Sequence[Document], images: Sequence[Image]) -> None:
-    """Refuse to go on with a debate whose evidence is gone."""
+    """Refuse to resume a debate whose stored files are missing."""
     if documents:
         load_corpus(tuple(documents), data_home())
     load_images(images, data_home())

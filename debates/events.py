@@ -1,4 +1,4 @@
-"""Events as viewers receive them: a node's event in a numbered, dated envelope."""
+"""Events as viewers receive them: numbered and dated."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from contend.graph.events import EventName, NodeEvent, node_event
 
 
 class Event(TypedDict):
-    """One event of one debate. `seq` only ever grows."""
+    """One event of one debate; `seq` only increases."""
 
     type: Literal["debate_event"]
     v: Literal[1]
@@ -27,13 +27,13 @@ Watch = Callable[[Event], None]
 
 
 class Announcer:
-    """Numbers a debate's events and hands them to whoever watches."""
+    """Numbers the events of a debate and sends them to its viewer."""
 
     def __init__(self, debate_id: str, watch: Watch, last_seq: int = 0) -> None:
         self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
 
     def pass_on(self, said: NodeEvent) -> None:
-        """Wrap what a node said."""
+        """Send the event of a node."""
         self.seq += 1
         self.watch(
             {
@@ -49,5 +49,5 @@ class Announcer:
     def say(
         self, event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
     ) -> None:
-        """Announce something of the debate as a whole."""
+        """Send an event about the whole debate."""
         self.pass_on(node_event(event, round_number, content, **metadata))

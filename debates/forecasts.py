@@ -1,4 +1,4 @@
-"""Forecasts as the front ends use them: asked for, resolved when they come due, and scored."""
+"""Forecasts: read requests, resolve forecasts when they come due, and score them."""
 
 import json
 import re
@@ -43,7 +43,7 @@ from contend.prompts import fence, render
 
 PROTOCOL = "forecast"
 POOLS = ("contract", "linear", "log_odds", "extremised")
-# With fewer, a fitted factor says more of chance than of the panel.
+# With fewer, a fitted factor would be mostly chance.
 ENOUGH_TO_FIT = 20
 
 
@@ -51,21 +51,21 @@ ENOUGH_TO_FIT = 20
 
 
 def read_request(text: str | bytes) -> DebateRequest:
-    """A request as somebody wrote it, or BadInput that says where it is wrong."""
+    """Parse a request; raise BadInput that says what is wrong where."""
     if len(text) > MAX_REQUEST_BYTES:
         raise BadInput(f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
-    with _told_plainly():
+    with _validation_in_words():
         return DebateRequest.model_validate_json(text)
 
 
 def check_question(question: str) -> None:
-    """Raise BadInput where no request could hold this question, whatever its outcomes."""
-    with _told_plainly():
+    """Refuse a question that no request can hold."""
+    with _validation_in_words():
         PredictionTask(question=question)
 
 
 @contextmanager
-def _told_plainly() -> Iterator[None]:
+def _validation_in_words() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
@@ -73,7 +73,7 @@ def _told_plainly() -> Iterator[None]:
 
 
 def problems(error: ValidationError, most: int = 5) -> list[str]:
-    """What is wrong and where, without the values: those may be anything, and large."""
+    """List what is wrong and where, without the values, which may be large."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     said = [
         f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
@@ -83,8 +83,7 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 
 def _place(steps: Sequence[int | str]) -> str:
-    """Where in a request; a name we do not know may be long, and is told by how it begins."""
-    # How a type is checked is no place.
+    """Return the place in a request; unknown names may be long and are shortened."""
     names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
@@ -92,7 +91,7 @@ def _place(steps: Sequence[int | str]) -> str:
 def plain_request(
     question: str, outcomes: Sequence[dict[str, str]], due: date | None
 ) -> DebateRequest:
-    """The request of somebody who has a question and its outcomes."""
+    """Build a request from a question and its outcomes."""
     context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
     if due:
         context["data_summary"] = {"timeframe": {"end": due.isoformat()}}
@@ -100,22 +99,22 @@ def plain_request(
 
 
 def with_due(request: DebateRequest, due: date) -> DebateRequest:
-    """The request with another day on which it comes due; what it left out stays left out."""
+    """Return the request with another due date."""
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
-    with _told_plainly():  # its size was checked as it was written, which is not as it is here
+    with _validation_in_words():  # not read_request: its size was checked as written
         return DebateRequest.model_validate_json(json.dumps(given))
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Read `ID: LABEL` arguments; a label alone is its own id, if it can be one."""
+    """Parse `ID: LABEL` arguments; a label without an id is its own id, if valid."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
         if not name.strip() or (colon and not label.strip()):
             raise BadInput(
-                f"'--outcome {text}' is not of the form ID: LABEL, such as yes: It wins."
+                f"'--outcome {text}' is not in the form ID: LABEL, such as yes: It wins."
             )
         outcomes.append({"id": _slug(name, number), "label": (label or name).strip()})
     if len(outcomes) == 1:
@@ -124,7 +123,7 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _slug(name: str, number: int) -> str:
-    """A name as an id; the outcome's number where it gives none, as in other alphabets."""
+    """Return a name as an id; the outcome's number if the name has no usable letters."""
     slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
     return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
 
@@ -142,7 +141,7 @@ class _ProposedOutcomes(BaseModel):
 
 @dataclass(frozen=True)
 class Proposal:
-    """Outcomes a model proposes for a question, and what asking for them took."""
+    """Outcomes that a model proposed, and the usage of that call."""
 
     outcomes: list[dict[str, str]]
     due: date | None
@@ -153,7 +152,7 @@ class Proposal:
 async def propose_outcomes(
     question: str, seats: Sequence[Seat], settings: DebateSettings
 ) -> Proposal:
-    """Ask the judge's model what the question can come to."""
+    """Ask the judge's model for the possible outcomes of a question."""
     judge = next(seat for seat in seats if seat.role == "judge")
     small = "small/" if is_demonstration([judge]) else ""
     mark = fence_mark(str(uuid4()))
@@ -178,7 +177,7 @@ async def propose_outcomes(
     return Proposal(outcomes, _day(block.due), answered.model, answered.result.usage or NO_USAGE)
 
 
-_UNUSABLE = "The model proposed no usable outcomes; name them yourself with --outcome ID: LABEL."
+_UNUSABLE = 'The model proposed no usable outcomes. Give them with --outcome "ID: LABEL".'
 
 
 def _day(text: str | None) -> date | None:
@@ -188,12 +187,12 @@ def _day(text: str | None) -> date | None:
         return None
 
 
-# --- what became of them ---
+# --- resolving ---
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A finished forecast and, once it is known, what came true."""
+    """A finished forecast and, once known, the outcome that came true."""
 
     debate: StoredDebate
     request: DebateRequest
@@ -202,17 +201,15 @@ class Forecast:
 
     @property
     def due(self) -> date | None:
-        """The day it comes due, if the request says one."""
         return self.request.prediction_context.data_summary.timeframe.end
 
     @property
     def outcome_ids(self) -> tuple[str, ...]:
-        """Its outcomes."""
         return self.request.prediction_context.outcome_ids
 
 
 def forecasts(records: Repository) -> list[Forecast]:
-    """All finished forecasts, the oldest first."""
+    """Return all finished forecasts, oldest first."""
     came = records.resolutions()
     return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
 
@@ -224,7 +221,7 @@ def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
 
 
 def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> list[Forecast]:
-    """Those nobody has resolved: the ones that have come due, or all of them."""
+    """Return the unresolved forecasts that are due, or all unresolved ones."""
     waiting = [each for each in found if each.came is None]
     if not every:
         waiting = [each for each in waiting if each.due is not None and each.due <= today]
@@ -232,22 +229,22 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Keep which outcome came true; to change it, one must say so."""
+    """Store which outcome came true; change an earlier one only with `replace`."""
     if debate.protocol != PROTOCOL:
-        raise BadInput(f"Debate {debate.id[:8]} is no forecast: there is nothing to resolve.")
+        raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
         raise BadInput(f"Debate {debate.id[:8]} is {debate.status}; resolve it when it is done.")
     known = {each.casefold(): each for each in _forecast(debate, None).outcome_ids}
     came = known.get(outcome.strip().casefold())
     if came is None:
         raise BadInput(
-            f"'{outcome}' is no outcome of debate {debate.id[:8]}; it has: "
+            f"Debate {debate.id[:8]} has no outcome '{outcome}'; it has: "
             f"{', '.join(known.values())}."
         )
     before = records.resolutions().get(debate.id)
     if before is not None and before != came and not replace:
         raise BadInput(
-            f"Debate {debate.id[:8]} is resolved as '{before}' already; add --replace to change it."
+            f"Debate {debate.id[:8]} is already resolved as '{before}'; add --replace to change it."
         )
     records.resolve(debate.id, came)
     return _forecast(debate, came)
@@ -258,7 +255,7 @@ def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace:
 
 @dataclass(frozen=True)
 class Row:
-    """How well one forecaster did, over as many forecasts as it gave whole distributions for."""
+    """The mean scores of one forecaster, over its complete distributions."""
 
     name: str
     count: int
@@ -268,7 +265,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """Every way to look at how good the forecasts were."""
+    """How good the forecasts were, by pool, role, model and round."""
 
     resolved: int
     pools: list[Row]
@@ -277,10 +274,9 @@ class Scoreboard:
     rounds: list[Row]
     calibration: list[CalibrationBin]
     factor: float | None
-    """The extremising factor these forecasts would have wanted; None of too few."""
+    """The extremising factor that fits these forecasts; None if there are too few."""
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data."""
         return asdict(self)
 
 
@@ -288,9 +284,9 @@ Scored = Iterator[tuple[str, Distribution, str]]
 
 
 def scoreboard(records: Repository) -> Scoreboard:
-    """Brier score and log loss by pool, role, model and round, over all resolved forecasts."""
+    """Compute Brier score and log loss of all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
-    # The turns are what tells models and rounds apart, and only resolved forecasts need theirs.
+    # Load the turns, which name models and rounds, only of resolved forecasts.
     whole = [_with_turns(records, each) for each in resolved]
     pooled = [(_pool(each, "contract"), each.came or "") for each in whole]
     pooled = [(values, came) for values, came in pooled if values]
@@ -310,7 +306,7 @@ def _with_turns(records: Repository, found: Forecast) -> Forecast:
 
 
 def _pool(found: Forecast, name: str) -> dict[str, float]:
-    """One pool of a forecast; empty when it is not whole."""
+    """Return one pool of a forecast; empty if it is incomplete."""
     values = {pools.outcome_id: getattr(pools, name) for pools in found.result.report.pools}
     return {} if None in values.values() else values
 
@@ -322,7 +318,7 @@ def _by_pool(found: Iterable[Forecast]) -> Scored:
 
 
 def _by_role(found: Iterable[Forecast]) -> Scored:
-    """What each role said last, and the judge's verdict apart from its arguments."""
+    """Yield the last numbers of each role, and of the judge's verdict."""
     for each in found:
         stated: dict[str, dict[str, float]] = defaultdict(dict)
         for row in each.result.probability_distribution:
@@ -335,7 +331,7 @@ def _by_role(found: Iterable[Forecast]) -> Scored:
 
 
 def _by_model(found: Iterable[Forecast]) -> Scored:
-    """The numbers of every argument and of the verdict, under the model that gave them."""
+    """Yield the numbers of every argument and verdict, by model."""
     for each in found:
         state = each.debate.as_state()
         stated = [(said.turn.model, said.reading.stated) for said in kept_arguments(state)]
@@ -349,7 +345,7 @@ def _by_model(found: Iterable[Forecast]) -> Scored:
 
 
 def _by_round(found: Iterable[Forecast]) -> Scored:
-    """The mean of the roles that gave whole distributions in a round."""
+    """Yield the mean of the roles with complete distributions, by round."""
     for each in found:
         kept = kept_arguments(each.debate.as_state())
         for number in range(1, max((said.turn.round for said in kept), default=0) + 1):

@@ -1,4 +1,4 @@
-"""The lease of a debate: one process at a time runs it."""
+"""Leases: only one process at a time runs a debate."""
 
 import os
 import socket
@@ -17,15 +17,15 @@ from contend.debates.tables import debates
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.state import Turn
 
-# A runner renews its lease long before it ends; a crashed one on this machine is seen at once.
+# Renewed long before it expires; a crashed process on this machine is noticed at once.
 LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Another runner has taken the debate over; this one may write nothing more."""
+    """Another process has taken over the debate; this one must not write any more."""
 
     def __init__(self, debate_id: str) -> None:
-        super().__init__(f"Another process has taken debate {debate_id} over.")
+        super().__init__(f"Another process has taken over debate {debate_id}.")
 
 
 # The leases this process holds, by their owners.
@@ -33,16 +33,16 @@ _held: set[str] = set()
 
 
 class Lease:
-    """The right to run one debate, renewed while it lasts."""
+    """The right to run one debate."""
 
     def __init__(self, engine: sa.Engine, debate_id: str) -> None:
         self._engine, self.debate_id, self._owner = engine, debate_id, str(uuid4())
         self.is_mine = sa.and_(debates.c.id == debate_id, debates.c.lease_owner == self._owner)
         self.saved: tuple[Turn, ...] = ()
-        """The turns its holder is known to have written."""
+        """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free, has run out, or its holder is dead."""
+        """Take the lease if it is free or expired, or its holder is dead."""
         _held.add(self._owner)
         try:
             self._take()
@@ -74,7 +74,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Keep the lease; False when it was lost. A database in trouble is asked again in time."""
+        """Renew the lease; return False if it is lost. Database errors are retried later."""
         try:
             with self._engine.begin() as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
@@ -82,7 +82,6 @@ class Lease:
             return True
 
     def release(self) -> None:
-        """Give it back."""
         _held.discard(self._owner)
         with self._engine.begin() as connection:
             self._set(connection, lease_owner=None, lease_holder=None, lease_until=None)
@@ -94,23 +93,23 @@ class Lease:
 
 
 def is_held(connection: sa.Connection, row: Any) -> bool:
-    """Whether somebody runs the debate of this row."""
+    """Return whether a process is running the debate."""
     alive = row.lease_until is not None and row.lease_until >= written(_clock(connection))
     return alive and not _is_dead(row)
 
 
 def is_elsewhere(row: Any) -> bool:
-    """Whether another machine had the lease and never gave it back."""
+    """Return whether another machine took the lease and never released it."""
     return bool(row.lease_holder) and row.lease_holder.rpartition(":")[0] != _machine()
 
 
 def _is_dead(row: Any) -> bool:
-    """Whether the holder was a process of this machine that is gone; elsewhere time must tell."""
+    """Return whether the holder was a process on this machine that has ended."""
     machine, _, pid = (row.lease_holder or "").rpartition(":")
     if machine != _machine() or sys.platform == "win32":
         return False
     if int(pid) == os.getpid():
-        return row.lease_owner not in _held  # it could not be given back: the database was away
+        return row.lease_owner not in _held  # not released because the database was unavailable
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -126,19 +125,17 @@ def _this_process() -> str:
 
 @cache
 def _machine() -> str:
-    """This machine or container: others may have its name, and the number of a process there
-    says nothing here.
-    """
+    """Return a name for this machine or container: host names and process ids can repeat."""
     name = socket.gethostname()
     with suppress(OSError):  # Linux only
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
-        room = Path("/proc/self/ns/pid").readlink()
-        name += f"-{sha256(f'{boot}{room}'.encode()).hexdigest()[:8]}"
+        namespace = Path("/proc/self/ns/pid").readlink()
+        name += f"-{sha256(f'{boot}{namespace}'.encode()).hexdigest()[:8]}"
     return name
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """The time leases go by. Machines that share a server go by its clock, not by their own."""
+    """Return the current time; machines that share a server use its clock."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
@@ -146,5 +143,5 @@ def _clock(connection: sa.Connection) -> datetime:
 
 
 def written(time: datetime) -> str:
-    """A time as it is stored, so that text sorts as time."""
+    """Return a time as stored text, which sorts by time."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

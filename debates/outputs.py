@@ -1,4 +1,4 @@
-"""Where the folder of a debate lies: by day and second of its beginning, one debate in each."""
+"""Output folders: one per debate, named after the time it started."""
 
 import tempfile
 from collections.abc import Callable
@@ -9,30 +9,30 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Find out before anything is paid that no folder can be written there."""
+    """Refuse an output folder that cannot be written, before a model is paid."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Permissions alone do not tell: /proc looks writable to root.
+        # Permissions are not enough: /proc looks writable to root.
         with tempfile.TemporaryDirectory(dir=base):
             pass
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(
-            f"The output folder {base} cannot be written: {why}. Name another with "
+            f"The output folder {base} cannot be written: {why}. Choose another with "
             "--set output_dir=PATH."
         ) from error
 
 
 def find_folder(base: Path, begun: str, debate_id: str) -> Path | None:
-    """The folder of this debate, if it was written."""
+    """Return the folder of this debate, if it was written."""
     return next((p for p in _candidates(base, begun, debate_id) if _is_of(p, debate_id)), None)
 
 
 def make_folder(base: Path, begun: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """The folder of this debate, filled; another debate's is left alone.
+    """Fill the folder of this debate and return its path; never touch another debate's.
 
-    A new one is filled under a name that only this debate uses and appears whole: whoever is killed
-    meanwhile leaves nothing that it would not find again.
+    A new folder is filled under a draft name and then renamed, so that it appears complete. After
+    a crash the draft is found again.
     """
     found = find_folder(base, begun, debate_id)
     if found is not None:
@@ -45,7 +45,7 @@ def make_folder(base: Path, begun: str, debate_id: str, fill: Callable[[Path], N
     fill(draft)
     try:
         return draft.rename(own)
-    except OSError:  # another debate began in the same second
+    except OSError:  # another debate started in the same second
         return draft.rename(with_id)
 
 
@@ -57,5 +57,5 @@ def _candidates(base: Path, begun: str, debate_id: str) -> tuple[Path, Path]:
 
 
 def _is_of(folder: Path, debate_id: str) -> bool:
-    """Whether an index there names this debate; every index names its own."""
+    """Return whether the index in the folder names this debate."""
     return any(debate_id in index.read_text("utf-8") for index in folder.glob("index.*"))

@@ -17,11 +17,11 @@ from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
 
-if TYPE_CHECKING:  # only who uses a server loads its driver
+if TYPE_CHECKING:  # the driver is loaded only where a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
 _WHOLE_ID = 36
-_CAME_TRUE = (
+_RESOLUTION = (
     sa.select(tables.resolutions.c.outcome)
     .where(tables.resolutions.c.debate_id == tables.debates.c.id)
     .scalar_subquery()
@@ -30,20 +30,20 @@ _CAME_TRUE = (
 
 
 class TaskAccepted(Exception):
-    """The task is being debated already."""
+    """The task already has an unfinished debate."""
 
 
 @dataclass(frozen=True)
 class UnfinishedTask:
-    """A debate that was accepted for a caller and has no end."""
+    """An unfinished debate that was accepted for a caller."""
 
     debate: StoredDebate
     elsewhere: bool
-    """Whether another machine ran it last; its disk may hold what the database could not take."""
+    """Whether another machine ran it last, which may hold newer checkpoints."""
 
 
 class Repository:
-    """The repository of debates on one database, a file or a server."""
+    """The debates in one database, a file or a server."""
 
     def __init__(self, where: "Path | Postgres") -> None:
         self._engine = tables.open_engine(where)
@@ -54,7 +54,6 @@ class Repository:
             raise
 
     def close(self) -> None:
-        """Close every connection."""
         self._engine.dispose()
 
     def start(
@@ -67,7 +66,7 @@ class Repository:
         demonstration: bool,
         task_id: str | None = None,
     ) -> None:
-        """Write the row of a debate that is about to run, and that a caller's task was accepted."""
+        """Insert a debate that is about to run, and its caller's task if there is one."""
         with self._engine.begin() as connection:
             connection.execute(
                 tables.debates.insert().values(
@@ -94,7 +93,7 @@ class Repository:
         last_seq: int,
         error: str | None = None,
     ) -> None:
-        """Make the row and its turns what the state is; refused to a runner without lease."""
+        """Update the debate and its turns; raise LeaseLost without the lease."""
         turns = state.get("turns", [])
         with self._engine.begin() as connection:
             saved = connection.execute(
@@ -116,17 +115,17 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """The debate with this id, or with the one id that begins so."""
+        """Return the debate whose id is, or uniquely starts with, the reference."""
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
-        if len(prefix) == _WHOLE_ID:  # an index knows it
+        if len(prefix) == _WHOLE_ID:  # uses the index
             meant = tables.debates.c.id == prefix
         with self._engine.connect() as connection:
-            query = sa.select(tables.debates, _CAME_TRUE).where(meant)
+            query = sa.select(tables.debates, _RESOLUTION).where(meant)
             rows = connection.execute(query.limit(2)).all() if prefix else []
             if len(rows) != 1:
-                problem = "More than one debate begins with" if rows else "No debate has the id"
-                raise BadInput(f"{problem} '{reference}'. `contend list` shows them.")
+                problem = "More than one debate id starts with" if rows else "No debate has the id"
+                raise BadInput(f"{problem} '{reference}'. `contend list` shows all.")
             if not with_turns:
                 return _debate(connection, rows[0], [])
             spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == rows[0].id)
@@ -134,16 +133,16 @@ class Repository:
             return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
 
     def newest(self, limit: int) -> list[StoredDebate]:
-        """The debates begun last, newest first, without their turns."""
+        """Return the newest debates without their turns, newest first."""
         query = sa.select(tables.debates).order_by(tables.debates.c.created_at.desc()).limit(limit)
         with self._engine.connect() as connection:
             return [_debate(connection, row, []) for row in connection.execute(query).all()]
 
     def owed(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Debates accepted for callers that nobody runs any more, without their turns.
+        """Return accepted debates that no process is running, without their turns.
 
-        One that was not paused is cut off only when nobody has touched it for so long: whoever
-        has just written it is about to run it.
+        One that was not paused counts only after it was `untouched` for that long: a process that
+        has just inserted it is about to run it.
         """
         query = sa.select(tables.debates).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
@@ -157,35 +156,34 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def debate_of(self, task_id: str) -> str | None:
-        """The unfinished debate of an accepted task."""
+        """Return the id of the unfinished debate of a task."""
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str) -> None:
-        """Owe it to nobody any more."""
+        """Forget that the debate was accepted for a caller."""
         with self._engine.begin() as connection:
             connection.execute(_acceptance_of(debate_id))
 
     def rate(self, debate_id: str, rating: int) -> None:
-        """Keep the user's rating."""
         with self._engine.begin() as connection:
             row = tables.debates.update().where(tables.debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
     def done(self, protocol: str) -> list[StoredDebate]:
-        """All finished debates of a protocol, the oldest first, without their turns."""
+        """Return all finished debates of a protocol without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         with self._engine.connect() as connection:
             return [_debate(connection, row, []) for row in connection.execute(query).all()]
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Keep which outcome of a forecast came true, in place of what was kept before."""
+        """Store which outcome of a forecast came true, replacing an earlier one."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with self._engine.begin() as connection:
-            # Who comes second waits, and replaces.
+            # Row lock: the last writer wins.
             connection.execute(debate.with_for_update()).all()
             connection.execute(tables.resolutions.delete().where(mine))
             connection.execute(
@@ -195,20 +193,20 @@ class Repository:
             )
 
     def resolutions(self) -> dict[str, str]:
-        """The outcomes that came true, by debate."""
+        """Return the outcomes that came true, by debate id."""
         query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
 
     def acquire(self, debate_id: str) -> Lease:
-        """Become the one runner of a debate; refused while another is alive."""
+        """Take the lease of a debate; refuse while another process holds it."""
         lease = Lease(self._engine, debate_id)
         lease.acquire()
         return lease
 
 
 def count_debates(where: "Path | Postgres") -> int | None:
-    """How many debates a database keeps, None before its first; nothing is made or changed."""
+    """Count the debates without changing the database; None if it has no tables yet."""
     engine = tables.open_engine(where)
     try:
         with engine.connect() as connection:
@@ -223,7 +221,7 @@ def count_debates(where: "Path | Postgres") -> int | None:
 def _write_turns(
     connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
 ) -> None:
-    """Write the turns behind those known to be there, over whatever stands in their place."""
+    """Replace all turns from position `known` on."""
     stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
     connection.execute(tables.turns.delete().where(stale))
     rows = [
@@ -236,7 +234,7 @@ def _write_turns(
 
 
 def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
-    """Take a task on: once, however many services share the database."""
+    """Accept a task once, even if several services share the database."""
     try:
         connection.execute(tables.accepted.insert().values(debate_id=debate_id, task_id=task_id))
     except sa.exc.IntegrityError as taken:
@@ -248,7 +246,7 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """How many turns two transcripts begin with in common."""
+    """Return the length of the common beginning of two transcripts."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

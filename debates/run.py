@@ -1,4 +1,4 @@
-"""Runs a debate: LangGraph's stream becomes events, and every step is written to the record."""
+"""Run a debate: turn LangGraph's stream into events, and save every step."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -38,7 +38,7 @@ _RESERVED_EVENTS = 1_000_000
 
 
 def open_repository() -> Repository:
-    """The repository on the user's database."""
+    """Open the user's database."""
     return Repository(database())
 
 
@@ -49,11 +49,11 @@ async def run_debate(
     control: RunControl,
     remark: Remark | None = None,
 ) -> StoredDebate:
-    """Run a debate, new or stopped, until it is done, pauses or fails; the record says which."""
+    """Run a new or stopped debate until it is done, pauses or fails, and return it."""
     run: _Run | None = None
     try:
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
-            # Read again: whoever had the lease before may have gone on with the debate.
+            # Read it again: the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
             if current.status == "done":
                 done = f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it."
@@ -66,11 +66,11 @@ async def run_debate(
     except DatabaseUnavailable as away:
         if run is None:
             raise
-        return run.left_by(away)
+        return run.interrupted_by(away)
 
 
 class _Run:
-    """One stretch of a debate, from a start or resume to the next stop."""
+    """One run of a debate, from a start or resume to the next stop."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class _Run:
             "configurable": {"thread_id": debate.id},
             "recursion_limit": strategy_for(self.settings).max_steps,
         }
-        self._scribe, self._told_trouble = FolderWriter(debate, self.settings), False
+        self._folder, self._reported_trouble = FolderWriter(debate, self.settings), False
         self._saving: asyncio.Task[None] | None = None
         self._status: Status = "running"
         self._error: str | None = None
-        # Written ahead, so that no number is given twice after a crash.
+        # Reserved ahead, so that no number is used twice after a crash.
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
-        """Run and close with the event and status that fit how it ended."""
-        given = await self._input(remark)  # a remark refused here leaves the debate as it was
+        """Run, then save how it ended and send the final event."""
+        given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
             interrupted = await self._stream(given)
@@ -122,10 +122,10 @@ class _Run:
                 await self._close("done", "complete", self.state.get("final_answer", ""))
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
-        """What to feed the graph: the question once, an answer at a pause, else what was added."""
+        """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self.graph.aget_state(self.config)
         if not snapshot.interrupts:
-            _refuse_unheard(remark, snapshot)
+            _refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
             self._announce_start()
             return {**self.state}
@@ -133,8 +133,7 @@ class _Run:
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
             return Command(resume=remark.model_dump())
-        # As the command of a run, not written from outside: what the step in hand has already
-        # paid for stays with it.
+        # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
             update["turns"] = [human_turn(self.state, remark.say)]
@@ -158,7 +157,7 @@ class _Run:
         )
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
-        """Pass events on and save every step; gives what a pause asks, if it ends in one."""
+        """Send events and save every step; return the interrupt's value if one ends the run."""
         interrupted: Any = None
         async for part in self.graph.astream(
             given,
@@ -177,8 +176,8 @@ class _Run:
                 await self._save("running")
         return interrupted
 
-    def left_by(self, away: DatabaseUnavailable) -> StoredDebate:
-        """The debate as it stands in memory, when the database cannot be asked for it any more."""
+    def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
+        """Return the debate as it is in memory, while the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
             self.announcer.say("paused", self.state.get("round"), str(away))
@@ -187,9 +186,9 @@ class _Run:
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:
         await self._saved()
         error = content if status == "failed" else None
-        # Before the record, so that what befell the folder stands in it.
-        await asyncio.to_thread(self._scribe.write, self._standing(status, error, self.state))
-        self._tell_trouble()
+        # Before the record, so that problems with the folder are recorded.
+        await asyncio.to_thread(self._folder.write, self._folder_state(status, error, self.state))
+        self._report_trouble()
         self._reserved = self.announcer.seq + 1
         self._start_saving(retry_until_available, status, error)
         await self._saved()
@@ -197,7 +196,7 @@ class _Run:
         self.announcer.say(event, self.state.get("round"), content, **metadata)
 
     async def _save(self, status: Status) -> None:
-        """Write the record beside the next step: the checkpoint is what a crash resumes from."""
+        """Save in parallel with the next step; after a crash the checkpoint counts."""
         await self._saved()
         self._start_saving(_if_possible, status)
 
@@ -207,73 +206,73 @@ class _Run:
 
     def _write(self, status: Status, state: DebateState, last_seq: int, error: str | None) -> None:
         self.records.save(self.lease, status, state, last_seq, error)
-        self._scribe.write(self._standing(status, error, state))
+        self._folder.write(self._folder_state(status, error, state))
 
-    def _standing(self, status: Status, error: str | None, state: DebateState) -> FolderState:
+    def _folder_state(self, status: Status, error: str | None, state: DebateState) -> FolderState:
         return FolderState(status, error, state, self.debate.user_rating)
 
-    def _tell_trouble(self) -> None:
-        """Say once that the folder cannot be written; the debate goes on without."""
-        if self._scribe.trouble and not self._told_trouble:
-            self._told_trouble = True
+    def _report_trouble(self) -> None:
+        """Report once that the folder cannot be written; the debate continues."""
+        if self._folder.trouble and not self._reported_trouble:
+            self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
-            self.announcer.say("degraded", None, self._scribe.trouble, **what)
-            told = Degradation(what="folder_incomplete", why=self._scribe.trouble)
-            self.state["degraded"] = [*self.state.get("degraded", []), told]
+            self.announcer.say("degraded", None, self._folder.trouble, **what)
+            problem = Degradation(what="folder_incomplete", why=self._folder.trouble)
+            self.state["degraded"] = [*self.state.get("degraded", []), problem]
             if "trace" in self.state:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write, which a cancelled run must not take along."""
+        """Wait for the last write, which must finish even if the run is cancelled."""
         if self._saving:
             await asyncio.shield(self._saving)
             self._saving = None
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
-    """Write, or leave it to the next write: that brings the record up to date all the same."""
+    """Write, or skip it while the database is unavailable: the next write includes it."""
     with suppress(DatabaseUnavailable):
         await write()
 
 
-def _refuse_unheard(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse what nobody would hear: no speaker is left, none has begun, or none is asking."""
+def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
+    """Refuse a comment that no speaker would see, and a finish nobody asked for."""
     if remark.finish:
         raise BadInput(
-            "The debate is not waiting for you, so it cannot be told to finish; resume it "
-            "without --finish, or start debates with --pause each_round."
+            "--finish works only while the debate waits for you. Resume it without --finish, "
+            "or start debates with --pause each_round."
         )
     if remark.say and not (snapshot.created_at and snapshot.next):
-        raise BadInput("No speaker would hear your words now; resume the debate without --say.")
+        raise BadInput("No speaker would see your comment now. Resume the debate without --say.")
 
 
 @asynccontextmanager
 async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
-    """Hold the lease, renewed in the background; losing it ends the run: another has taken over."""
+    """Hold and renew the lease; cancel the run if another process takes it over."""
     lease = await asyncio.to_thread(records.acquire, debate_id)
     runner, ended = asyncio.current_task(), asyncio.Event()
 
     async def renew() -> None:
         while not await wait_for_event(LEASE.total_seconds() / 4, ended):
             if not await asyncio.to_thread(lease.renew) and not ended.is_set() and runner:
-                runner.cancel("another process took this debate over")
+                runner.cancel("another process took over this debate")
                 return
 
     renewing = asyncio.create_task(renew())
     try:
         yield lease
     finally:
-        # Not cancelled: a renewal under way would be left behind with its connection.
+        # Not cancelled: a renewal in progress would leak its connection.
         ended.set()
         try:
             await renewing
         finally:
-            with suppress(DatabaseUnavailable):  # it will run out
+            with suppress(DatabaseUnavailable):  # it expires
                 await asyncio.to_thread(lease.release)
 
 
 async def wait_for_event(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for an event, but not for long."""
+    """Wait for an event or a timeout; return whether the event is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

@@ -25,11 +25,11 @@ from contend.models.text import clean_data, shorten
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
-# Variables that are read elsewhere, or that belong to the command and not to a debate.
+# Variables that are not settings of a debate.
 NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG", "CONTEND_SERVICE_TOKEN"})
 
 _DEFAULT = "default"
-_PLAIN_WORDS = {
+_EXPECTED = {
     "int_parsing": "a whole number",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -43,13 +43,13 @@ _PLAIN_WORDS = {
     "dict_type": "a mapping",
 }
 
-# Settings that have an option of their own, and how one of them is written in a file.
+# Settings with their own option, and how an entry is written in a file.
 _OPTIONS = {"seats": "--seat", "positions": "--position"}
 _WRITTEN = {
     "seats": "{name: NAME, model: PROVIDER:NAME}",
     "positions": "{name: NAME, position: POSITION}",
 }
-_LAID: dict[str, type[BaseModel]] = {"seats": SeatChoice, "positions": PositionChoice}
+_SEAT_MODELS: dict[str, type[BaseModel]] = {"seats": SeatChoice, "positions": PositionChoice}
 _SEAT_WORDS = {
     "missing": "is missing",
     "string_type": "must be text",
@@ -69,14 +69,14 @@ class Given:
 
 @dataclass(frozen=True)
 class Configured:
-    """Settings, where each of them comes from, and what was passed over on the way."""
+    """Settings, the source of each, and notices about values that were ignored."""
 
     settings: DebateSettings
     sources: dict[str, str]
     notices: list[str]
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Every setting with its value and its source."""
+        """Return every setting with its value and source."""
         values = self.settings.model_dump(mode="json")
         return {
             name: {"value": value, "source": self.sources.get(name, _DEFAULT)}
@@ -91,7 +91,7 @@ def load_settings(
     config: Path | None,
     environ: Mapping[str, str],
 ) -> DebateSettings:
-    """The settings of a debate, or BadInput in one line."""
+    """Return the settings of a debate."""
     return configure(protocol, flags, model, config, environ).settings
 
 
@@ -102,7 +102,7 @@ def configure(
     config: Path | None,
     environ: Mapping[str, str],
 ) -> Configured:
-    """The settings of a debate together with the source of each."""
+    """Return the settings of a debate and the source of each."""
     schema = _schema(protocol)
     given, notices = _from_environment(schema, environ)
     given |= _from_file(schema, config)
@@ -115,7 +115,7 @@ def configure(
 
 
 def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> DebateSettings:
-    """The settings a program gives; no file and no variable is read for them."""
+    """Return settings given by a program, without reading files or variables."""
     schema = _schema(protocol)
     return _validated(
         schema,
@@ -124,25 +124,25 @@ def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> Deba
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """Read `name=value` arguments; the last one for a name counts."""
+    """Parse `name=value` arguments; the last one for a name counts."""
     flags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise BadInput(f"'{pair}' is not of the form NAME=VALUE, such as max_rounds=4.")
+            raise BadInput(f"'{pair}' is not in the form NAME=VALUE, such as max_rounds=4.")
         flags[name.strip()] = value
     return flags
 
 
 def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Read `--seat NAME=MODEL` arguments as the setting they are; nothing when there are none."""
+    """Parse `--seat NAME=MODEL` arguments into the setting `seats`."""
     if not pairs:
         return {}
     if "seats" not in _schema(protocol).model_fields:
         equal = [name for name, schema in SETTINGS.items() if "seats" in schema.model_fields]
         raise BadInput(
-            f"--seat lays the equal seats of {', '.join(equal)}; {protocol} has none. Name its "
-            "models with --model or --set, or choose another --protocol."
+            f"--seat works only with {' and '.join(equal)}. For {protocol}, choose models with "
+            "--model or --set."
         )
     return {"seats": [_seat(pair) for pair in pairs]}
 
@@ -150,20 +150,17 @@ def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
 def _seat(pair: str) -> dict[str, str]:
     name, equals, model = pair.partition("=")
     if not equals or not name.strip() or not model.strip():
-        raise BadInput(f"'--seat {pair}' is not of the form NAME=MODEL, such as Ann=ollama:qwen3.")
+        raise BadInput(f"'--seat {pair}' is not in the form NAME=MODEL, such as Ann=ollama:qwen3.")
     return {"name": name, "model": model.strip()}
 
 
 def parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Read `--position "NAME: POSITION"` arguments as the setting they are."""
+    """Parse `--position "NAME: POSITION"` arguments into the setting `positions`."""
     if not pairs:
         return {}
     if "positions" not in _schema(protocol).model_fields:
         fixed = [name for name, schema in SETTINGS.items() if "positions" in schema.model_fields]
-        raise BadInput(
-            f"--position lays the sides of {', '.join(fixed)}; {protocol} hands out no positions. "
-            f"Choose --protocol {fixed[0]}."
-        )
+        raise BadInput(f"--position works only with --protocol {fixed[0]}.")
     return {"positions": [_position(pair) for pair in pairs]}
 
 
@@ -171,7 +168,7 @@ def _position(pair: str) -> dict[str, str]:
     name, colon, position = pair.partition(":")
     if not colon or not name.strip():
         raise BadInput(
-            f"'--position {pair}' is not of the form NAME: POSITION, such as 'Ann: We should wait'."
+            f"'--position {pair}' is not in the form NAME: POSITION, such as 'Ann: We should wait'."
         )
     if not position.strip():
         raise BadInput(f"The position of '{name.strip()}' is empty (--position).")
@@ -190,7 +187,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Variables no setting answers to are reported: they may be meant for another release."""
+    """Report variables that match no setting: they may be meant for another release."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -202,7 +199,7 @@ def _from_environment(
             given[name] = Given(value, variable)
         else:
             notices.append(
-                f"{variable} is not a setting of {_name(schema)}; it was passed over."
+                f"{variable} is not a setting of {_name(schema)} and was ignored."
                 f"{_nearest(name, schema.model_fields)}"
             )
     return given, notices
@@ -265,7 +262,7 @@ def _known(schema: type[DebateSettings], key: str, source: str) -> str:
 
 
 def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
-    """Text from a flag or variable as the field wants it: text as written, the rest as YAML."""
+    """Parse the text of a flag or variable: as YAML, unless the setting is text."""
     annotation = schema.model_fields[name].annotation
     if annotation is str:
         return text
@@ -279,68 +276,72 @@ def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> An
 
 
 def _is_list(annotation: Any) -> bool:
-    kinds = (annotation, *get_args(annotation))  # also where nothing may be given instead
+    kinds = (annotation, *get_args(annotation))  # the list may be optional
     return any(getattr(kind, "__origin__", None) is tuple for kind in kinds)
 
 
 def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateSettings:
     for name, each in given.items():
-        _refuse_truth_for_number(schema, name, each)
+        _refuse_bool_for_number(schema, name, each)
     try:
-        # What is no text, such as bytes of a terminal in another coding, no database takes.
+        # Databases refuse invalid text, such as bytes of a terminal in another encoding.
         return schema.model_validate({name: clean_data(v.value) for name, v in given.items()})
     except ValidationError as error:
-        raise BadInput(_in_words(schema, error.errors()[0], given)) from error
+        raise BadInput(_describe_problem(schema, error.errors()[0], given)) from error
 
 
-def _refuse_truth_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Pydantic takes true for 1; a person does not mean it."""
+def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
+    """Refuse true and false for numbers: pydantic would read 1 and 0."""
     annotation = schema.model_fields[name].annotation
     wanted = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     if isinstance(given.value, bool) and {int, float} & set(wanted):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")
 
 
-def _in_words(schema: type[DebateSettings], problem: ErrorDetails, given: dict[str, Given]) -> str:
+def _describe_problem(
+    schema: type[DebateSettings], problem: ErrorDetails, given: dict[str, Given]
+) -> str:
     reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
     if not problem["loc"]:
         return f"{reason}."
     name = str(problem["loc"][0])
     source = given[name].source if name in given else _DEFAULT
-    if name in _LAID:
-        return f"{_seat_words(name, problem, reason)} ({source})."
-    wanted = _limits(schema, name, problem) or _PLAIN_WORDS.get(problem["type"])
+    if name in _SEAT_MODELS:
+        return f"{_describe_seat_problem(name, problem, reason)} ({source})."
+    wanted = _limits(schema, name, problem) or _EXPECTED.get(problem["type"])
     if problem["type"] == "literal_error":
         wanted = f"one of {problem.get('ctx', {}).get('expected', '')}".replace("'", "")
     if wanted is None:
-        told = reason if reason.startswith(name) else f"{name}: {reason}"
-        return f"{told} ({source})."
+        said = reason if reason.startswith(name) else f"{name}: {reason}"
+        return f"{said} ({source})."
     return f"{name} must be {wanted}, not {_shown(problem['input'])} ({source})."
 
 
-def _seat_words(name: str, problem: ErrorDetails, reason: str) -> str:
-    """What is wrong with the list of seats, and with which of them, counted as people count."""
+def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str:
+    """Describe what is wrong with a list of seats, and with which of them."""
     one = name.removesuffix("s")
-    known = ", ".join(_LAID[name].model_fields)
+    known = ", ".join(_SEAT_MODELS[name].model_fields)
     words = _SEAT_WORDS | {
-        "extra_forbidden": f"is no setting of a {one}; there are {known}",
+        "extra_forbidden": f"is not a setting of a {one}; known: {known}",
         "model_type": f"must be written as {_WRITTEN[name]}",
         "tuple_type": f"must be a list of {_WRITTEN[name]}",
     }
     if (limit := problem.get("ctx", {}).get("max_length")) is not None:
-        words["string_too_long"] = f"must have {limit} characters at the most"
+        words["string_too_long"] = f"must have at most {limit} characters"
     said = words.get(problem["type"], reason)
     at, *fields = problem["loc"][1:] or ("",)
     if fields and problem["type"] == "tuple_type":
         said = "must be a list"
     if problem["type"] == "literal_error":
-        said = f"names '{_shown(problem['input'])}', but there are {', '.join(get_args(ToolName))}"
+        said = (
+            f"'{_shown(problem['input'])}' does not exist; known: {', '.join(get_args(ToolName))}"
+        )
     where = f"{one} {at + 1}" if isinstance(at, int) else name
     return f"{where}: {' '.join([*map(str, fields[:1]), said])}"
 
 
 def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> str | None:
-    """Both ends of a range, when one of them was overstepped."""
+    """Describe the allowed range of a number that is out of it."""
     if not problem["type"].startswith(("greater_than", "less_than")):
         return None
     limits: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The tables records are kept in, and how they are reached."""
+"""The database tables, and how to connect to them."""
 
 from functools import partial
 from pathlib import Path
@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from contend.graph.checkpoints.saver import BUSY_TIMEOUT_MS
 
-if TYPE_CHECKING:  # only who uses a server loads its driver
+if TYPE_CHECKING:  # the driver is loaded only where a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
-# What the newest revision in migrations/ makes; a test holds the two together.
+# A test checks that these match the newest revision in migrations/.
 metadata = sa.MetaData()
 debates = sa.Table(
     "debates",
@@ -55,7 +55,7 @@ accepted = sa.Table(
 
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
-    """The engine on a file or a server; nothing is asked of it yet."""
+    """Create the engine for a file or a server, without connecting."""
     return _sqlite(where) if isinstance(where, Path) else _postgres(where)
 
 
@@ -72,19 +72,19 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 
 
 def _postgres(where: "Postgres") -> sa.Engine:
-    # The address as the driver reads it, as for the checkpoints: SQLAlchemy would read it its way.
+    # Let the driver parse the address, as for checkpoints: SQLAlchemy parses it differently.
     engine = sa.create_engine(
         "postgresql+psycopg://",
         connect_args=where.parts(),
         pool_pre_ping=True,
         hide_parameters=True,
     )
-    sa.event.listen(engine, "handle_error", partial(_tell_outage, where))
+    sa.event.listen(engine, "handle_error", partial(_raise_outage, where))
     return engine
 
 
-def _tell_outage(where: "Postgres", context: sa.ExceptionContext) -> None:
-    # A connection found broken before use is replaced, which tells no more than that it was old.
+def _raise_outage(where: "Postgres", context: sa.ExceptionContext) -> None:
+    # The pool replaces a stale connection by itself: that is no outage.
     away = where.away(context.original_exception)
     if away and not context.is_pre_ping:
         raise away from context.original_exception

@@ -1,4 +1,4 @@
-"""A well-rated debate distilled into a candidate template, which waits for the user's yes."""
+"""Derive a candidate template from a well-rated debate."""
 
 import re
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ from contend.retrieval.templates import (
 WELL_RATED = 8
 
 
-class Learnt(BaseModel):
-    """What the model is asked for."""
+class LearnedTemplate(BaseModel):
+    """The form that the model fills in."""
 
     title: str = Field(description="A verb phrase of at most 60 characters.")
     kind: str = Field(description="One lower-case word for the kind of question.")
@@ -45,7 +45,7 @@ class Learnt(BaseModel):
 async def learn_template(
     debate: StoredDebate, settings: DebateSettings, model: str | None
 ) -> Template:
-    """Ask whoever wrote the answer, or another model, for the template in a debate."""
+    """Ask the model that wrote the answer, or a given one, for a template."""
     state = debate.as_state()
     writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
     spoken = writers[-1] if writers else state["seats"][0].model
@@ -59,31 +59,31 @@ async def learn_template(
     async with open_models():
         await check_models([seat.model])
         messages = learning_prompt(state, debate.id)
-        answered = await extract(seat, messages, Learnt, settings, Listener())
+        answered = await extract(seat, messages, LearnedTemplate, settings, Listener())
     return _template(seat, answered.result.block, answered.model)
 
 
 def check_teaches(debate: StoredDebate) -> None:
-    """Refuse a debate that has no answer, or not a good one."""
+    """Refuse a debate without an answer, or with a low rating."""
     short = debate.id[:8]
     if debate.status != "done":
-        raise BadInput(f"Debate {short} is {debate.status}; learn from one that is done.")
+        raise BadInput(f"Debate {short} is {debate.status}; learn only from finished debates.")
     rating = debate.as_json()["quality_score"]
     if debate.user_rating is None and debate.demonstration:
         raise BadInput(
-            f"Debate {short} was argued by the demonstration model, whose scores mean nothing. "
-            f"If its answer is good all the same, say so: contend rate {short} {WELL_RATED}"
+            f"Debate {short} used the demonstration model, whose scores are not meaningful. "
+            f"If its answer is good, rate it: contend rate {short} {WELL_RATED}"
         )
     if rating is None or rating < WELL_RATED:
         rated = "not rated" if rating is None else f"rated {rating:g} of 10"
         raise BadInput(
-            f"Debate {short} is {rated}; templates are learnt from debates rated {WELL_RATED} or "
-            f"more. Your own rating counts first: contend rate {short} RATING"
+            f"Debate {short} is {rated}; templates are learned from debates rated {WELL_RATED} or "
+            f"more. Your own rating takes precedence: contend rate {short} RATING"
         )
 
 
 def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
-    """The prompt that asks for a template."""
+    """Build the prompt that asks for a template."""
     mark = fence_mark(debate_id)
     data = partial(fence, mark=mark)
     points = [f"({point.status}) {point.text}" for point in points_of(state)]
@@ -96,8 +96,8 @@ def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
     return [HumanMessage(render("shared/learn", values))]
 
 
-def _template(seat: Seat, learnt: Learnt | None, model: str) -> Template:
-    """The template it gave, cut to its form where that loses little: the call is paid for."""
+def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> Template:
+    """Build the template, shortening what is slightly too long."""
     if learnt is None:
         raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
     steps = [f"{number}. {_line(step)}" for number, step in enumerate(learnt.steps, 1)]

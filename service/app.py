@@ -27,12 +27,12 @@ from contend.service.runs import Runs, ServiceOptions
 _ABOUT = (
     "Forecasting debates: five roles argue over outcomes for three rounds, every argument is "
     "scored, and the numbers they state give a probability distribution. What a debate could not "
-    "yield is null, and named in `report.gaps`."
+    "produce is null and listed in `report.gaps`."
 )
 
 
 def create_app(options: ServiceOptions | None = None) -> FastAPI:
-    """The app; its debates are held with these options."""
+    """Create the app."""
     runs = Runs(options or ServiceOptions())
 
     @asynccontextmanager
@@ -52,14 +52,14 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     made.exception_handler(DatabaseUnavailable)(on_away)
     made.exception_handler(RequestValidationError)(on_invalid)
     made.exception_handler(HTTPException)(on_http_error)
-    # As a handler of the app it would be followed by the server's own traceback, secrets and all.
+    # As a handler of the app, the server would also print a traceback with secrets.
     made.add_middleware(ExceptionMiddleware, handlers={Exception: on_unexpected})
     made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
     return made
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:
-    """The document with the request's schema, which is read from the body by ourselves."""
+    """Add the schema of the request, whose body we read ourselves."""
     if made.openapi_schema:
         return made.openapi_schema
     document = get_openapi(

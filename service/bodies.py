@@ -1,4 +1,4 @@
-"""Reading a request's body without taking in more than is allowed."""
+"""Read a request's body up to the allowed size."""
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -8,7 +8,7 @@ from contend.service.errors import Refused
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, refused as soon as it is too large: before it is parsed, or even whole."""
+    """Return the body; refuse it as soon as it is too large."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
         raise Refused(415, "not_json", "Send the request as application/json.")
@@ -22,7 +22,7 @@ async def read_body(request: Request) -> bytes:
             if len(body) > MAX_REQUEST_BYTES:
                 raise _too_large()
     except ClientDisconnect as gone:
-        raise Refused(400, "incomplete", "The request ended before it was whole.") from gone
+        raise Refused(400, "incomplete", "The request ended before it was complete.") from gone
     return bytes(body)
 
 

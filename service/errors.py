@@ -1,4 +1,4 @@
-"""What the API answers when it has no result: one form for every refusal."""
+"""Error responses, all in one form."""
 
 from typing import Any
 
@@ -19,17 +19,17 @@ _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: _LATER, 503: _LATER}
 class ErrorBody(BaseModel):
     """Why there is no result."""
 
-    error: str = Field(description="A word for programs.", examples=["not_found"])
+    error: str = Field(description="A code for programs.", examples=["not_found"])
     detail: str = Field(
         description="A sentence for people.", examples=["No forecast has the id ..."]
     )
     problems: list[str] = Field(default_factory=list, description="What is wrong with a request.")
-    debate_id: str | None = Field(None, description="The debate in question, if there is one.")
-    status: str | None = Field(None, description="What that debate is doing.")
+    debate_id: str | None = Field(None, description="The id of the debate, if there is one.")
+    status: str | None = Field(None, description="The status of that debate.")
 
 
 class Refused(Exception):
-    """A request that gets no result."""
+    """A request that is answered with an error."""
 
     def __init__(self, code: int, error: str, detail: str, **more: Any) -> None:
         self.code, self.body = code, ErrorBody(error=error, detail=detail, **more)
@@ -37,36 +37,34 @@ class Refused(Exception):
 
 
 def refuse(refused: Refused) -> JSONResponse:
-    """The answer to a refused request."""
+    """Return the response to a refused request."""
     return JSONResponse(refused.body.model_dump(), refused.code, headers=_HEADERS.get(refused.code))
 
 
 def database_away(debate_id: str | None = None) -> Refused:
-    """What is told while the database cannot be asked; the operator is told why."""
-    detail = "The database of this service does not answer; try again later."
+    """Return the error for an unavailable database; the log has the reason."""
+    detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
 
 async def on_refused(_: Request, refused: Refused) -> JSONResponse:
-    """A refusal of ours."""
     return refuse(refused)
 
 
 async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
-    """A database that went away, or is not back yet."""
     log_trouble(str(away))
     return refuse(database_away())
 
 
 async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-    """A path or header that does not fit; nothing of the input is echoed."""
+    """Report an invalid path or header without echoing it."""
     problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5]]
-    detail = "The request does not fit; see problems."
+    detail = "The request is invalid; see problems."
     return refuse(Refused(422, "invalid", detail, problems=problems))
 
 
 async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
-    """What the framework refuses by itself, in our form."""
+    """Return the framework's own errors in our form."""
     code = _CODES.get(error.status_code, "refused")
     return JSONResponse(
         ErrorBody(error=code, detail=str(error.detail)).model_dump(),
@@ -76,6 +74,6 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    """A bug of ours: the operator gets the traceback, the caller learns nothing of it."""
+    """Log the traceback of a bug; the caller sees nothing of it."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
-    return refuse(Refused(500, "error", "The service made an error; its log says more."))
+    return refuse(Refused(500, "error", "Internal error; see the log of the service."))

@@ -1,4 +1,4 @@
-"""What the service writes for its operator: once, and without secrets."""
+"""The log of the service, without secrets."""
 
 import logging
 import traceback
@@ -9,21 +9,20 @@ _log = logging.getLogger("contend.service")
 
 
 def show_notes() -> None:
-    """Let whoever started the service read on stderr what it does, and not only of trouble."""
+    """Show notes on stderr, not only warnings and errors."""
     _log.setLevel(logging.INFO)
     _log.addHandler(logging.StreamHandler())
 
 
 def log_note(what: str) -> None:
-    """Tell of something the operator may wonder about."""
     _log.info("%s", what)
 
 
 def log_error(what: str, error: BaseException) -> None:
-    """Tell of an error nobody foresaw, with its traceback."""
+    """Log an unexpected error with its traceback."""
     _log.error("%s\n%s", what, scrub("".join(traceback.format_exception(error))).rstrip())
 
 
 def log_trouble(what: str) -> None:
-    """Tell of something that passes."""
+    """Log a temporary problem."""
     _log.warning("%s", scrub(what))

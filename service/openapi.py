@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of answers: when they come, what they look like, their headers."""
+"""Responses in the OpenAPI document: descriptions, examples and headers."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ ID = str(example("result")["debate_id"])
 
 _HEADERS: dict[str, tuple[str, str]] = {
     "WWW-Authenticate": ("string", "`Bearer`."),
-    "Retry-After": ("integer", "Seconds after which it is worth trying again."),
+    "Retry-After": ("integer", "Seconds to wait before trying again."),
     "Location": ("string", "Where the result will be."),
     "Preference-Applied": ("string", "`respond-async`, where that was asked for."),
 }
@@ -25,29 +25,29 @@ _WHEN = {
     409: "The forecast has no result: it is running, paused or failed.",
     413: f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.",
     415: "The request is not JSON.",
-    422: "The request does not fit; `problems` says where.",
+    422: "The request is invalid; `problems` says where.",
     429: "Too many debates are running.",
-    503: "The service cannot do it now: `error` says what is in the way.",
+    503: "Temporarily unavailable; `error` says why.",
 }
 _RUNNING = {"debate_id": ID, "status": "running"}
 _EXAMPLES = {
-    401: ErrorBody(error="unauthorized", detail="A valid service token is needed: Bearer TOKEN."),
+    401: ErrorBody(error="unauthorized", detail="A valid service token is required: Bearer TOKEN."),
     404: ErrorBody(error="not_found", detail=f"No forecast has the id {ID}."),
     409: ErrorBody(error="no_result", detail="The debate is still running; ...", **_RUNNING),
     413: ErrorBody(error="too_large", detail=_WHEN[413]),
     415: ErrorBody(error="not_json", detail="Send the request as application/json."),
     422: ErrorBody(
         error="invalid",
-        detail="The request does not fit the contract; see problems.",
+        detail="The request is invalid; see problems.",
         problems=["prediction_context.outcomes: Field required"],
     ),
-    429: ErrorBody(error="busy", detail="32 debates are running; try again when one has ended."),
-    503: ErrorBody(error="database_away", detail="The database of this service does not answer."),
+    429: ErrorBody(error="busy", detail="32 debates are running; try again later."),
+    503: ErrorBody(error="database_away", detail="The database of this service is not available."),
 }
 
 
 def errors(*statuses: int) -> Responses:
-    """Refusals with these statuses."""
+    """Describe errors with these statuses."""
     return {
         status: _response(
             ErrorBody, _WHEN[status], _EXAMPLES[status].model_dump(), _WHICH.get(status, [])
@@ -57,13 +57,16 @@ def errors(*statuses: int) -> Responses:
 
 
 def ok(model: type[BaseModel], name: str, words: str) -> Responses:
-    """A result, or a part of one."""
+    """Describe a result, or a part of one."""
     return {200: _response(model, words, example(name), [])}
 
 
 def accepted(shown: BaseModel) -> Responses:
-    """A debate whose result comes later."""
-    words, headers = "The debate runs; its result comes later.", ["Location", "Preference-Applied"]
+    """Describe the response to an accepted debate."""
+    words, headers = (
+        "The debate is running; fetch its result later.",
+        ["Location", "Preference-Applied"],
+    )
     return {202: _response(type(shown), words, shown.model_dump(), headers)}
 
 

@@ -1,4 +1,4 @@
-"""The contract's five endpoints under /api/v1/reasoning/debate."""
+"""The five endpoints under /api/v1/reasoning/debate."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -29,7 +29,7 @@ PREFIX = "/api/v1/reasoning/debate"
 
 
 class Accepted(BaseModel):
-    """A debate that has begun; its result can be fetched under its id."""
+    """A debate that has started; fetch the result by its id."""
 
     debate_id: str
     task_id: str
@@ -50,7 +50,7 @@ class RoleAnswer(BaseModel):
 
 
 class ConsensusAnswer(BaseModel):
-    """Where the debate came out, without how."""
+    """The result of the debate without its arguments."""
 
     consensus_score: Share | None
     probability_distribution: list[OutcomeForecast]
@@ -90,7 +90,7 @@ _BODY = {
     response_model=None,
     openapi_extra=_BODY,
     responses={
-        **ok(DebateResult, "result", "The result; also a partial one, whose gaps are named."),
+        **ok(DebateResult, "result", "The result; a partial one lists its gaps."),
         **accepted(
             Accepted(debate_id=ID, task_id="task-7", status="running", location=f"{PREFIX}/{ID}")
         ),
@@ -100,16 +100,16 @@ _BODY = {
 async def create_debate(
     request: Request,
     runs: _Runs,
-    _: Annotated[  # for the OpenAPI document: of several such headers it would be the first
+    _: Annotated[  # only for the OpenAPI document: there may be several such headers
         str | None,
         Header(
             alias="prefer",
-            description="`respond-async` answers at once with the id.",
+            description="`respond-async` returns the id immediately.",
             examples=["respond-async"],
         ),
     ] = None,
 ) -> JSONResponse:
-    """Run a debate and answer with its result, or at once with its id."""
+    """Run a debate; return its result, or immediately its id."""
     wanted = _parsed(await read_body(request))
     preferred = _wants_async(",".join(request.headers.getlist("prefer")))
     run = await runs.start(wanted)
@@ -134,7 +134,7 @@ def _accepted(debate: StoredDebate, task_id: str, *, preferred: bool) -> JSONRes
     responses={**ok(DebateResult, "result", "The result."), **_FIND},
 )
 async def get_debate(debate_id: _Id, runs: _Runs) -> JSONResponse:
-    """The whole result."""
+    """Return the whole result."""
     return JSONResponse(_result(await runs.find(str(debate_id))))
 
 
@@ -147,11 +147,11 @@ async def get_debate(debate_id: _Id, runs: _Runs) -> JSONResponse:
 async def get_round(
     debate_id: _Id,
     round_number: Annotated[
-        int, Path(ge=1, le=MOST_ROUNDS, description="From 1 on.", examples=[1])
+        int, Path(ge=1, le=MOST_ROUNDS, description="Starts at 1.", examples=[1])
     ],
     runs: _Runs,
 ) -> JSONResponse:
-    """The arguments and the summary of one round."""
+    """Return the arguments and the summary of one round."""
     rounds = _result(await runs.find(str(debate_id)))["debate_log"]["rounds"]
     for each in rounds:
         if each["round_number"] == round_number:
@@ -167,14 +167,14 @@ async def get_round(
 )
 async def get_role(
     debate_id: _Id,
-    role_name: Annotated[Role, Path(description="Who argued.", examples=["historian"])],
+    role_name: Annotated[Role, Path(description="The role.", examples=["historian"])],
     runs: _Runs,
 ) -> JSONResponse:
-    """What one role argued, round by round."""
+    """Return what one role argued, round by round."""
     debate = await runs.find(str(debate_id))
     result = _result(debate)
     if role_name not in debate.settings.get("roles", []):
-        raise Refused(404, "no_such_role", f"The {role_name} took no part in this debate.")
+        raise Refused(404, "no_such_role", f"The {role_name} did not take part in this debate.")
     arguments = [
         each
         for held in result["debate_log"]["rounds"]
@@ -188,10 +188,10 @@ async def get_role(
     "/{debate_id}/consensus",
     summary="The distribution, and how far the roles agree",
     response_model=None,
-    responses={**ok(ConsensusAnswer, "consensus", "Where it came out."), **_FIND},
+    responses={**ok(ConsensusAnswer, "consensus", "The result in numbers."), **_FIND},
 )
 async def get_consensus(debate_id: _Id, runs: _Runs) -> JSONResponse:
-    """The numbers and the disagreements."""
+    """Return the numbers and the disagreements."""
     result = _result(await runs.find(str(debate_id)))
     parts = ("consensus_score", "probability_distribution", "disagreement_map")
     return JSONResponse({part: result[part] for part in parts})
@@ -201,7 +201,7 @@ def _parsed(body: bytes) -> DebateRequest:
     try:
         return DebateRequest.model_validate_json(body)
     except ValidationError as error:
-        detail = "The request does not fit the contract; see problems."
+        detail = "The request is invalid; see problems."
         raise Refused(422, "invalid", detail, problems=problems(error)) from error
 
 
@@ -210,19 +210,20 @@ def _wants_async(prefer: str) -> bool:
     return "respond-async" in {each.strip().lower() for each in asked}
 
 
-_GOES_ON = "; what the service began it goes on with by itself, anything else with"
+_HOW_TO_RESUME = ". The service resumes its own debates; resume others with"
 
 
 def _result(debate: StoredDebate) -> dict[str, Any]:
-    """The result of a finished debate; of any other, why there is none."""
+    """Return the result of a finished debate, or refuse with the reason."""
     result: dict[str, Any] | None = debate.state.get("forecast")
     if debate.status == "done" and result:
         return result
+    resume = f"{_HOW_TO_RESUME} `contend resume {debate.id[:8]}`."
     words = {
-        "running": "The debate is still running; ask again later.",
+        "running": "The debate is still running; try again later.",
         "failed": f"The debate failed: {debate.error}",
-        "paused": f"The debate is paused{_GOES_ON} `contend resume {debate.id[:8]}`.",
-        "interrupted": f"The debate was cut off{_GOES_ON} `contend resume {debate.id[:8]}`.",
+        "paused": f"The debate is paused{resume}",
+        "interrupted": f"The debate was interrupted{resume}",
     }
     detail = words.get(debate.status, "The debate has no result.")
     more = {"debate_id": debate.id, "status": debate.status}

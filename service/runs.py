@@ -1,4 +1,4 @@
-"""Debates that run for callers: detached from the request, so that nobody's going kills one."""
+"""Debates run for callers. A client disconnect does not cancel a debate."""
 
 import asyncio
 import os
@@ -26,35 +26,35 @@ from contend.service.errors import Refused, database_away
 from contend.service.logs import log_error, log_note, log_trouble
 
 MOST_AT_ONCE = 32
-# Behind the debate's own limit, which ends it with a partial result.
+# After the debate's own limit, which ends it with a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_LOOKS = 30.0
-# For the machine that ran a debate last, which looks several times meanwhile.
+# For the machine that ran a debate last: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_LOOKS
 _STOPS = "the service stops"
 
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """How the service's debates are held: models and settings, as the command line has them."""
+    """Models and settings of the service's debates, as on the command line."""
 
     model: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
-        """The settings of a debate, where a request wants these."""
+        """Return the settings of a debate whose request asks for `wanted`."""
         flags: dict[str, Any] = {**self.assignments, **wanted}
         loaded = load_settings(PROTOCOL, flags, self.model, self.config, dict(os.environ))
         if loaded.pause != "never":
-            raise BadInput("pause must be 'never' in a service: nobody is there to be asked.")
+            raise BadInput("pause must be 'never' in a service, because nobody can answer.")
         return cast("ForecastSettings", loaded)
 
 
 @dataclass
 class Run:
-    """A debate under way."""
+    """A running debate."""
 
     debate: StoredDebate
     control: RunControl
@@ -73,22 +73,22 @@ class Runs:
         self._stopping = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._seen: dict[str, float] = {}
-        """Since when a debate is seen with nobody to run it."""
+        """When each abandoned debate was first noticed."""
 
     async def open(self) -> None:
-        """Open the database, and go on with what was left behind."""
+        """Open the database and resume unfinished debates."""
         self._records = await asyncio.to_thread(open_repository)
         self._looking = asyncio.create_task(self._look_after_owed())
 
     async def stop(self) -> None:
-        """Begin nothing more, and pause what runs, so that it can be resumed."""
+        """Accept no more debates and pause the running ones."""
         self._stopping.set()
         if self._running:
-            log_note(f"Finishing what is being said in {_debates(len(self._running))}.")
+            log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
         for each in self._running.values():
             each.control.request_drain(_STOPS)
         tasks = {each.task for each in self._running.values()}
-        if self._looking:  # not cancelled: a look under way would be left with its connection
+        if self._looking:  # not cancelled: a check in progress would leak its connection
             await self._looking
         tasks |= {each.task for each in self._running.values()}
         if tasks:
@@ -98,8 +98,7 @@ class Runs:
             await asyncio.gather(*tasks, return_exceptions=True)
         left = sum(_is_left(task) for task in tasks)
         if left:
-            them = "it" if left == 1 else "them"
-            log_note(f"{_debates(left)} paused; the next service goes on with {them}.")
+            log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
 
     async def close(self) -> None:
         """Stop, and close the database."""
@@ -108,26 +107,26 @@ class Runs:
             await asyncio.to_thread(self._records.close)
 
     async def _look_after_owed(self) -> None:
-        """Resume, now and then, what was accepted and nobody runs: its callers cannot do it.
+        """Resume accepted debates that no process is running, at regular intervals.
 
-        Debates stay behind when a service stops or is killed, and when the database goes away.
+        Debates are left unfinished when a service stops or the database becomes unavailable.
         """
         while True:
             try:
                 due = self._due(await asyncio.to_thread(self.records.owed, LEASE))
                 if due:
-                    log_note(f"Going on with {_debates(len(due))} left unfinished.")
+                    log_note(f"Resuming {_debates(len(due))} left unfinished.")
                 for debate in due:
                     self._begin(debate)
-            except DatabaseUnavailable:  # whoever calls meanwhile is told
+            except DatabaseUnavailable:  # reported to callers
                 pass
-            except Exception as error:  # noqa: BLE001 - the next look may be a better one
-                log_error("unfinished debates could not be looked for", error)
+            except Exception as error:  # noqa: BLE001 - the next check may succeed
+                log_error("could not check for unfinished debates", error)
             if await wait_for_event(_SECONDS_BETWEEN_LOOKS, self._stopping):
                 return
 
     def _due(self, owed: list[UnfinishedTask]) -> list[StoredDebate]:
-        """What to go on with now: no more than may run at once, and nobody else's too soon."""
+        """Return the debates to resume now, within the limit of running debates."""
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in owed}
         free = MOST_AT_ONCE - len(self._running) - self._starting
@@ -141,13 +140,12 @@ class Runs:
 
     @property
     def records(self) -> Repository:
-        """The repository; there from start to end."""
         if self._records is None:
             raise RuntimeError("the service is not started")
         return self._records
 
     async def find(self, debate_id: str) -> StoredDebate:
-        """A forecast by its whole id; 404 for anything else."""
+        """Return a forecast by its whole id, or refuse with 404."""
         missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
         try:
             found = await asyncio.to_thread(self.records.find, debate_id, with_turns=False)
@@ -155,22 +153,22 @@ class Runs:
             raise missing from error
         if found.protocol != PROTOCOL:
             raise missing
-        # Between its record and its lease a debate of ours looks as if nobody ran it.
+        # Our own debate looks abandoned until it has its lease.
         ours = found.status == "interrupted" and debate_id in self._running
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def start(self, request: DebateRequest) -> Run:
-        """Begin a debate and let it run; refused while the same task is being debated."""
+        """Start a debate; refuse a task that already has a running one."""
         if self._stopping.is_set():
-            raise Refused(503, "stopping", "The service stops; try again when it is back.")
+            raise Refused(503, "stopping", "The service is stopping; try again later.")
         if len(self._running) + self._starting >= MOST_AT_ONCE:
-            detail = f"{MOST_AT_ONCE} debates are running; try again when one has ended."
+            detail = f"{MOST_AT_ONCE} debates are running; try again later."
             raise Refused(429, "busy", detail)
         self._starting += 1
         try:
             debate = await self._prepared(request)
         except TaskAccepted as taken:
-            detail = f"Task {request.task_id!r} is being debated already."
+            detail = f"Task {request.task_id!r} already has a running debate."
             running = await asyncio.to_thread(self.records.debate_of, request.task_id)
             raise Refused(409, "already_running", detail, debate_id=running) from taken
         finally:
@@ -180,7 +178,7 @@ class Runs:
     def _begin(self, debate: StoredDebate) -> Run:
         debate = debate.model_copy(update={"status": "running"})
         control, timeout = RunControl(), debate.settings["overall_timeout"]
-        if self._stopping.is_set():  # since it was accepted
+        if self._stopping.is_set():  # after the debate was accepted
             control.request_drain(_STOPS)
         task = asyncio.create_task(self._run(debate, control))
         run = Run(debate, control, timeout, task)
@@ -189,33 +187,33 @@ class Runs:
         return run
 
     async def _prepared(self, request: DebateRequest) -> StoredDebate:
-        with _refusing(503, "misconfigured", "The settings of this service cannot be used now"):
+        with _refusing(503, "misconfigured", "The settings of this service cannot be used"):
             settings = await asyncio.to_thread(self._options.settings, settings_of(request))
         draft = draft_debate(request.prediction_context.task.question, settings)
-        with _refusing(503, "models_unavailable", "The models of this service cannot be used now"):
+        with _refusing(503, "models_unavailable", "The models of this service are not available"):
             prepared = await prepare_debate(draft, fetch=False)
         return await asyncio.to_thread(
             write_debate, self.records, prepared, request, task_id=request.task_id
         )
 
     async def _run(self, debate: StoredDebate, control: RunControl) -> StoredDebate | None:
-        """The debate as it ended, also where it could not be stored; None after an error."""
+        """Return the debate as it ended; None after an error."""
         try:
             return await run_debate(self.records, debate, lambda _: None, control)
         except (
             BadInput,
             LeaseLost,
             DatabaseUnavailable,
-        ) as unable:  # run by others, or not to be read
-            log_trouble(f"debate {debate.id} cannot go on now: {unable}")
-        except Exception as error:  # noqa: BLE001 - nobody is there to catch it
+        ) as unable:  # another process runs it, or it cannot be read
+            log_trouble(f"debate {debate.id} cannot continue now: {unable}")
+        except Exception as error:  # noqa: BLE001 - no caller could catch it
             log_error(f"debate {debate.id} ended in an error", error)
-            with suppress(DatabaseUnavailable):  # else it would be tried again and again
+            with suppress(DatabaseUnavailable):  # otherwise it would be retried forever
                 await asyncio.to_thread(self.records.give_up, debate.id)
         return None
 
     async def wait(self, run: Run) -> StoredDebate:
-        """The debate when it has ended, or has had all the time it may take."""
+        """Wait until the debate ends or its time is over, and return it."""
         await asyncio.wait({run.task}, timeout=run.timeout + _GRACE)
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
         try:
@@ -225,7 +223,7 @@ class Runs:
 
 
 def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:
-    """Whether a debate was stopped before its end."""
+    """Return whether a debate was stopped before its end."""
     ended = None if task.cancelled() or task.exception() else task.result()
     return task.cancelled() or (ended is not None and ended.status == "paused")
 
@@ -236,7 +234,7 @@ def _debates(count: int) -> str:
 
 @contextmanager
 def _refusing(code: int, error: str, what: str) -> Iterator[None]:
-    """Tell whose fault it is: a caller's question, or what the service was given."""
+    """Refuse with the right status: the caller's question or the service's settings."""
     try:
         yield
     except QuestionTooLong as long:

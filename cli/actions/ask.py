@@ -1,4 +1,4 @@
-"""Runs a debate for the terminal: what to check, whom to show it to, how it may be stopped."""
+"""Run a debate in the terminal: prepare it, show it, and stop it on a signal."""
 
 import asyncio
 import gc
@@ -60,7 +60,7 @@ _SIGNALS = [
 
 @dataclass(frozen=True)
 class Files:
-    """What was brought along."""
+    """Paths of attached files."""
 
     documents: list[Path]
     images: list[Path]
@@ -68,7 +68,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Sides:
-    """Who was laid a place by an option of its own."""
+    """Values of --seat and --position."""
 
     seats: list[str]
     positions: list[str]
@@ -76,7 +76,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Request:
-    """What `contend ask` was given."""
+    """The arguments of `contend ask`."""
 
     question: str | None
     protocol: str
@@ -155,15 +155,15 @@ def _read_question(given: str) -> str:
     if given != "-":
         return given
     if sys.stdin.isatty():
-        print_message("Type the question; end it with Ctrl-D.")
+        print_message("Type the question, then press Ctrl-D.")
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise BadInput("What came from stdin is not UTF-8 text.") from error
+        raise BadInput("The question on stdin is not UTF-8 text.") from error
 
 
 class _Session:
-    """One run of one debate, watched from this terminal."""
+    """One run of a debate, shown in this terminal."""
 
     def __init__(
         self, records: Repository, debate: StoredDebate, output: Output, notice: str
@@ -174,7 +174,7 @@ class _Session:
         self._notice, self._said = notice, ""
 
     def run(self, remark: Remark) -> int:
-        """Run it and say how it ended; the exit code says the same."""
+        """Run it, print how it ended, and return the exit code."""
         self._said = remark.say
         gc.enable()
         try:
@@ -182,7 +182,7 @@ class _Session:
         except BadInput:
             raise
         except Exception:
-            print_message(f"Go on with: {resume_command(self._debate.id)}")
+            print_message(f"Continue with: {resume_command(self._debate.id)}")
             raise
         finally:
             if self._renderer:
@@ -199,7 +199,7 @@ class _Session:
                 return await running
             except asyncio.CancelledError:
                 if not stopper.cancelled:
-                    raise RuntimeError("another process took this debate over") from None
+                    raise RuntimeError("another process took over this debate") from None
                 return self._records.find(self._debate.id)
 
     def _watch(self) -> Watch:
@@ -210,7 +210,7 @@ class _Session:
         return lambda _: None
 
     def _show(self, renderer: Renderer, event: Event) -> None:
-        """Render an event; the header waits for the first, since a run may yet be refused."""
+        """Show an event, and the header before the first one."""
         if event["event"] in ("debate_start", "resumed"):
             renderer.header(self._debate, self._notice)
             if self._debate.as_state().get("stop"):
@@ -222,7 +222,7 @@ class _Session:
             renderer.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
-        """A reader that has gone must not fail the debate: without one on stdout it is paused."""
+        """Keep a closed pipe from failing the debate; pause it if stdout is closed."""
         on_stdout = not self._output.json
         gone = False
 
@@ -236,12 +236,12 @@ class _Session:
                 gone = True
                 silence(sys.stdout if on_stdout else sys.stderr)
                 if on_stdout:
-                    self._control.request_drain("the reader has gone")
+                    self._control.request_drain("stdout was closed")
 
         return guarded
 
     def _say(self, message: str) -> None:
-        """A word in between, on a line of its own."""
+        """Print a message on its own line."""
         if self._renderer:
             self._guarded(self._renderer.break_line)()
         if not self._output.quiet:
@@ -259,16 +259,16 @@ class _Session:
             return OK
         if ended.status == "failed":
             why = sentence(ended.error or "the debate failed")
-            print_message(f"Error: {why} Everything so far is kept; go on with: {again}", "red")
+            print_message(f"Error: {why} Progress is saved. Continue with: {again}", "red")
             return MODEL_FAILED
         if ended.error:
             print_message(
-                f"Paused: {sentence(ended.error)} Everything paid for is kept; when it can be "
-                f"used again, go on with: {again}",
+                f"Paused: {sentence(ended.error)} Progress is saved. When the database is "
+                f"available again, continue with: {again}",
                 "red",
             )
         else:
-            print_message(f"Paused. Go on with: {again}", "yellow")
+            print_message(f"Paused. Continue with: {again}", "yellow")
         return PAUSED
 
     def _print_result(self, ended: StoredDebate) -> None:
@@ -282,7 +282,7 @@ class _Session:
 
 
 class _Stopper:
-    """The first signal pauses after the current turn, the second stops at once."""
+    """Pauses after the current turn on the first signal, stops at once on the second."""
 
     def __init__(
         self, control: RunControl, running: asyncio.Task[StoredDebate], say: Callable[[str], None]
@@ -293,7 +293,7 @@ class _Stopper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take the signals over while the debate runs."""
+        """Handle signals while the debate runs."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             try:
@@ -306,7 +306,7 @@ class _Stopper:
         if not self._asked:
             self._asked = True
             self._control.request_drain("signal")
-            self._say("Finishing the current turn; press Ctrl-C again to stop at once.")
+            self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
         elif not self.cancelled:
             self.cancelled = True
             self._running.cancel()

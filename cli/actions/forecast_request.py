@@ -1,4 +1,4 @@
-"""What `contend ask` needs for a forecast: its request, by outcomes, by file or by a model."""
+"""The request of a forecast, from options, from a file or proposed by a model."""
 
 import asyncio
 import sys
@@ -28,13 +28,13 @@ from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
 from contend.models.seats import is_demonstration
 
-# Calls of some seconds, some thirty of them, on two cores; a guess on the safe side.
+# A generous estimate for about thirty calls on two cores.
 _DEMONSTRATION_SECONDS = 600
 
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """The options of a forecast, as they were given."""
+    """The forecast options of `contend ask`."""
 
     outcomes: Sequence[str] = ()
     request: Path | None = None
@@ -43,7 +43,7 @@ class ForecastOptions:
 
     @property
     def given(self) -> list[str]:
-        """The names of those that were given."""
+        """The names of the options that were used."""
         used = {
             "--outcome": self.outcomes,
             "--request": self.request,
@@ -56,10 +56,10 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """The request, if it is known without asking a model; refused where it makes no sense."""
+    """Return the request if it needs no model; refuse options that do not fit."""
     if protocol != PROTOCOL:
         if options.given:
-            raise BadInput(f"{options.given[0]} belongs to forecasts: add --protocol forecast.")
+            raise BadInput(f"{options.given[0]} works only with --protocol forecast.")
         return None
     due = _day(options.due)
     if options.request:
@@ -72,8 +72,8 @@ def early_request(
         check_question(question)
     if not (options.yes or sys.stdin.isatty()):
         raise BadInput(
-            "A forecast needs outcomes: give each with --outcome ID: LABEL, or add --yes to take "
-            "those that a model proposes."
+            'A forecast needs outcomes. Give each with --outcome "ID: LABEL", or add --yes to '
+            "accept outcomes proposed by a model."
         )
     return None
 
@@ -85,7 +85,7 @@ def proposed_request(
     settings: DebateSettings,
     output: Output,
 ) -> DebateRequest:
-    """The request with the outcomes a model proposes, once somebody has agreed to them."""
+    """Let a model propose outcomes, and return the request if the user accepts them."""
     proposal = asyncio.run(propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
     request = plain_request(question, proposal.outcomes, due)
@@ -93,36 +93,36 @@ def proposed_request(
         _show(request, proposal)
     if not options.yes and not _agreed():
         raise BadInput(
-            'These outcomes were not taken. Give your own, each with --outcome "ID: LABEL".'
+            'You rejected these outcomes. Give your own, each with --outcome "ID: LABEL".'
         )
     return request
 
 
 def _agreed() -> bool:
     while True:
-        asked = "Take these outcomes? [Y/n]"
+        asked = "Accept these outcomes? [Y/n]"
         reply = str(typer.prompt(asked, default="y", show_default=False, err=True))
         if reply.strip().casefold() in ("y", "yes", "n", "no"):
             return reply.strip().casefold().startswith("y")
-        print_message("Answer y to take them, or n.")
+        print_message("Answer y or n.")
 
 
 def due_notice(options: ForecastOptions) -> str:
-    """That the day given is past, if it is; else nothing."""
+    """Return a notice if the due date is in the past."""
     due = _day(options.due)
     if due is None or due >= datetime.now(UTC).date():
         return ""
-    return f"--due {due.isoformat()} is in the past: the forecast waits for its outcome at once."
+    return f"--due {due.isoformat()} is in the past, so the forecast can be resolved immediately."
 
 
 def time_notice(seats: Sequence[Seat], settings: DebateSettings) -> str:
-    """That the demonstration model is too slow for the time it has, if it is; else nothing."""
+    """Return a notice if the demonstration model is too slow for the time limit."""
     given = getattr(settings, "overall_timeout", _DEMONSTRATION_SECONDS)
     if given >= _DEMONSTRATION_SECONDS or not is_demonstration(list(seats)):
         return ""
     return (
-        f"The demonstration model is slow, and the forecast ends after {given:g} seconds with "
-        f"gaps; give it more with --set overall_timeout={_DEMONSTRATION_SECONDS}."
+        f"The demonstration model is slow: after {given:g} seconds the forecast ends with gaps. "
+        f"Allow more time with --set overall_timeout={_DEMONSTRATION_SECONDS}."
     )
 
 
@@ -130,8 +130,8 @@ def _from_file(options: ForecastOptions, question: str | None) -> DebateRequest:
     others = [name for name in options.given if name not in ("--request", "--due")]
     if others or question is not None:
         raise BadInput(
-            f"--request holds the question and its outcomes: leave {(others or ['QUESTION'])[0]} "
-            "out."
+            f"--request already contains the question and its outcomes; leave out "
+            f"{(others or ['QUESTION'])[0]}."
         )
     return read_request(_bytes(options.request or Path()))
 
@@ -151,7 +151,7 @@ def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise BadInput(f"--due must be a day such as 2027-05-01, not '{text}'.") from error
+        raise BadInput(f"--due must be a date such as 2027-05-01, not '{text}'.") from error
 
 
 def _show(request: DebateRequest, proposal: Proposal) -> None:

@@ -1,7 +1,6 @@
-"""A debate as a folder of small files, so that a reader can fetch just what it needs.
+"""A debate as a folder of small files, so that an LLM can read just the parts it needs.
 
-It is written while the debate goes on: every file is whole at any time, and a debate that is killed
-leaves a folder that says how far it came.
+The folder is kept up to date while the debate runs, and every file is complete at any time.
 """
 
 import hashlib
@@ -46,21 +45,8 @@ from contend.nodes.store import read_record
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # File names contain only these roles: never text from a user.
 _ROLES = frozenset(
-    [
-        "moderator",
-        "position_advocate",
-        "fact_checker",
-        "judge",
-        "proposer",
-        "skeptic",
-        "synthesizer",
-        "debater",
-        "optimist",
-        "pessimist",
-        "contrarian",
-        "historian",
-        "user",
-    ]
+    {"moderator", "position_advocate", "fact_checker", "judge", "proposer", "skeptic"}
+    | {"synthesizer", "debater", "optimist", "pessimist", "contrarian", "historian", "user"}
 )
 _OTHER_PHASES = {"propose": "answer", "synthesize": "final answer", "score": "scores"}
 _PHASES = PHASE_WORDS | _OTHER_PHASES
@@ -69,7 +55,7 @@ _LINE = 100
 
 @dataclass(frozen=True)
 class FolderState:
-    """How far a debate has come."""
+    """The debate as of its last step."""
 
     status: str
     error: str | None
@@ -78,19 +64,19 @@ class FolderState:
 
 
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
-    """Write the folder of a stored debate of any protocol."""
+    """Write the folder of a stored debate and return its path."""
     stands = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
     return Folder(debate, plan).begin(stands).path
 
 
 class FolderWriter:
-    """Keeps the folder of a running debate, if it has one, for as long as it can be written."""
+    """Keeps the folder of a running debate up to date, if it has one."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
         self._folder: Folder | None = None
         self.trouble = ""
-        """Why it could not be written; a debate is worth more than its folder."""
+        """Why the folder could not be written; the debate continues without it."""
 
     def write(self, standing: FolderState) -> None:
         """Bring the folder up to date."""
@@ -104,23 +90,23 @@ class FolderWriter:
         except OSError as error:
             why = error.strerror or type(error).__name__
             again = f"contend export {self._debate.id[:8]} --format folder"
-            self.trouble = f"{self._plan.base}: {why}; `{again}` writes it anew"
+            self.trouble = f"{self._plan.base}: {why}; `{again}` writes it again"
 
 
 class Folder:
-    """The folder of one debate, brought up to date as often as wanted."""
+    """The folder of one debate."""
 
     def __init__(self, debate: StoredDebate, plan: FolderPlan) -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
         self._settings = debate.as_settings()
         self._written: set[str] = set()
-        # Turns do not change, and there may be many: each is looked at once.
+        # Turns do not change and there may be many: describe each only once.
         self._known: dict[str, dict[str, Any]] = {}
         self._described: tuple[Any, ...] = ()
 
     def begin(self, standing: FolderState) -> "Folder":
-        """Find the folder, or make it where the plan has it, and bring it up to date."""
+        """Find or create the folder, and bring it up to date."""
 
         def fill(path: Path) -> None:
             self.path = path
@@ -131,7 +117,7 @@ class Folder:
         return self
 
     def update(self, standing: FolderState) -> None:
-        """Write the messages that are new, then what is told of all of them."""
+        """Write the new messages, then the files about the whole debate."""
         turns = standing.state.get("turns", [])
         names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
         record = self._record(standing)
@@ -144,11 +130,11 @@ class Folder:
         self._describe(record, standing)
         if self._transcript:
             self._write("transcript", _whole(turns, abouts, record))
-        # Last, so that it never names a file that is not there.
+        # Written last, so that it never names a missing file.
         self._write("index", self._index(record, abouts, names))
 
     def _describe(self, record: Mapping[str, Any], standing: FolderState) -> None:
-        """Tell about the debate as a whole: not after every turn, but when something is new."""
+        """Write the files about the whole debate, if something in them changed."""
         known = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (record.get("fact_checks"), record.get("rulings"))
         marks = (standing.status, *found, *(standing.state.get(key) for key in known))
@@ -177,7 +163,7 @@ class Folder:
         return self._known[turn.id]
 
     def _forecast_phase(self, turn: Turn) -> dict[str, str]:
-        """What an argument of a forecast is for, which its round tells; nothing of other turns."""
+        """Return the phase of a forecast turn; nothing for other turns."""
         if not isinstance(self._settings, ForecastSettings):
             return {}
         if turn.phase == "synthesize":
@@ -186,7 +172,7 @@ class Folder:
 
     @property
     def _statements(self) -> dict[str, str]:
-        """What the turns so far are, by id, such as Ann: argument, round 1."""
+        """The titles of the turns by id, such as `Ann: argument, round 1`."""
         return {turn: _told(about) for turn, about in self._known.items()}
 
     def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
@@ -217,7 +203,7 @@ class Folder:
         abouts: Sequence[dict[str, Any]],
         names: Sequence[str],
     ) -> ExportPage:
-        """What there is, with enough about each message to know whether to open it."""
+        """List all files, and enough about each message to decide whether to open it."""
         listed = [
             {"number": at, "file": f"messages/{name}.{self._ending}"} | about
             for at, (about, name) in enumerate(zip(abouts, names, strict=True), 1)
@@ -258,7 +244,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    """Also true for a debate that was killed: nobody was there to say so."""
+    """Return the status in words; a killed debate is still stored as running."""
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""
@@ -297,7 +283,6 @@ def _tokens(turn: Turn, tokens: int) -> str:
 
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
-    """Settings, seats and numbers."""
     usage, timing = record["usage"], record["timing"]
     cost = "unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}"
     names = seat_names(record["seats"])
@@ -334,7 +319,6 @@ def _shown(value: Any) -> str:
 
 
 def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
-    """The end of it: the answer or summary, scores, checks and rulings."""
     parts: list[Part] = [
         Title("Summary"),
         Facts(_head(record)),
@@ -362,13 +346,13 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
         *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
     )
     data = {key: record[key] for key in keys if key in record}
-    if record.get("forecast"):  # without its log, which is what the messages are
+    if record.get("forecast"):  # without its log, which repeats the messages
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
     return ExportPage(parts, {**_identity(record), "summary": record["final_answer"], **data})
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the answer is worth: who rated it how, and what ended the debate."""
+    """Return how the debate ended and how its answer was rated."""
     facts = [("Note", DEMONSTRATION)] if record["demonstration"] else []
     if record["stop"]:
         facts.append(("Stopped", sentence(record["stop"]["evidence"] or why_it_stopped(record))))
@@ -384,7 +368,6 @@ def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _points(record: Mapping[str, Any]) -> list[list[str]]:
-    """Every objection, and what became of it."""
     return [
         [point["id"], point["severity"], title, point["text"]]
         for title, group in point_groups(record["points"]).items()

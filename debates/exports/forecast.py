@@ -1,4 +1,4 @@
-"""A forecast in documents: the distribution, and what it lacks."""
+"""A forecast in exports: the distribution, and what is missing from it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,13 +9,13 @@ _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 
 
 def forecast_section(record: Mapping[str, Any]) -> str:
-    """The section of a debate that came to a forecast; empty for any other."""
+    """Return the forecast as a Markdown section; empty if there is none."""
     parts = forecast_parts(record)
     return ExportPage(parts, {}).as_markdown().rstrip() if parts else ""
 
 
 def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
-    """The forecast as parts of a page; none where there is no forecast."""
+    """Return the forecast as parts of a page; none if there is no forecast."""
     forecast = record.get("forecast")
     if not forecast:
         return []
@@ -25,14 +25,14 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
 
 
 def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """When a forecast comes due, and what came true; nothing where neither is known."""
+    """Return when a forecast comes due and what came true, as far as known."""
     facts = [("Due", record["due"])] if record.get("due") else []
     came = record.get("resolution")
     if came:
         rows = record["forecast"]["probability_distribution"]
         given = next((r["probability"] for r in rows if r["outcome_id"] == came), None)
-        told = f"{_labels(record).get(came, came)}; the forecast gave it {_percent(given)}"
-        facts.append(("Came true", told))
+        outcome = f"{_labels(record).get(came, came)}; the forecast gave it {_percent(given)}"
+        facts.append(("Came true", outcome))
     return facts
 
 

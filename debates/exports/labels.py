@@ -1,27 +1,27 @@
-"""What a person reads instead of the record's codes, wherever a debate is shown."""
+"""The words shown to people for the codes in a record."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
+if TYPE_CHECKING:  # every command loads this module, and --help must not load langgraph
     from contend.graph.settings import DebateSettings
     from contend.graph.state import DebateState, Turn
     from contend.graph.values import Seat
 
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
-    "score_reached": "the wanted quality score was reached",
+    "score_reached": "the target score was reached",
     "no_critical_issues": "no critical issue was left",
-    "max_rounds": "the most rounds allowed were used",
-    "judge_stop": "the judge ended it",
+    "max_rounds": "reached the round limit",
+    "judge_stop": "the judge stopped the debate",
     "one_left": "one position was left",
     "converged": "the positions converged",
     "budget": "the budget was used up",
     "user": "you asked for the answer",
     "failed": "every model failed",
-    "timeout": "the time for the whole debate was used up",
+    "timeout": "the time limit of the debate was reached",
 }
 INITIAL, OPENINGS, CLOSINGS = "Initial answers", "Opening statements", "Closing statements"
 DEGRADED_WORDS = {
@@ -39,7 +39,7 @@ DEGRADED_WORDS = {
     "no_passages": "no passages from the documents",
     "generic_feedback": "general advice instead of feedback",
     "kept_previous": "previous answer kept",
-    "sat_out": "sits this round out",
+    "sat_out": "skipped this round",
     "initial_answers_stand": "no further round",
     "not_merged": "the answers could not be merged",
     "out_of_time": "no time was left",
@@ -48,7 +48,7 @@ DEGRADED_WORDS = {
     "not_scored": "argument not scored",
     "argued_again": "too weak, argued again",
     "argued_anew": "argued once more",
-    "overlong": "longer than it may be",
+    "overlong": "over the length limit",
     "judge_silent": "the judge could not be asked, so the debate ends",
     "no_verdict": "no verdict",
     "not_asked": "could not be asked whether it concedes",
@@ -62,7 +62,7 @@ DEGRADED_WORDS |= {
     "not_anonymised": "names the judge may see",
     "folder_incomplete": "the folder could not be written",
 }
-# What a turn is, in debates whose speakers take turns of different kinds.
+# The kinds of turns in a moderated debate.
 FLOOR_PHASES = {
     "positions": "positions",
     "request": "request",
@@ -76,7 +76,7 @@ FLOOR_PHASES = {
     "summary": "summary of the round",
     "end": "end of the debate",
 }
-# The same, and where its speaker does something else than argue.
+# All turns that are not plain arguments.
 PHASE_WORDS = FLOOR_PHASES | {
     "conviction_check": "asked whether it concedes",
     "judge_continue": "asked whether another round is worth it",
@@ -94,7 +94,7 @@ Points = Mapping[str, Iterable[PointData]]
 
 
 def stop_words(reason: str | None) -> str:
-    """A stop reason in words; a later release's reason is shown as it is."""
+    """Return a stop reason in words; unknown ones unchanged."""
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
@@ -102,49 +102,49 @@ DEMONSTRATION = "Argued by the demonstration model: its scores mean nothing."
 
 
 def rating_words(rated: Mapping[str, Any]) -> str:
-    """The judge's ratings of an answer, by what was rated."""
+    """Return the judge's ratings of an answer in words."""
     parts = ("correctness", "completeness", "clarity", "depth")
     return ", ".join(f"{part} {rated[part]}" for part in parts)
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """The reason in words; a judge that could not be asked has ended nothing itself."""
+    """Return why the debate stopped; a judge that failed did not stop it."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
 
 def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What the seats of a record are called, by id."""
+    """Return the names of the seats by id."""
     return {seat["id"]: seat["name"] for seat in seats}
 
 
 def opening_title(roles: Iterable[str]) -> str:
-    """What round 0 is called in a debate of these roles."""
+    """Return the title of round 0."""
     return OPENINGS if "position_advocate" in roles else INITIAL
 
 
 def closings_begin(turns: Sequence["Turn"]) -> int:
-    """The place of the turn that calls for the first closing; behind all where there is none."""
+    """Return the index of the first closing turn, or the number of turns."""
     first = next((at for at, turn in enumerate(turns) if turn.phase == "closing"), len(turns))
     called = 0 < first < len(turns) and turns[first - 1].phase == "request"
     return first - called
 
 
 def position_words(state: "DebateState") -> list[str]:
-    """Who argues for what, where positions are handed out."""
+    """Return who argues for which position."""
     sides = [seat for seat in state.get("seats", []) if seat.position]
     return [f"{side.name} argues: {side.position}" for side in sides]
 
 
 def overlong_words(length: Mapping[str, Any] | None) -> str:
-    """That a turn is longer than allowed; empty for any other."""
+    """Return a note for a turn over its length limit; else an empty text."""
     if not length or length["tokens"] <= length["limit"]:
         return ""
     return f"overlong: {length['tokens']} of {length['limit']} tokens"
 
 
 def degraded_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """One degradation: whom it befell, what was done about it, and why."""
+    """Describe a problem: the seat, what was done, and why."""
     what, seat = str(entry.get("what", "")), str(entry.get("seat") or "debate")
     seat = names.get(seat, seat.capitalize())
     number = entry.get("round")
@@ -154,7 +154,7 @@ def degraded_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """One concession: who, to whom, which argument, and its words if they were really said."""
+    """Describe a concession: who, to whom, and which argument convinced them."""
     seat, to = (names.get(entry[key], entry[key]) for key in ("seat", "convinced_by"))
     argument = " ".join(entry["argument"].split()) or "no argument named"
     quote = " ".join(entry["quote"].split())
@@ -163,7 +163,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def stand_in_words(phase: str, status: str) -> str:
-    """What a turn is that took the place of a failed call; empty for any other."""
+    """Describe a turn that replaces a failed call; empty for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":
@@ -174,8 +174,8 @@ def stand_in_words(phase: str, status: str) -> str:
 
 
 def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
-    """What the seats know each other as, where that is not their names, in one line."""
-    from contend.graph.protocols.base import strategy_for  # --help must not wait for langgraph
+    """Describe the labels that seats see instead of names, if any."""
+    from contend.graph.protocols.base import strategy_for  # --help must not load langgraph
 
     places: dict[str, int] = {}
     pairs = []
@@ -188,7 +188,7 @@ def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
 
 
 def brought_words(state: "DebateState") -> list[str]:
-    """What the user brought along and for whom, one line for each kind."""
+    """List the documents and images of a debate, one line each."""
     names = {seat.id: seat.name for seat in state.get("seats", [])}
 
     def of(seats: Sequence[str]) -> str:
@@ -202,24 +202,24 @@ def brought_words(state: "DebateState") -> list[str]:
 
 
 def call_words(use: Mapping[str, Any]) -> str:
-    """What a tool was asked for, such as calculate(expression: 6 * 7)."""
+    """Return a tool call, such as calculate(expression: 6 * 7)."""
     given = ", ".join(f"{name}: {value}" for name, value in use["arguments"].items())
     return f"{use['name']}({' '.join(given.split())})"
 
 
 def tool_words(use: Mapping[str, Any]) -> str:
-    """One use of a tool: what it was asked for, and what it gave."""
+    """Return a tool call and its result."""
     sign = "✗" if use["failed"] else "→"
     return f"⚒ {call_words(use)} {sign} {' '.join(use['result'].split())}"
 
 
 def quotes_told(checked: Iterable[Mapping[str, Any]]) -> str:
-    """How many quotes stand in the documents; a place that is not there is no quote."""
+    """Count the quotes found in the documents, and citations of missing places."""
     listed = list(checked)
     quotes = [quote for quote in listed if quote["text"] != quote.get("written")]
     places = len(listed) - len(quotes)
     citations = "1 citation" if places == 1 else f"{places} citations"
-    astray = [f"{citations} of places that are not there"] if places else []
+    astray = [f"{citations} of missing places"] if places else []
     return "; ".join([*([_quote_counts(quotes)] if quotes else []), *astray])
 
 
@@ -238,7 +238,7 @@ def _is_astray(quote: Mapping[str, Any]) -> bool:
 
 
 def quote_words(quote: Mapping[str, Any]) -> str:
-    """One checked quote: whether and where it stands in the documents."""
+    """Describe a checked quote: whether and where it was found."""
     text, cited = " ".join(quote["text"].split()), quote.get("cited")
     if quote.get("where"):
         sign = "≈ altered," if quote["status"] == "altered" else "✓"
@@ -251,18 +251,18 @@ def quote_words(quote: Mapping[str, Any]) -> str:
 
 
 def local_time(stamp: str) -> str:
-    """A stored time in the reader's own zone."""
+    """Return a stored time in the local time zone."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def sentence(text: str) -> str:
-    """Text with a full stop, unless it ends in one of its own."""
+    """Return text that ends with a full stop or similar."""
     stripped = text.strip()
     return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
 
 def point_groups(points: Points) -> dict[str, list[PointData]]:
-    """The record's points by what became of them; those partly resolved are open."""
+    """Group the points by outcome; partly resolved ones are open."""
     left = list(points["open"])
     return {
         "open": [point for point in left if point["status"] != "dropped"],

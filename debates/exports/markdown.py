@@ -1,4 +1,4 @@
-"""A debate as one Markdown document: the answer first, then how it came about."""
+"""A debate as one Markdown document: the answer first, then the debate."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ from contend.models.text import shorten
 
 
 def to_markdown(debate: StoredDebate) -> str:
-    """The whole document."""
+    """Render the whole document."""
     record = debate.as_json()
     sections = [
         _head(debate),
@@ -47,7 +47,7 @@ def to_markdown(debate: StoredDebate) -> str:
         _verdict(record),
         _points(record["points"]),
         _score(record),
-        _floor(record),
+        _moderated(record),
         _evidence(debate, record),
         *_rounds(debate),
         _table(debate, record),
@@ -68,14 +68,14 @@ def _heading(question: str) -> str:
 
 
 def _full_question(question: str) -> str:
-    """The question in full when the heading could not hold it."""
+    """Return the whole question if it is too long for the heading."""
     if len(" ".join(question.split())) <= 120:
         return ""
     return f"\n\n## Question\n\n{_fenced(question)}"
 
 
 def _fenced(text: str) -> str:
-    """A code block that its own text cannot close."""
+    """Return a code block that its text cannot close."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -103,7 +103,7 @@ def _answer(record: Mapping[str, Any]) -> str:
 
 
 def _author(record: Mapping[str, Any]) -> str:
-    """Whose words the answer is made of, where nobody wrote it as the final one."""
+    """Name the author of the answer, if it was not written as the final one."""
     names = seat_names(record["seats"])
     for turn in record["turns"]:
         what = stand_in_words(turn["phase"], turn["status"])
@@ -123,7 +123,7 @@ def _ending(record: Mapping[str, Any]) -> str:
 
 
 def _concessions(record: Mapping[str, Any]) -> str:
-    """Who moved whom, in a debate that seats can leave."""
+    """List the concessions."""
     gone = record.get("eliminations")
     if not gone:
         return ""
@@ -170,14 +170,14 @@ def _score(record: Mapping[str, Any]) -> str:
     return "## Score\n\n" + "\n\n".join(lines) if lines else ""
 
 
-def _floor(record: Mapping[str, Any]) -> str:
-    """Scores, checks and rulings, where a debate has any."""
+def _moderated(record: Mapping[str, Any]) -> str:
+    """List scores, checks and rulings of a moderated debate."""
     lines = [f"- {name}: {value}" for name, value in moderated_facts(record)]
     return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
 
 
 def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """What the debate was given to argue from, and which quotes hold."""
+    """List documents, templates and checked quotes."""
     lines = [f"- {line}" for line in brought_words(debate.as_state())]
     used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
     lines += [f"- Reasoning templates: {', '.join(used)}"] if record["templates"] else []
@@ -206,13 +206,13 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
         name = names.get(turn.seat, turn.seat.capitalize())
         what = f", {PHASE_WORDS[turn.phase]}" if turn.phase in PHASE_WORDS else ""
         used = _tool_uses(turn.model_dump())
-        # A kept answer stands above already, in the round it was given in.
+        # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
         yield f"### {name}{_model(turn)}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
-    """What a speaker asked its tools for, and what they gave; in fences, for it may be anything."""
+    """Show the tool calls of a turn, fenced because results can hold any text."""
     shown = ""
     for use in turn["tool_calls"]:
         what = "A tool failed" if use["failed"] else "A tool was used"
@@ -251,7 +251,7 @@ def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
 
 
 def _lost_calls(debate: StoredDebate) -> list[str]:
-    """A row for the calls that brought no turn, without which the others would not add up."""
+    """Return a row for failed calls, so that the rows add up to the total."""
     lost = [span for span in debate.as_state().get("spans", []) if span.calls]
     usage = sum((span.usage for span in lost), NO_USAGE)
     known = f"{_known(usage.input_tokens)} | {_known(usage.output_tokens)}"

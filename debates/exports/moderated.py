@@ -1,4 +1,4 @@
-"""Scores, fact checks and rulings of a moderated debate in words, wherever it is shown."""
+"""Scores, fact checks and rulings of a moderated debate in words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def scores_table(record: Record) -> Table:
-    """One row for each side: its total and each criterion."""
+    """Return one row per side: its total and each criterion."""
     scores = record["scores"]
     criteria = next((list(s["breakdown"]) for s in scores.values() if s["breakdown"]), [])
     head = ("Side", "Total", *map(_criterion, criteria))
@@ -23,7 +23,7 @@ def scores_table(record: Record) -> Table:
 
 
 def statements_table(record: Record, statements: Mapping[str, str]) -> Table:
-    """One row for each scored statement, told by its id; all that the totals are made of."""
+    """Return one row per scored statement."""
     scored = [each for side in record["scores"].values() for each in side["turns"]]
     criteria = list(scored[0]["marks"]) if scored else []
     head = ("Statement", "Total", *map(_criterion, criteria), "Notes")
@@ -42,21 +42,21 @@ def _deducted(score: Record) -> list[str]:
     return [f"{each['rule'].replace('_', ' ')} -{each['points']:g}" for each in score["deductions"]]
 
 
-def marks_table(marking: Record, statements: Mapping[str, str]) -> Table:
-    """What one reading of the judge gave, before anything is deducted."""
-    criteria = list(marking["marks"][0]["values"]) if marking["marks"] else []
+def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
+    """Return the scores of one reading by the judge, before deductions."""
+    criteria = list(reading["marks"][0]["values"]) if reading["marks"] else []
     rows = [
         [statements[each["turn"]], *(f"{each['values'][name]:g}" for name in criteria)]
-        for each in marking["marks"]
+        for each in reading["marks"]
     ]
     return ("Statement", *map(_criterion, criteria)), rows
 
 
-def stage_words(marking: Record) -> str:
-    """What a reading of the judge is about, such as scores of round 1."""
-    what = marking["stage"].replace("-", " ")
+def stage_words(reading: Record) -> str:
+    """Return what a reading by the judge is about, such as scores of round 1."""
+    what = reading["stage"].replace("-", " ")
     what = f"the {what}" if what in ("openings", "closings") else what
-    other = ", in the other order" if marking["order"] else ""
+    other = ", in the other order" if reading["order"] else ""
     return f"scores of {what}{other}" if what else f"scores{other}"
 
 
@@ -69,7 +69,7 @@ def _number(value: float | None) -> str:
 
 
 def moderated_facts(record: Record) -> list[tuple[str, str]]:
-    """What there is to know of a moderated debate in a few lines; nothing of any other."""
+    """Return the results of a moderated debate; nothing for other protocols."""
     if "end_reason" not in record:
         return []
     return [
@@ -81,7 +81,7 @@ def moderated_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def score_facts(record: Record) -> list[tuple[str, str]]:
-    """Totals, who won or why nobody did, and what makes the scores worth less."""
+    """Return the totals, the winner, and reasons to doubt the scores."""
     scores, scoring = record["scores"], record["scoring"]
     if scores is None or scoring is None:
         return []
@@ -96,7 +96,6 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def _notes(record: Record) -> list[str]:
-    """What a reader must know before trusting the scores."""
     demonstration = ["demonstration: they mean nothing"] if record["demonstration"] else []
     return [*demonstration, *scoring_notes(record["scoring"], seat_names(record["seats"]))]
 

@@ -22,7 +22,7 @@ class Title:
 
 @dataclass(frozen=True)
 class Facts:
-    """What there is to know, one line each."""
+    """Named facts, one per line."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -37,7 +37,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Words:
-    """Text as somebody wrote it."""
+    """Text, unchanged."""
 
     text: str
 
@@ -53,15 +53,12 @@ class ExportPage:
     data: dict[str, Any]
 
     def as_markdown(self) -> str:
-        """The page as Markdown."""
         return "\n\n".join(filter(None, map(_markdown, self.parts))) + "\n"
 
     def as_text(self) -> str:
-        """The page as plain text."""
         return "\n\n".join(filter(None, map(_text, self.parts))) + "\n"
 
     def as_json(self) -> str:
-        """The page as JSON."""
         return json.dumps(self.data, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -83,10 +80,10 @@ def _markdown(part: Part) -> str:
             return text
 
 
-# An index grows by a row while all others stay as they are.
+# Cached: an index is rewritten for every new row.
 @lru_cache(maxsize=4096)
 def _cells(cells: tuple[str, ...]) -> str:
-    # Backslashes before a pipe are doubled, or they would take its own away.
+    # Double the backslashes before a pipe, so that they do not escape its own.
     shown = (_PIPE.sub(r"\1\1\\|", on_one_line(cell)) for cell in cells)
     return f"| {' | '.join(shown)} |"
 

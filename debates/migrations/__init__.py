@@ -1,7 +1,7 @@
-"""Bringing the tables of the records up to date, on SQLite and PostgreSQL alike.
+"""Migrate the database tables, on SQLite and PostgreSQL.
 
-A change is a file in `versions/`; what is newest stands here, so that a database that is up to date
-costs one query and no import of Alembic.
+Each change is a file in `versions/`. NEWEST is repeated here, so that an up-to-date database needs
+one query and no import of Alembic.
 """
 
 from pathlib import Path
@@ -11,17 +11,17 @@ import sqlalchemy as sa
 from contend.graph.errors import BadInput
 
 NEWEST = "0004"
-# Not Alembic's own name: a server's database may hold the tables of others.
+# Not Alembic's default: the database may also hold tables of other programs.
 VERSION_TABLE = "contend_version"
 
-# The revision whose tables the releases before Alembic made.
+# The revision that matches the tables of releases before Alembic.
 _BEFORE_ALEMBIC = "0001"
-# Any number will do, as long as it stays the same in every release.
+# An arbitrary number, which must never change.
 _LOCK = 20_261_118
 
 
 def bring_up_to_date(engine: sa.Engine) -> None:
-    """Make or change the tables where needed; a database of a later release is left alone."""
+    """Create or migrate the tables if needed; refuse a database of a newer release."""
     with engine.connect() as connection:
         found = stored_revision(connection)
     if found != NEWEST:
@@ -30,12 +30,12 @@ def bring_up_to_date(engine: sa.Engine) -> None:
 
 
 def stored_revision(connection: sa.Connection) -> str | None:
-    """The revision a database is at; None when no table says so."""
+    """Return the revision of a database; None if it has none."""
     try:
         return _read_revision(connection)
     except (sa.exc.ProgrammingError, sa.exc.OperationalError):
         connection.rollback()
-        # It may have been made in this very moment, by another that starts.
+        # Another process may just have created it.
         return _read_revision(connection) if _has_table(connection, VERSION_TABLE) else None
 
 
@@ -56,15 +56,15 @@ def _upgrade(engine: sa.Engine) -> None:
 
 
 def _lock(connection: sa.Connection) -> None:
-    """Let one process through at a time; the lock ends with the transaction."""
+    """Lock out other processes until the transaction ends."""
     if connection.dialect.name == "sqlite":
-        # The driver begins no transaction for a change of tables, so it is begun by hand.
+        # The driver starts no transaction for DDL.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     encoding = connection.execute(sa.text("SHOW server_encoding")).scalar_one()
     if encoding != "UTF8":
-        raise BadInput(f"The database is encoded in {encoding}; Contend needs one in UTF8.")
+        raise BadInput(f"The database uses the encoding {encoding}; Contend needs UTF8.")
 
 
 def _read_revision(connection: sa.Connection) -> str | None:

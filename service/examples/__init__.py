@@ -1,4 +1,4 @@
-"""Examples for the API's documentation: one request, and what a debate made of it."""
+"""Examples for the API's documentation: one request and its result."""
 
 import json
 from functools import cache
@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def example(name: str) -> Any:
-    """The request, the result, or the part of the result that an endpoint answers with."""
+    """Return the request, the result, or the part of the result that an endpoint returns."""
     if name in ("request", "result"):
         text = files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
         return json.loads(text)

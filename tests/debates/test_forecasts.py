@@ -74,7 +74,7 @@ async def test_resolving_and_scoring(database: str) -> None:
         assert waiting.debate.id == done.id
         assert due_forecasts(forecasts(records), date(2025, 12, 31), every=False) == []
         resolve(records, done, "no", replace=False)
-        with pytest.raises(BadInput, match="resolved as 'no' already"):
+        with pytest.raises(BadInput, match="already resolved as 'no'"):
             resolve(records, done, "yes", replace=False)
         resolve(records, done, "yes", replace=True)
         assert records.resolutions() == {done.id: "yes"}

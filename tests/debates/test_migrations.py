@@ -125,7 +125,7 @@ def test_a_database_in_another_encoding_is_refused(
     """Found at the first start, not at the first emoji that was paid for."""
     url = postgres.create("template0 ENCODING 'LATIN1'")
     monkeypatch.setenv("DATABASE_URL", url)
-    with pytest.raises(BadInput, match="LATIN1; Contend needs one in UTF8"):
+    with pytest.raises(BadInput, match="LATIN1; Contend needs UTF8"):
         open_repository()
     postgres.drop(url)
 

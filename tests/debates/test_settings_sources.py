@@ -89,7 +89,7 @@ def test_text_is_read_as_its_field_wants_it() -> None:
 def test_unknown_variables_are_reported_and_passed_over() -> None:
     found = _configured(CONTEND_MAX_ROUND="3", CONTEND_HOME="x", CONTEND_DEBUG="1", HOME="y")
     assert found.notices == [
-        "CONTEND_MAX_ROUND is not a setting of adversarial; it was passed over."
+        "CONTEND_MAX_ROUND is not a setting of adversarial and was ignored."
         " Did you mean 'max_rounds'?"
     ]
     assert found.settings.model_fields_set == set()

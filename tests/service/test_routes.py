@@ -381,7 +381,7 @@ class TestBadInput:
         async def receive() -> Any:
             return next(sent, {"type": "http.disconnect"})
 
-        with pytest.raises(Refused, match="ended before it was whole"):
+        with pytest.raises(Refused, match="ended before it was complete"):
             await read_body(HttpRequest(_scope(b""), receive))
 
     def test_what_is_not_json(self, client: TestClient) -> None:
@@ -467,7 +467,7 @@ class TestWhatIsOwed:
 
 
 def test_a_service_has_nobody_to_pause_for() -> None:
-    with pytest.raises(BadInput, match="nobody is there to be asked"):
+    with pytest.raises(BadInput, match="nobody can answer"):
         ServiceOptions(assignments={"pause": "each_round"}).settings()
 
 

@@ -141,15 +141,15 @@ def test_stopped_by_ctrl_c_it_says_what_it_leaves_and_the_next_one_what_it_takes
     models.wait_for_calls(10)
     said = served.stop(signal.SIGINT)
     assert served.process.returncode == 0
-    assert "Finishing what is being said in 2 debates." in said
-    assert "2 debates paused; the next service goes on with them." in said
+    assert "Finishing the current turn of 2 debates." in said
+    assert "2 debates paused; the service resumes them when it starts again." in said
     assert "Error" not in said
     models.script = forecasters()
     with serving(contend) as again:
         locations = [f"{PREFIX}/{each.json()['debate_id']}" for each in begun]
         while any(again.call("GET", place).status_code != 200 for place in locations):
             time.sleep(0.05)
-        assert "Going on with 2 debates" in again.stop(signal.SIGINT)
+        assert "Resuming 2 debates" in again.stop(signal.SIGINT)
     assert again.process.returncode == 0
 
 

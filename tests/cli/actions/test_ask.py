@@ -37,7 +37,7 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         "─ Answer ─",
         "Synthesizer · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
-        "after 2 rounds: the most rounds allowed were used",
+        "after 2 rounds: reached the round limit",
         "7.65 of 10 (correctness 8, completeness 7, clarity 9, depth 6)",
         "unknown",
         "contend show ",
@@ -99,9 +99,7 @@ def test_narrow_and_dumb_terminals(contend: Command) -> None:
     assert ended.code == 0
     assert "\x1b" not in ended.out
     assert max(len(line) for line in ended.out.splitlines()) <= 60
-    assert ended.err == (
-        "Note: CONTEND_NO_SUCH is not a setting of adversarial; it was passed over.\n"
-    )
+    assert ended.err == ("Note: CONTEND_NO_SUCH is not a setting of adversarial and was ignored.\n")
 
 
 def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) -> None:

@@ -183,5 +183,5 @@ def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> No
     piped = SimpleNamespace(buffer=BytesIO(b"\xff\xfe"), isatty=lambda: False)
     with patch("contend.cli.actions.ask.sys.stdin", piped):
         ended = contend.here("ask", "-", "-m", "openai:m")
-    assert (ended.code, ended.err) == (2, "Error: What came from stdin is not UTF-8 text.\n")
+    assert (ended.code, ended.err) == (2, "Error: The question on stdin is not UTF-8 text.\n")
     assert models.calls == []

@@ -180,7 +180,7 @@ def test_gaps_are_shown(contend: Command, models: ModelServer) -> None:
 
     models.script = script
     said = " ".join(contend.here(*ASK, *NAMED).out.split())
-    assert "! Historian: sits this round out" in said
+    assert "! Historian: skipped this round" in said
     assert "! missing: historian, round 1, argument (Historian (openai:m): 401: no such" in said
     assert "(reduced: numbers are missing)" in said
     assert "! missing: historian, assessment" in said
@@ -320,26 +320,26 @@ class TestRequestFile:
 
 REFUSED = {
     "one outcome": ([*ASK, "--outcome", "yes"], "needs at least two outcomes"),
-    "no id": ([*ASK, "--outcome", ": x", *NAMED], "is not of the form ID: LABEL"),
-    "no label": ([*ASK, "--outcome", "x:", *NAMED], "is not of the form ID: LABEL"),
+    "no id": ([*ASK, "--outcome", ": x", *NAMED], "is not in the form ID: LABEL"),
+    "no label": ([*ASK, "--outcome", "x:", *NAMED], "is not in the form ID: LABEL"),
     "same id": ([*ASK, *NAMED, "--outcome", "YES: again"], "two outcomes have the id 'yes'"),
-    "no outcomes and nobody to ask": (ASK, "add --yes to take those that a model proposes"),
-    "odd day": ([*ASK, *NAMED, "--due", "soon"], "--due must be a day such as"),
+    "no outcomes and nobody to ask": (ASK, "add --yes to accept outcomes proposed by a model"),
+    "odd day": ([*ASK, *NAMED, "--due", "soon"], "--due must be a date such as"),
     "another protocol": (
         ["ask", QUESTION, "-m", "openai:m", *NAMED],
-        "--outcome belongs to forecasts: add --protocol forecast",
+        "--outcome works only with --protocol forecast",
     ),
     "request of another protocol": (
         ["ask", "-m", "openai:m", "--request", "r.json"],
-        "--request belongs to forecasts",
+        "--request works only with --protocol forecast",
     ),
     "request and question": (
         [*ASK, "--request", "r.json"],
-        "--request holds the question and its outcomes: leave QUESTION out",
+        "--request already contains the question and its outcomes; leave out QUESTION",
     ),
     "request and outcomes": (
         ["ask", "-p", "forecast", "--request", "r.json", *NAMED],
-        "leave --outcome out",
+        "leave out --outcome",
     ),
     "no such file": (
         ["ask", "-p", "forecast", "-m", "openai:m", "--request", "r.json"],
@@ -398,10 +398,10 @@ class TestProposedOutcomes:
         assert ended.code == code
         assert len(models.calls) == calls
         assert prompt.call_count == 2
-        assert "Answer y to take them, or n." in ended.err
+        assert "Answer y or n." in ended.err
         assert "It opens" in ended.err
         if code:
-            assert "not taken. Give your own, each with --outcome" in ended.err
+            assert "You rejected these outcomes. Give your own, each with --outcome" in ended.err
             assert contend.here("list", "--json").json == []
 
     @pytest.mark.parametrize(
@@ -483,12 +483,12 @@ class TestResolving:
         contend.here("resolve", debate, "yes")
         refused = contend.here("resolve", debate, "no")
         assert refused.code == 2
-        assert "resolved as 'yes' already; add --replace" in refused.err
+        assert "already resolved as 'yes'; add --replace" in refused.err
         changed = contend.here("resolve", debate, "no", "--replace", "--json").json
         assert changed["brier"] == pytest.approx(0.66**2)
 
     def test_refusals(self, contend: Command, debate: str) -> None:
-        assert "is no outcome of debate" in contend.here("resolve", debate, "maybe").err
+        assert "has no outcome 'maybe'" in contend.here("resolve", debate, "maybe").err
         assert contend.here("resolve", "ffffffff", "yes").code == 2
 
     def test_without_forecasts(self, contend: Command) -> None:

@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     ),
     "a seat without a model": (
         ["--seat", "Ann=", *SEATS[2:], *JUDGE],
-        "'--seat Ann=' is not of the form NAME=MODEL",
+        "'--seat Ann=' is not in the form NAME=MODEL",
     ),
     "a model nobody has": (
         [*SEATS, "--seat", "Dan=openai:cydd", *JUDGE],

@@ -157,7 +157,7 @@ def test_bytes_that_are_no_text_are_dropped(contend: Command) -> None:
         (["--position", "A: One", "--position", "B: "], "The position of 'B' is empty"),
         (["--position", "A: ", "--position", "B: "], "The position of 'A' is empty"),
         (["--position", "A: One", "--position", "a: Two"], "two sides are called 'A'"),
-        (["--position", "no colon"], "is not of the form NAME: POSITION"),
+        (["--position", "no colon"], "is not in the form NAME: POSITION"),
         (["--set", "roundCount=-1"], "round_count must be between 0 and 20, not -1"),
         (["--set", "scoringWeights={logical_coherence: 1}"], "must name each of"),
         (
@@ -172,7 +172,7 @@ def test_bytes_that_are_no_text_are_dropped(contend: Command) -> None:
         (["--set", f"argumentMaxTokens={10**25}"], "must be between 1 and 100000, not 1000"),
         (["--set", "debateFormat=lively"], "debate_format must be one of formal, casual"),
         (["--set", "output_dir=/proc/nowhere"], "The output folder /proc/nowhere cannot be"),
-        (["--seat", "A=openai:m"], "moderated has none"),
+        (["--seat", "A=openai:m"], "--seat works only with forum and refine"),
     ],
 )
 def test_bad_input_is_refused_before_the_first_call(
@@ -189,7 +189,7 @@ def test_bad_input_is_refused_before_the_first_call(
 def test_positions_are_for_moderated_alone(contend: Command) -> None:
     ended = contend.here("ask", TOPIC, *SIDES)
     assert ended.code == 2
-    assert "adversarial hands out no positions" in ended.err
+    assert "--position works only with --protocol moderated" in ended.err
 
 
 def test_a_folder_where_a_file_is_is_refused(contend: Command, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "─ Answer ─",
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
-        "after 2 rounds: the most rounds allowed were used",
+        "after 2 rounds: reached the round limit",
         "the judge is the same model as Ann, so treat the score with caution; "
         "the judge wrote the answer itself",
     ]
@@ -131,16 +131,13 @@ REFUSED = {
     ),
     "no name": (
         ["--seat", "=openai:m", *SEATS],
-        "'--seat =openai:m' is not of the form NAME=MODEL",
+        "'--seat =openai:m' is not in the form NAME=MODEL",
     ),
-    "blank name": (["--seat", " =openai:m", *SEATS], "is not of the form NAME=MODEL"),
-    "no model": (["--seat", "Cyd=", *SEATS], "'--seat Cyd=' is not of the form NAME=MODEL"),
-    "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not of the form NAME=MODEL, such as"),
-    "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "40 characters at the most"),
-    "odd name": (
-        ["--seat", "\x1b[31mCyd=openai:m", *SEATS],
-        "characters that cannot be displayed",
-    ),
+    "blank name": (["--seat", " =openai:m", *SEATS], "is not in the form NAME=MODEL"),
+    "no model": (["--seat", "Cyd=", *SEATS], "'--seat Cyd=' is not in the form NAME=MODEL"),
+    "no sign": (["--seat", "Cyd", *SEATS], "'--seat Cyd' is not in the form NAME=MODEL, such as"),
+    "long name": (["--seat", f"{'x' * 41}=openai:m", *SEATS], "at most 40 characters"),
+    "odd name": (["--seat", "\x1b[31mCyd=openai:m", *SEATS], "characters that cannot be displayed"),
     "unknown model": (["--seat", "Cyd=openai:mm", *SEATS], "The nearest it has is 'openai:m'."),
     "unknown provider": (["--seat", "Cyd=opnai:m", *SEATS], "Did you mean 'openai:m'?"),
     "rounds": ([*SEATS, "-s", "max_debate_rounds=21"], "between 0 and 20, not 21"),
@@ -159,7 +156,7 @@ def test_bad_seats_are_refused(
 def test_seats_of_another_protocol_are_refused(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
-    said = "--seat lays the equal seats of forum, refine; adversarial has none."
+    said = "--seat works only with forum and refine."
     _assert_refused(contend, models, tmp_path, ["ask", QUESTION, *SEATS], said)
 
 
@@ -173,7 +170,7 @@ def test_seats_of_another_protocol_are_refused(
         ("seats: {A: m, B: m}", "seats: must be a list of {name: NAME"),
         (
             "seats: [{name: A, model: m, hue: red}, {name: B, model: m}]",
-            "seat 1: hue is no setting",
+            "seat 1: hue is not a setting",
         ),
         (
             "seats: [{name: A, model: m, fallbacks: x}, {name: B, model: m}]",

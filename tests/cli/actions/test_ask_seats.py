@@ -196,10 +196,10 @@ def test_config_prints_them(contend: Command) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown tool": (
         {"tools": ["calculate", "shell"]},
-        "seat 1: tools names 'shell', but there are calculate, search_documents (",
+        "seat 1: tools 'shell' does not exist; known: calculate, search_documents (",
     ),
     "no list of tools": ({"tools": "calculate"}, "seat 1: tools must be a list ("),
-    "odd tool": ({"tools": [7]}, "seat 1: tools names '7', but there are"),
+    "odd tool": ({"tools": [7]}, "seat 1: tools '7' does not exist; known:"),
     "no list of docs": ({"docs": "minutes.txt"}, "seat 1: docs must be a list ("),
     "odd path": ({"images": [7]}, "seat 1: images must be text ("),
     "empty path": ({"docs": [""]}, "seat 1: docs has an empty path ("),
@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"tools": ["search_documents"]},
         "Ann has the tool search_documents, but no documents to search. Add some with --docs",
     ),
-    "misspelt": ({"tool": ["calculate"]}, "seat 1: tool is no setting of a seat; there are name,"),
+    "misspelt": ({"tool": ["calculate"]}, "seat 1: tool is not a setting of a seat; known: name,"),
 }
 
 

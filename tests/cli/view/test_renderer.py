@@ -464,7 +464,7 @@ class TestJudging:
         )
 
     def test_the_end(self) -> None:
-        why = "the judge ended it: nothing new is said"
+        why = "the judge stopped the debate: nothing new is said"
         told = self.decided("stop", why, reason="judge_stop")
         assert told.endswith(f"\n\nThe rounds end: {why}.")
         assert "CONTINUE because" not in told

@@ -45,7 +45,7 @@ def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
 @pytest.mark.parametrize(
     ("degraded", "why"),
     [
-        ([], "the judge ended it"),
+        ([], "the judge stopped the debate"),
         ([{"seat": "judge", "round": 2, "what": "judge_silent", "why": "so"}], None),
     ],
 )
@@ -68,8 +68,11 @@ def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (["so it is", "[ghost:3]"], "0 found in the documents, 1 not found; 1 citation of places"),
-        (["[ghost:3]", "[ghost:3]"], "2 citations of places that are not there"),
+        (
+            ["so it is", "[ghost:3]"],
+            "0 found in the documents, 1 not found; 1 citation of missing places",
+        ),
+        (["[ghost:3]", "[ghost:3]"], "2 citations of missing places"),
     ],
 )
 def test_a_place_that_is_not_there_is_no_quote(texts: list[str], told: str) -> None:
