@@ -113,7 +113,7 @@ class _Try:
     is_last: bool
 
 
-async def ask(
+async def ask_model(
     seat: Seat,
     messages: list[BaseMessage],
     settings: DebateSettings,

@@ -14,7 +14,7 @@ _PIECE = re.compile(
 _DENSE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 # Vocabularies hold most long words of formal English whole, and their parts are long too.
 _WHOLE_WORD, _PART_OF_WORD = 12, 10
-_BYTES_PER_TOKEN = 3
+BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
@@ -24,7 +24,7 @@ def count_tokens(text: str) -> int:
 
 def estimate_tokens(*texts: str) -> int:
     """Return more tokens than most tokenizers need for these texts together."""
-    return sum(len(text.encode()) for text in texts) // _BYTES_PER_TOKEN
+    return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 
 def _size(found: re.Match[str]) -> int:

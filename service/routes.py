@@ -97,7 +97,7 @@ _BODY = {
         **errors(401, 409, 413, 415, 422, 429, 503),
     },
 )
-async def create_debate(
+async def post_debate(
     request: Request,
     runs: _Runs,
     _: Annotated[  # only for the OpenAPI document: there may be several such headers

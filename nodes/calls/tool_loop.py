@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Degradation, Usage
-from contend.models.calls import Aids, ask
+from contend.models.calls import Aids, ask_model
 from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in
 from contend.nodes.calls.stream import TurnStream, report_problem
@@ -37,7 +37,7 @@ async def call_model(
 ) -> CallResult:
     """Make one model call and stream it."""
     try:
-        answered = await ask(stream.seat, messages, policy, stream.listener(), aids)
+        answered = await ask_model(stream.seat, messages, policy, stream.listener(), aids)
     except ModelFailed as failed:
         failed.degraded, failed.spent = stream.degraded, stream.spent
         raise

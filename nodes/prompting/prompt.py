@@ -13,13 +13,12 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Seat, TemplateUse
 from contend.models.seats import is_demonstration
+from contend.models.tokens import BYTES_PER_TOKEN, estimate_tokens
 from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
 from contend.nodes.prompting.truncate import (
-    BYTES_PER_TOKEN,
     Excerpt,
     ending,
-    estimate_tokens,
     fit_items,
     room_for_prompt,
     shares,
@@ -91,7 +90,7 @@ def build_prompt(
         return content.messages(turns[left_out:], material.pictures)
 
     def fits(left_out: int) -> bool:
-        return room is None or estimate_tokens(messages(left_out)) <= room
+        return room is None or estimate_tokens(*(each.text for each in messages(left_out))) <= room
 
     # By bisection: a long debate has hundreds of turns, and every try fills the whole prompt.
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)

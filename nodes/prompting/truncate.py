@@ -5,16 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from langchain_core.messages import BaseMessage
-
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
 from contend.models.seats import window_for
+from contend.models.tokens import BYTES_PER_TOKEN
 
 Item = TypeVar("Item")
 
-# A cautious estimate: most tokenizers need fewer tokens.
-BYTES_PER_TOKEN = 3
 _REPLY_SHARE = 4
 _LONGEST_REPLY = 4096
 # The part of a prompt that templates may fill, and passages and checks of quotes as much: the
@@ -23,11 +20,6 @@ _MATERIAL_SHARE = 4
 _TOOLS_SHARE = 4
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
-
-
-def estimate_tokens(messages: list[BaseMessage]) -> int:
-    """Estimate the tokens of messages, rather too many than too few."""
-    return sum(len(message.text.encode()) for message in messages) // BYTES_PER_TOKEN
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:

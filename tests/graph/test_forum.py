@@ -243,7 +243,7 @@ async def test_nobody_can_concede_to_who_never_spoke() -> None:
     assert ("ben", "void_concession") in troubles(played)
     assert "with 2 positions still held" in played.state["stop"].evidence
     asked_ben = [s for s in played.cast.sent_to("ben") if asked_for(s) == "conviction"]
-    assert "Still in the debate beside you: Cyd." in asked_ben[0].user
+    assert "The others still in the debate: Cyd." in asked_ben[0].user
     assert played.state["final_answer"] == "The answer of ben."
 
 

@@ -16,7 +16,7 @@ from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models import calls
 from contend.models.answers import Reply as Accepted
-from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask, extract
+from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
 from contend.models.tools import calls_in, open_tools
@@ -96,7 +96,7 @@ def settings(**changes: Any) -> AdversarialSettings:
 
 async def asked(model: str, ear: Ear, *fallbacks: str, **changes: Any) -> Answered[Accepted]:
     listener = ear.listener()
-    return await ask(seat(model, *fallbacks), list(MESSAGES), settings(**changes), listener)
+    return await ask_model(seat(model, *fallbacks), list(MESSAGES), settings(**changes), listener)
 
 
 async def failed(model: str, ear: Ear, *fallbacks: str, **changes: Any) -> ModelFailed:
@@ -254,7 +254,7 @@ def ceilings(server: ModelServer) -> list[int | None]:
 
 
 async def limited(model: str, ear: Ear, **changes: Any) -> Answered[Accepted]:
-    return await ask(seat(model), list(MESSAGES), settings(**changes), ear.listener(), LIMIT)
+    return await ask_model(seat(model), list(MESSAGES), settings(**changes), ear.listener(), LIMIT)
 
 
 @both
@@ -396,7 +396,7 @@ async def test_an_exception_nobody_knows_is_named_scrubbed_and_not_tried_again(
         raise KeyError(f"Bearer {os.environ['OPENAI_API_KEY']}")
 
     with pytest.raises(ModelFailed, match=r"KeyError.*\*\*\*") as failed:
-        await ask(seat(OPENAI), list(MESSAGES), settings(), Listener(text=broken))
+        await ask_model(seat(OPENAI), list(MESSAGES), settings(), Listener(text=broken))
     assert failed.value.kind == "unexpected"
     assert "canary" not in str(failed.value)
     assert len(server.calls) == 1
@@ -454,7 +454,7 @@ async def test_a_pause_during_backoff_makes_no_further_call(
 
     listener = Listener(trouble=on_trouble, pause_requested=lambda: ear.pause)
     with pytest.raises(Paused):
-        await ask(seat(OPENAI), list(MESSAGES), settings(), listener)
+        await ask_model(seat(OPENAI), list(MESSAGES), settings(), listener)
     assert len(server.calls) == 1
 
 
@@ -579,7 +579,7 @@ SUM = ("calculate", {"expression": "6 * 7"})
 
 async def asked_with(model: str, ear: Ear, aids: Aids, **changes: Any) -> Accepted:
     listener = ear.listener()
-    answered = await ask(seat(model), list(MESSAGES), settings(**changes), listener, aids)
+    answered = await ask_model(seat(model), list(MESSAGES), settings(**changes), listener, aids)
     return answered.result
 
 
@@ -607,7 +607,7 @@ async def test_a_call_needs_no_words_and_can_be_answered(
     assert asking is not None
     (call,) = calls_in(asking)
     told = ToolMessage("42", tool_call_id=str(call["id"]))
-    answered = await ask(seat(model), [*MESSAGES, asking, told], settings(), ear.listener())
+    answered = await ask_model(seat(model), [*MESSAGES, asking, told], settings(), ear.listener())
     assert answered.result.text == "It is 42."
     request = server.calls[1].request
     assert request.results == ["42"]

@@ -425,7 +425,7 @@ class TestBadInput:
         long = asked() | request(task={"question": "word " * 1999 + "?"})
         refused = client.post(PREFIX, json=long)
         assert (refused.status_code, refused.json()["error"]) == (422, "too_long")
-        assert refused.json()["detail"].endswith("window is 3,000 tokens. Shorten it.")
+        assert refused.json()["detail"].endswith("window of 3,000 tokens. Shorten it.")
         assert models.calls == []
 
     def test_models_that_cannot_be_used_are_told(

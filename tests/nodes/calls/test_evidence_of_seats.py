@@ -164,7 +164,7 @@ def test_a_seat_can_look_at_ten_pictures(tmp_path: Path) -> None:
         Path(paths[-1]).write_bytes(PIXEL + bytes([number]))
     ten = {"ann": SeatFiles(images=tuple(paths[:10])), "ben": SeatFiles(images=tuple(paths[10:]))}
     assert len(read_attachments([], [], ten).images) == 20
-    with pytest.raises(BadInput, match="11 images were given; the most is 10 for each seat"):
+    with pytest.raises(BadInput, match="11 images were given; the limit is 10 per seat"):
         read_attachments([], [Path(paths[0])], ten)
 
 
