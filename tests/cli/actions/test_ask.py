@@ -125,7 +125,7 @@ def test_critiques_nobody_can_read_are_not_counted_as_none(
     models.script = debaters(unreadable)
     ended = contend.ask_here("--set", "max_rounds=1")
     said = " ".join(ended.out.split())
-    assert "Objections none could be read" in said
+    assert "Objections could not be parsed" in said
     assert "! Skeptic: verdict not readable (could not parse the verdict of Skeptic" in said
 
 
