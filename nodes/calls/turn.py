@@ -85,21 +85,23 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 
 
 async def take_turn(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
+    state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
     """Take the seat's turn and stream it."""
-    settings: DebateSettings = room.context
+    settings: DebateSettings = node_runtime.context
     this = next_turn_id(state, phase, seat.id)
-    tag = nonce(debate_id(room), this)
-    stream = TurnStream(room, seat, state["round"], tag, phase)
+    tag = nonce(debate_id(node_runtime), this)
+    stream = TurnStream(node_runtime, seat, state["round"], tag, phase)
     stream.begin()
     strategy = strategy_for(settings)
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
-    told = build_prompt(state, settings, seat, part, debate_id(room), tag, material)
+    told = build_prompt(state, settings, seat, part, debate_id(node_runtime), tag, material)
     notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
-    degraded = [report_problem(room, seat, state["round"], what, why) for what, why in notes]
-    tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
+    degraded = [
+        report_problem(node_runtime, seat, state["round"], what, why) for what, why in notes
+    ]
+    tools = toolbox(state, policy, seat, fence_mark(debate_id(node_runtime)))
     speech = ToolLoop(stream, told.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
@@ -193,15 +195,15 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
     )
 
 
-def pause_if_asked(room: Runtime[Any]) -> None:
+def pause_if_asked(runtime: Runtime[Any]) -> None:
     """Raise Paused if a pause was requested; running calls may finish."""
-    if room.control and room.control.drain_requested:
+    if runtime.control and runtime.control.drain_requested:
         raise Paused
 
 
 async def extract_decision(
     state: DebateState,
-    room: Runtime[Any],
+    node_runtime: Runtime[Any],
     seat: Seat,
     speech: str,
     schema: type[BaseModel],
@@ -209,22 +211,22 @@ async def extract_decision(
 ) -> Extraction:
     """Read a turn's decision by one schema-bound call; a failure leaves it unread."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
-    messages = extraction_prompt(seat, speech, known, debate_id(room), small)
-    return await fill_form(state, room, seat, messages, schema)
+    messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
+    return await fill_form(state, node_runtime, seat, messages, schema)
 
 
 async def fill_form(
     state: DebateState,
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     seat: Seat,
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
     """Fill a form in one schema-bound call; a failure leaves it empty."""
-    pause_if_asked(room)
-    stream = TurnStream(room, seat, state["round"], "")
+    pause_if_asked(runtime)
+    stream = TurnStream(runtime, seat, state["round"], "")
     try:
-        answered = await extract(seat, messages, schema, room.context, stream.listener())
+        answered = await extract(seat, messages, schema, runtime.context, stream.listener())
     except ModelFailed:
         return _reported(None, NO_USAGE, stream)
     return _reported(answered.result.block, answered.result.usage, stream)
@@ -247,7 +249,7 @@ def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
 
 
 # As tasks, a node with two calls keeps the first one's result when the second is interrupted.
-# `room` is the node's runtime: langgraph would fill a task's argument called `runtime` itself.
+# Their runtime is called `node_runtime`: langgraph itself fills arguments called `runtime`.
 take_turn_once = stored_task("say", take_turn)
 extract_once = stored_task("report", extract_decision)
 

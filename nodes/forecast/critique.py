@@ -73,38 +73,50 @@ def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
 
 
 async def _weigh(
-    state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, publisher: TurnPublisher
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    argument: Turn,
+    clock: Clock,
+    publisher: TurnPublisher,
 ) -> Work:
     """Score an argument; if it is too weak, let its role try again and score that too."""
     scored: Work = join_work([])
     if _said(state, argument).score is None:
-        scored = await score_argument(state, room, argument, clock.end_of("scores"))
+        scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
     before = _said(seen, argument)
     if not _is_weak(before):
         return scored
     seat = seat_with_id(state, argument.seat)
-    again = await argue(seen, room, seat, "stronger", argument, clock.end_of("second_versions"))
+    again = await argue(
+        seen, node_runtime, seat, "stronger", argument, clock.end_of("second_versions")
+    )
     if not again["turns"]:
         return join_work([scored, again])
     (second,) = again["turns"]
     publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
-    rescored = await score_argument(seen, room, second, clock.end_of("scores"))
+    rescored = await score_argument(seen, node_runtime, second, clock.end_of("scores"))
     after = _said(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
-    rescored["degraded"].append(report_problem(room, seat, argument.round, "argued_again", why))
+    rescored["degraded"].append(
+        report_problem(node_runtime, seat, argument.round, "argued_again", why)
+    )
     return join_work([scored, again, rescored])
 
 
 async def _argue_anew(
-    state: DebateState, room: Runtime[Any], earlier: Turn, clock: Clock, publisher: TurnPublisher
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    earlier: Turn,
+    clock: Clock,
+    publisher: TurnPublisher,
 ) -> Work:
     """Let a role answer the arguments that count now; its earlier version is kept on record."""
-    seat, part = seat_with_id(state, earlier.seat), round_phase(room.context, earlier.round)
-    argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
+    seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
+    argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
         return {**argued, "given_up": [earlier.id]}
     (turn,) = argued["turns"]
@@ -113,9 +125,9 @@ async def _argue_anew(
     publisher.publish([turn])
     why = "an argument it had answered was replaced, so it argued again"
     argued["turns"] = [turn]
-    argued["degraded"].append(report_problem(room, seat, earlier.round, "argued_anew", why))
+    argued["degraded"].append(report_problem(node_runtime, seat, earlier.round, "argued_anew", why))
     return join_work(
-        [argued, await _weigh(with_turns(state, [turn]), room, turn, clock, publisher)]
+        [argued, await _weigh(with_turns(state, [turn]), node_runtime, turn, clock, publisher)]
     )
 
 
