@@ -22,7 +22,7 @@ from contend.models.replies.conviction import (
     claim_from_words,
     named_seat,
 )
-from contend.nodes.calls.decide import Decided, Reader, decide_all
+from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.forum.concessions import count_concessions, is_supported, staying
@@ -101,7 +101,8 @@ async def _ask(
     state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
 ) -> dict[str, _Answer]:
     seats = [seat_with_id(state, seat) for seat in ids]
-    decided = await decide_all(state, runtime, seats, "conviction_check", part, _READER)
+    calls = [(state, seat) for seat in seats]
+    decided = await decide_calls(calls, runtime, "conviction_check", part, _READER)
     return {
         seat.id: _not_asked(state, runtime, seat, each)
         if isinstance(each, ModelFailed)

@@ -75,23 +75,6 @@ async def decide(
     return decided
 
 
-async def decide_all(
-    state: DebateState,
-    runtime: Runtime[Any],
-    seats: Sequence[Seat],
-    phase: PhaseName,
-    part: str,
-    reader: Reader[Block, Read],
-    known: Sequence[Point] = (),
-) -> list[Decided[Read] | ModelFailed]:
-    """Ask several seats in parallel; a failure is a result too.
-
-    For debates that can continue without the failed seats: a resumed step finds the failure again.
-    """
-    calls = [(state, seat) for seat in seats]
-    return await decide_calls(calls, runtime, phase, part, reader, known)
-
-
 async def decide_calls(
     calls: Sequence[Call],
     runtime: Runtime[Any],
@@ -100,7 +83,10 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Do the same for calls that see different states, possibly several of one seat."""
+    """Make several calls in parallel; a failure is a result too.
+
+    For debates that can continue without the failed seats: a resumed step finds the failure again.
+    """
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part) for state, seat in calls]
     )

@@ -31,25 +31,6 @@ from contend.nodes.calls.tools import toolbox
 from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
 from contend.nodes.prompting.values import fence_mark
 
-__all__ = [
-    "Extraction",
-    "TurnResult",
-    "add_extraction_cost",
-    "debate_id",
-    "extract_decision",
-    "extract_once",
-    "fill_form",
-    "gather_results",
-    "lost_call",
-    "next_turn_id",
-    "pause_if_asked",
-    "publish_turn",
-    "report_problem",
-    "substitute_turn",
-    "take_turn",
-    "take_turn_once",
-]
-
 Result = TypeVar("Result")
 
 

@@ -11,7 +11,7 @@ from contend.graph.state import DebateState, Turn, seat_with_id
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.forecast.argue import argue, reading_of
-from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
+from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
     TurnPublisher,
     Work,
@@ -43,7 +43,7 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     return update_of(work, began)
 
 
-def _open(state: DebateState) -> list[Said]:
+def _open(state: DebateState) -> list[ScoredArgument]:
     """Return the arguments of this round that still need a score or a stronger version."""
     given_up = state.get("given_up", [])
     said = of_round(all_arguments(state), state["round"])
@@ -57,11 +57,11 @@ def _open(state: DebateState) -> list[Said]:
     ]
 
 
-def _is_weak(said: Said) -> bool:
+def _is_weak(said: ScoredArgument) -> bool:
     return said.composite is not None and said.composite < TOO_WEAK
 
 
-def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
+def _misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.roles)
@@ -136,5 +136,5 @@ _weigh_once = stored_task("_weigh", _weigh)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 
-def _said(state: DebateState, argument: Turn) -> Said:
+def _said(state: DebateState, argument: Turn) -> ScoredArgument:
     return next(each for each in all_arguments(state) if each.turn.id == argument.id)

@@ -10,7 +10,7 @@ from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import Turn
 from contend.nodes.forecast.arguments import (
-    Said,
+    ScoredArgument,
     context_of,
     kept_arguments,
     latest_statements,
@@ -92,7 +92,7 @@ class _ForecastValues:
         return context_of(self.state)
 
     @cached_property
-    def _kept(self) -> list[Said]:
+    def _kept(self) -> list[ScoredArgument]:
         return kept_arguments(self.state)
 
     def _room(self, share: float) -> int:
@@ -127,7 +127,7 @@ class _ForecastValues:
                 return self._room(_SHARE - _POINTS_SHARE)
         return self._room(_SHARE)
 
-    def _others(self) -> list[Said]:
+    def _others(self) -> list[ScoredArgument]:
         return [said for said in self._kept if said.role != self.seat.role]
 
     @cached_property
@@ -160,7 +160,7 @@ class _ForecastValues:
         points = self._points(said, _bytes(_POINTS_FOR_SCORING))
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
-    def _points(self, said: list[Said], room: int, *first: str) -> str:
+    def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
         """List points by id, as many as fit.
 
         The newest round leaves half of the room to earlier rounds, unless they need less.
@@ -175,7 +175,7 @@ class _ForecastValues:
         lines = [*(line for line in first if line), *more, *reversed(older), *shown]
         return self.data("points", "\n".join(lines)) if lines else ""
 
-    def _point_lines(self, said: Iterable[Said]) -> list[str]:
+    def _point_lines(self, said: Iterable[ScoredArgument]) -> list[str]:
         return [
             f"{each.point_id} {each.role}{_supporting(each)}: {each.reading.point}"
             for each in said
@@ -251,7 +251,7 @@ class _ForecastValues:
         return slots
 
 
-def _supporting(said: Said) -> str:
+def _supporting(said: ScoredArgument) -> str:
     """The outcome an argument is for, and how likely its role holds it."""
     outcome = said.reading.outcome
     if outcome is None:
