@@ -77,7 +77,6 @@ async def _judged(
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
-    """Build the turn of a person's remark."""
     now = datetime.now(UTC)
     count = len(turns_of(state, "remark")) + 1
     return Turn(

@@ -36,7 +36,6 @@ from contend.nodes.timing import (
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the record of the finished debate."""
     return {"trace": build_record(state, debate_id(runtime)).as_json()}
 
 

@@ -14,7 +14,6 @@ def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
 
 
 def since(started: datetime) -> WorkSpan:
-    """Return the time span from `started` until now."""
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 

@@ -145,7 +145,6 @@ class PredictionContext(Contract):
 
     @property
     def outcome_ids(self) -> tuple[str, ...]:
-        """The ids of the outcomes, in their order."""
         return tuple(outcome.id for outcome in self.outcomes)
 
     @model_validator(mode="after")

@@ -48,6 +48,11 @@ class Reader(Generic[Block, Read]):
     from_report: Callable[[Block, str], Read | None]
 
 
+def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
+    """Return a reader for turns whose words decide nothing: the block is the decision."""
+    return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
+
+
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
     """A turn and its decision; None if it could not be parsed."""

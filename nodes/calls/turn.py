@@ -77,22 +77,22 @@ async def take_turn(
     strategy = strategy_for(settings)
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
-    told = build_prompt(state, settings, seat, part, debate_id(node_runtime), tag, material)
-    notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
+    prompt = build_prompt(state, settings, seat, part, debate_id(node_runtime), tag, material)
+    notes = [("no_passages", why) for why in trouble] + _notes(prompt, seat)
     degraded = [
         report_problem(node_runtime, seat, state["round"], what, why) for what, why in notes
     ]
     tools = toolbox(state, policy, seat, fence_mark(debate_id(node_runtime)))
-    speech = ToolLoop(stream, told.messages, policy, tools, limit)
+    loop = ToolLoop(stream, prompt.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
-        last = await speech.run()
+        last = await loop.run()
     except ModelFailed as failed:
-        failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
-        failed.spent = speech.usage + (failed.spent or NO_USAGE)
+        failed.degraded = [*degraded, *loop.degraded, *failed.degraded]
+        failed.spent = loop.usage + (failed.spent or NO_USAGE)
         failed.started_at, failed.ended_at = started, datetime.now(UTC)
         raise
-    text = without_block(speech.text, tag) or speech.text
+    text = without_block(loop.text, tag) or loop.text
     turn = Turn(
         id=this,
         round=state["round"],
@@ -101,35 +101,35 @@ async def take_turn(
         role=seat.role,
         model=last["model"],
         text=text,
-        thinking=speech.thinking or None,
-        usage=speech.usage,
+        thinking=loop.thinking or None,
+        usage=loop.usage,
         started_at=started,
         ended_at=datetime.now(UTC),
         status="fallback_model" if last["fell_back"] else "ok",
-        passages=tuple(dict.fromkeys([*(each.label for each in told.passages), *speech.found])),
-        tool_calls=tuple(used["use"] for used in speech.used),
+        passages=tuple(dict.fromkeys([*(each.label for each in prompt.passages), *loop.found])),
+        tool_calls=tuple(used["use"] for used in loop.used),
         length=TurnLength(tokens=count_tokens(text), limit=limit) if limit is not None else None,
     )
     turn = await with_quotes_checked(state, turn)
-    return {"turn": turn, "raw": speech.text, "degraded": [*degraded, *speech.degraded]}
+    return {"turn": turn, "raw": loop.text, "degraded": [*degraded, *loop.degraded]}
 
 
-def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
+def _notes(prompt: Prompt, seat: Seat) -> list[tuple[str, str]]:
     """Return what did not fit into the prompt."""
     notes = []
-    if told.templates_left_out:
-        names = ", ".join(use.title for use in told.templates_left_out)
+    if prompt.templates_left_out:
+        names = ", ".join(use.title for use in prompt.templates_left_out)
         notes.append(("templates_left_out", f"no room in the window of {seat.model} for: {names}"))
-    if told.passages_left_out:
-        whole = len(told.passages) + told.passages_left_out
-        why = f"no room in the window of {seat.model} for {told.passages_left_out} of {whole}"
+    if prompt.passages_left_out:
+        whole = len(prompt.passages) + prompt.passages_left_out
+        why = f"no room in the window of {seat.model} for {prompt.passages_left_out} of {whole}"
         notes.append(("passages_left_out", why))
-    if told.left_out:
-        notes.append(("history_shortened", f"{len(told.left_out)} oldest turns did not fit"))
-    if told.shortened:
-        why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
+    if prompt.left_out:
+        notes.append(("history_shortened", f"{len(prompt.left_out)} oldest turns did not fit"))
+    if prompt.shortened:
+        why = f"the beginnings of these did not fit: {', '.join(prompt.shortened)}"
         notes.append(("history_shortened", why))
-    if told.too_long:
+    if prompt.too_long:
         why = f"the prompt may not fit the window of {seat.model}, which may truncate it silently"
         notes.append(("prompt_too_long", why))
     return notes
@@ -224,7 +224,7 @@ def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extr
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
     """Add the time and tokens that reading a turn took."""
-    # Added, not read off the clock: there may lie a pause between the speech and its reading.
+    # Added, not taken from the clock: there may be a pause between the turn and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
 

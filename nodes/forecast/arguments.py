@@ -74,7 +74,6 @@ def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArg
 
 
 def stated_in(arguments: Iterable[ScoredArgument], number: int) -> dict[str, Distribution]:
-    """Return the probabilities stated in a round, by role."""
     return {
         said.role: said.reading.stated.probabilities
         for said in of_round(arguments, number)
@@ -110,7 +109,6 @@ def majority(state: DebateState, against: str) -> Majority | None:
 
 
 def verdict_of(state: DebateState) -> VerdictReading | None:
-    """Return the judge's last verdict, if any."""
     read = [turn.assessment for turn in turns_of(state, "synthesize")]
     return next((each for each in reversed(read) if isinstance(each, VerdictReading)), None)
 

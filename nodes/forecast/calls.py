@@ -102,7 +102,6 @@ class TurnPublisher:
         self._runtime, self._published = runtime, set[str]()
 
     def publish(self, turns: Iterable[Turn]) -> None:
-        """Publish the turns that were not published yet."""
         for turn in turns:
             if turn.id not in self._published:
                 self._published.add(turn.id)
@@ -126,7 +125,9 @@ async def _speak(
     began, hurried = datetime.now(UTC), _hurried(node_runtime, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
-            spoken = await take_turn(_cued(state, phase, about), hurried, seat, phase, part)
+            spoken = await take_turn(
+                _about_argument(state, phase, about), hurried, seat, phase, part
+            )
     except TimeoutError:
         return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
     except ModelFailed as failed:
@@ -194,13 +195,18 @@ async def _fill(
     seconds = deadline.left
     if seconds <= 0:
         return nothing
-    told = build_prompt(
-        _cued(state, part, about), node_runtime.context, seat, part, debate_id(node_runtime), ""
+    prompt = build_prompt(
+        _about_argument(state, part, about),
+        node_runtime.context,
+        seat,
+        part,
+        debate_id(node_runtime),
+        "",
     )
     try:
         async with asyncio.timeout(seconds):
             hurried = _hurried(node_runtime, seat, seconds, "total_timeout")
-            filled = await fill_form(state, hurried, seat, told.messages, schema)
+            filled = await fill_form(state, hurried, seat, prompt.messages, schema)
     except TimeoutError:
         return nothing | {"usage": Usage(), "seconds": seconds, "called": True}
     return {**filled, "called": True}
@@ -211,7 +217,7 @@ def how_often(filled: Filled) -> str:
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 
-def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
+def _about_argument(state: DebateState, phase: str, about: Turn | None) -> DebateState:
     """Return the state of a call that is about one argument.
 
     A seat may speak about several in parallel, so the call is labelled by the argument; a new
@@ -233,20 +239,17 @@ async def gather_work(calls: Iterable[Awaitable[Result]]) -> list[Result]:
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
-    """Return the state with these turns added."""
     return {**state, "turns": [*state.get("turns", []), *turns]}
 
 
 def report_missing(
     runtime: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
 ) -> Degradation:
-    """Report a call that produced no turn."""
     what = outcome["what"] if outcome["what"] == OUT_OF_TIME else otherwise
     return report_problem(runtime, seat, number, what, outcome["why"])
 
 
 def without_turn(outcome: CallOutcome, reported: Degradation, given_up: Sequence[str] = ()) -> Work:
-    """Return the work of a call that produced no turn."""
     degraded = [*outcome["degraded"], reported]
     return {
         "turns": [],

@@ -85,7 +85,6 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
 
 
 def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:
-    """Return the reported reason."""
     said = [
         entry.why
         for entry in state.get("degraded", [])

@@ -27,7 +27,6 @@ from contend.nodes.forecast.schedule import Deadline
 async def score_argument(
     state: DebateState, runtime: Runtime[Any], argument: Turn, deadline: Deadline
 ) -> Work:
-    """Have the judge score one argument of the state."""
     settings: ForecastSettings = runtime.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
 

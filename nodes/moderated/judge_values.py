@@ -111,7 +111,6 @@ def _neutral_checks(prompt: ModeratedPrompt) -> str:
 
 
 def _without_names(prompt: ModeratedPrompt, labels: dict[str, str], text: str) -> str:
-    """Replace names in a text by the speakers' labels."""
     kept = names_kept(prompt.state, prompt.sides)
     return without_names(
         text, {side.name: labels[side.id] for side in prompt.sides if side.name not in kept}

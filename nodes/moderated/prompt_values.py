@@ -56,7 +56,6 @@ class ModeratedPrompt(PromptCall):
 
 
 def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
-    """Return the values for advocates, moderator and fact checker."""
     return {
         **_of_the_format(settings),
         **_of_the_turn(settings, prompt),

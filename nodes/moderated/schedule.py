@@ -42,7 +42,6 @@ def argument_round(sides: Sequence[str], number: int) -> list[Step]:
 
 
 def closings(sides: Sequence[str]) -> list[Step]:
-    """Schedule the closing statements and the end."""
     spoken = [step for side in sides for step in _called("closing", side)]
     return [*spoken, _moderator("end")]
 
