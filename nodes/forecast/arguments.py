@@ -100,8 +100,10 @@ def majority(state: DebateState, against: str) -> Majority | None:
     others = [said for said in kept_arguments(state) if said.role != against]
     latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
     votes = Counter(latest.values())
-    voices = [said.reading.stated.probabilities for said in latest_statements(others).values()]
-    mean = consensus(voices, list(votes))
+    stated_by_roles = [
+        said.reading.stated.probabilities for said in latest_statements(others).values()
+    ]
+    mean = consensus(stated_by_roles, list(votes))
     if not votes:
         return None
     leading = max(votes, key=lambda outcome: (votes[outcome], mean.get(outcome, 0)))

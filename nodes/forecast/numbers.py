@@ -59,9 +59,9 @@ def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
     return all(outcome in values for outcome in outcomes)
 
 
-def consensus(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
     """Return the mean over the roles that gave an outcome a probability."""
-    stated = {o: [voice[o] for voice in voices if o in voice] for o in outcomes}
+    stated = {o: [each[o] for each in distributions if o in each] for o in outcomes}
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
 
@@ -104,9 +104,9 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def spread(voices: Sequence[Distribution], outcome: str) -> float:
+def spread(distributions: Sequence[Distribution], outcome: str) -> float:
     """Return the distance between the highest and the lowest."""
-    stated = [voice[outcome] for voice in voices if outcome in voice]
+    stated = [each[outcome] for each in distributions if outcome in each]
     return max(stated) - min(stated) if stated else 0.0
 
 
@@ -132,18 +132,20 @@ def composite(scores: Mapping[Criterion, float]) -> float:
 # --- the further pools ---
 
 
-def linear_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
     """Return the mean of complete distributions."""
-    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+    whole = [each for each in distributions if is_complete(each, outcomes)]
     return _normalised_if_complete(consensus(whole, outcomes), outcomes)
 
 
-def log_odds_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+def log_odds_pool(
+    distributions: Sequence[Distribution], outcomes: Sequence[str]
+) -> dict[str, float]:
     """Return the mean of log-odds: the normalised geometric mean of complete distributions."""
-    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+    whole = [each for each in distributions if is_complete(each, outcomes)]
     if not whole:
         return {}
-    logs = {o: fmean(math.log(_bounded(voice[o])) for voice in whole) for o in outcomes}
+    logs = {o: fmean(math.log(_bounded(each[o])) for each in whole) for o in outcomes}
     return normalised({outcome: math.exp(value) for outcome, value in logs.items()})
 
 

@@ -43,7 +43,7 @@ def _neutral_sides(prompt: ModeratedPrompt) -> str:
     labels = _labels(prompt)
     held = {side.id: side.position for side in prompt.sides}
     lines = "\n".join(f"{label}: {held[seat]}" for seat, label in labels.items())
-    return prompt.fence("positions", lines)  # a name that stands in one is kept anyway
+    return prompt.fence("positions", lines)  # a name in a position is never replaced
 
 
 def _neutral_stage(prompt: ModeratedPrompt) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import STATEMENTS, StepPhase
+from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import DebateState, Step, Turn
 from contend.graph.values import Seat
 
@@ -58,6 +59,10 @@ def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Ste
 
 def _moderator(phase: StepPhase) -> Step:
     return Step(phase=phase, seat=MODERATOR)
+
+
+def sides_of(state: DebateState) -> list[Seat]:
+    return [seat for seat in state["seats"] if seat.role == ADVOCATE]
 
 
 def statements_in(turns: Sequence[Turn]) -> list[Turn]:

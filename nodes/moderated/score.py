@@ -9,7 +9,6 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.readings import DebateScores, Deduction, ReadFrom, Ruling, StageScores, TurnScore
 from contend.graph.settings import ModeratedSettings
-from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
@@ -17,7 +16,7 @@ from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.anonymize import names_kept
-from contend.nodes.moderated.schedule import other_order, stages, statements_in
+from contend.nodes.moderated.schedule import other_order, sides_of, stages, statements_in
 from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 
 _OTHER_ORDER = "-other-order"
@@ -53,8 +52,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
     """Report which sides the judge can recognize by name."""
-    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
-    kept = names_kept(state, sides)
+    kept = names_kept(state, sides_of(state))
     if not kept:
         return []
     names = " and ".join(f"'{name}'" for name in kept)
@@ -119,9 +117,8 @@ def _verdict(
         if (score := _score(turn, state["turns"], marked, settings)) is not None
     ]
     scored = {score.turn for score in scores}
-    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     return final_scores(
-        [score_side(side, scores, settings.scoring_weights) for side in sides],
+        [score_side(side, scores, settings.scoring_weights) for side in sides_of(state)],
         declares_winner=settings.format.declares_winner,
         orders=settings.format.orders,
         margin=settings.contested_margin,
