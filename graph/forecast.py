@@ -13,18 +13,14 @@ from contend.nodes.retrieve import retrieve
 from contend.nodes.store import store
 
 builder = StateGraph(DebateState, context_schema=ForecastSettings, input_schema=DebateInput)
-builder.add_node(retrieve)
-builder.add_node(propose)
+builder.add_sequence([retrieve, propose])
 builder.add_node(critique)
 builder.add_node(judge_continue)
-builder.add_node(synthesize)
-builder.add_node(store)
+builder.add_sequence([synthesize, store])
 builder.add_edge(START, "retrieve")
-builder.add_edge("retrieve", "propose")
 builder.add_conditional_edges("propose", after_arguing, ["critique", "propose"])
 builder.add_conditional_edges("critique", after_scoring, ["judge_continue"])
 builder.add_conditional_edges("judge_continue", after_judging)
-builder.add_edge("synthesize", "store")
 builder.add_edge("store", END)
 
 graph = builder.compile(name="forecast")

@@ -14,20 +14,14 @@ from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
 builder = StateGraph(DebateState, context_schema=ForumSettings, input_schema=DebateInput)
-builder.add_node(retrieve)
-builder.add_node(propose)
-builder.add_node(conviction_check)
-builder.add_node(judge_continue)
+builder.add_sequence([retrieve, propose])
+builder.add_sequence([conviction_check, judge_continue])
 builder.add_node(synthesize)
-builder.add_node(score)
-builder.add_node(store)
+builder.add_sequence([score, store])
 builder.add_edge(START, "retrieve")
-builder.add_edge("retrieve", "propose")
 builder.add_conditional_edges("propose", after_speaking)
-builder.add_edge("conviction_check", "judge_continue")
 builder.add_conditional_edges("judge_continue", after_judging)
 builder.add_conditional_edges("synthesize", after_writing)
-builder.add_edge("score", "store")
 builder.add_edge("store", END)
 
 graph = builder.compile(name="forum")

@@ -186,7 +186,6 @@ class DebateRecord(_OnlySetFields):
 
     @property
     def winner_name(self) -> str | None:
-        """The name of the seat that won."""
         return next((seat.name for seat in self.seats if seat.id == self.winner), None)
 
     def rated(self, user_rating: int | None) -> "DebateRecord":

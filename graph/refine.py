@@ -14,20 +14,12 @@ from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
 builder = StateGraph(DebateState, context_schema=RefineSettings, input_schema=DebateInput)
-builder.add_node(retrieve)
-builder.add_node(propose)
-builder.add_node(judge_continue)
+builder.add_sequence([retrieve, propose, judge_continue])
 builder.add_node(critique)
-builder.add_node(synthesize)
-builder.add_node(score)
-builder.add_node(store)
+builder.add_sequence([synthesize, score, store])
 builder.add_edge(START, "retrieve")
-builder.add_edge("retrieve", "propose")
-builder.add_edge("propose", "judge_continue")
 builder.add_conditional_edges("judge_continue", after_answering)
 builder.add_edge("critique", "propose")
-builder.add_edge("synthesize", "score")
-builder.add_edge("score", "store")
 builder.add_edge("store", END)
 
 graph = builder.compile(name="refine")

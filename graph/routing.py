@@ -5,7 +5,7 @@ from typing import Literal
 from contend.graph.phases import STATEMENTS
 from contend.graph.state import DebateState, ids_with_role
 
-OnTheFloor = Literal["moderate", "propose", "judge_continue", "score", "synthesize"]
+ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synthesize"]
 
 
 def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
@@ -40,7 +40,7 @@ def after_writing(state: DebateState) -> Literal["score", "store"]:
     return "score" if any(seat.role == "judge" for seat in state["seats"]) else "store"
 
 
-def next_scheduled(state: DebateState) -> OnTheFloor:
+def next_scheduled(state: DebateState) -> ScheduledNode:
     """Return the node of the next scheduled turn; an empty schedule ends the stage."""
     due = state.get("programme")
     if due:

@@ -68,7 +68,6 @@ class Turn(Value):
 
     @property
     def is_overlong(self) -> bool:
-        """Whether it is longer than allowed."""
         return self.length is not None and self.length.is_over
 
 
@@ -143,8 +142,8 @@ class DebateState(TypedDict, total=False):
     question: str
     """The user's question, cleaned. Written by the caller, cleaned by retrieve."""
     seats: list[Seat]
-    """Who sits where with which model. Written by the caller, or by retrieve when started bare;
-    positions that nobody gave are filled in by moderate."""
+    """The seats and their models. Written by the caller, or by retrieve when started bare;
+    missing positions are filled in by moderate."""
     documents: list[Document]
     """The user's evidence. Written by the caller."""
     images: list[Image]
@@ -156,21 +155,20 @@ class DebateState(TypedDict, total=False):
     round: int
     """The round being argued. Written by retrieve, advanced by judge_continue."""
     waiting: list[str]
-    """Seats still to speak in this round. Written by whoever opens it, shortened by propose."""
+    """Seats still to speak. Written by retrieve and judge_continue, shortened by propose."""
     closing: ClosingNode
-    """What follows when all have spoken. Written by whoever opens the round."""
+    """What follows when all have spoken. Written by retrieve and judge_continue."""
     active: list[str]
     """Seats that have not conceded. Written by retrieve, shortened by conviction_check."""
     eliminations: Annotated[list[Elimination], operator.add]
     """Who conceded to whom. Appended to by conviction_check."""
     spans: Annotated[list[WorkSpan], operator.add]
-    """Calls that brought no turn, and when a debate against the clock was at work. Appended to by
-    any node."""
+    """Calls that produced no turn, and the working time of a forecast. Appended to by any node."""
     given_up: Annotated[list[str], operator.add]
     """Arguments that could not be scored or argued again, by turn id; they are not retried.
     Appended to by the nodes of a forecast."""
     programme: list[Step]
-    """The turns still due in this stage. Written by moderate, shortened by whoever takes one."""
+    """The turns still due in this stage. Written by moderate, shortened as they are taken."""
     cue: CallSubject
     """What a call is about. Given to the call by its node, never kept."""
     turns: Transcript
@@ -186,7 +184,7 @@ class DebateState(TypedDict, total=False):
     verdict: DebateScores
     """The scores of a debate whose statements are scored. Written by score."""
     degraded: Annotated[list[Degradation], operator.add]
-    """What did not go as planned. Appended to by any node."""
+    """Problems. Appended to by any node."""
     trace: dict[str, Any]
     """The finished record in the published JSON form. Written by store."""
 
@@ -213,5 +211,4 @@ def seat_with_id(state: DebateState, seat_id: str) -> Seat:
 
 
 def turns_of(state: DebateState, phase: PhaseName) -> list[Turn]:
-    """Return the turns of one phase, in order."""
     return [turn for turn in state.get("turns", []) if turn.phase == phase]

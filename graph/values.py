@@ -89,7 +89,6 @@ class TurnLength(Value):
 
     @property
     def is_over(self) -> bool:
-        """Whether the limit was overstepped."""
         return self.tokens > self.limit
 
 

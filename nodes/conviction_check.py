@@ -22,13 +22,13 @@ from contend.models.replies.conviction import (
     claim_from_words,
     named_seat,
 )
-from contend.nodes.calls.decide import Decided, Reader, decide_all
+from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.forum.concessions import count_concessions, is_supported, staying
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
-from contend.nodes.prompting.values import speeches
+from contend.nodes.prompting.values import turns_in_history
 from contend.nodes.rounds import still_active
 from contend.retrieval.quotes.check import was_said
 
@@ -69,29 +69,30 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
         for seat, answer in first.items()
         if settings.verify_concessions and answer.concedes_to and not answer.rests_on_something
     ]
-    said = _turns(first)
-    again = await _ask(
-        {**state, "turns": [*state["turns"], *said]}, runtime, doubted, "conviction_again"
-    )
+    said = [answer.turn for answer in first.values() if answer.turn]
+    seen: DebateState = {**state, "turns": [*state["turns"], *said]}
+    again = await _ask(seen, runtime, doubted, "conviction_again")
     withdrawn = [
         _withdrawal(state, runtime, seat, first[seat], again[seat])
         for seat in doubted
         if again[seat].concedes_to != first[seat].concedes_to
     ]
-    stands = {
+    upheld = {
         seat: answer.conviction
         for seat, answer in (first | again).items()
         if answer.conviction and answer.concedes_to == first[seat].concedes_to is not None
     }
-    conceded = {seat: str(stands[seat].convinced_by) for seat in active if seat in stands}
+    conceded = {seat: str(upheld[seat].convinced_by) for seat in active if seat in upheld}
     kept = _kept(state, runtime, conceded, active)
-    gone = [_elimination(state, seat, stands[seat]) for seat in conceded if seat not in kept]
+    gone = [_elimination(state, seat, upheld[seat]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
     _send_events(runtime, state, gone, remaining)
+    answers = [*first.values(), *again.values()]
+    problems = [entry for answer in answers for entry in answer.degraded]
     return {
-        "turns": said + _turns(again),
-        "degraded": [*_problems(first), *_problems(again), *withdrawn, *kept.values()],
-        "spans": [*_lost(first), *_lost(again)],
+        "turns": [answer.turn for answer in answers if answer.turn],
+        "degraded": [*problems, *withdrawn, *kept.values()],
+        "spans": [span for answer in answers for span in answer.lost],
         "eliminations": gone,
         "active": remaining,
     }
@@ -101,7 +102,8 @@ async def _ask(
     state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
 ) -> dict[str, _Answer]:
     seats = [seat_with_id(state, seat) for seat in ids]
-    decided = await decide_all(state, runtime, seats, "conviction_check", part, _READER)
+    calls = [(state, seat) for seat in seats]
+    decided = await decide_calls(calls, runtime, "conviction_check", part, _READER)
     return {
         seat.id: _not_asked(state, runtime, seat, each)
         if isinstance(each, ModelFailed)
@@ -146,24 +148,12 @@ def _withdrawal(
     )
 
 
-def _turns(answers: Mapping[str, _Answer]) -> list[Turn]:
-    return [answer.turn for answer in answers.values() if answer.turn]
-
-
-def _problems(answers: Mapping[str, _Answer]) -> list[Degradation]:
-    return [entry for answer in answers.values() for entry in answer.degraded]
-
-
-def _lost(answers: Mapping[str, _Answer]) -> list[WorkSpan]:
-    return [span for answer in answers.values() for span in answer.lost]
-
-
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
     """Resolve the seat a claim names and look up its quote."""
     whom = _conceded_to(state, settings, seat, claim)
-    said = [turn.text for turn in speeches(state) if turn.seat == whom]
+    said = [turn.text for turn in turns_in_history(state) if turn.seat == whom]
     return Conviction(
         convinced=claim.convinced,
         convinced_by=whom,
@@ -217,15 +207,8 @@ def _kept(
 
 
 def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination:
-    return Elimination(
-        seat=seat,
-        round=state["round"],
-        convinced_by=str(said.convinced_by),
-        argument=said.argument,
-        quote=said.quote,
-        quote_found=said.quote_found,
-        reasoning=said.reasoning,
-    )
+    fields = said.model_dump(exclude={"kind", "convinced", "read_from"})
+    return Elimination(seat=seat, round=state["round"], **fields)
 
 
 def _send_events(

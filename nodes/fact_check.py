@@ -17,7 +17,7 @@ from contend.models.replies.moderated import (
     ShortCheckBlock,
     ShortClaimsBlock,
 )
-from contend.nodes.calls.decide import Decided, Reader, decide, decide_calls
+from contend.nodes.calls.decide import Decided, block_reader, decide, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.prompt_values import claim_line
@@ -25,20 +25,8 @@ from contend.nodes.moderated.schedule import statements_in
 
 _NOTHING = "There is nothing in this statement that could be checked."
 _UNREADABLE = "its check could not be read"
-_CLAIMS: Reader[ClaimsBlock, list[str]] = Reader(
-    form=ClaimsBlock,
-    short_form=ShortClaimsBlock,
-    from_block=lambda block, _: block.tidied(),
-    from_words=lambda _: None,
-    from_report=lambda block, _: block.tidied(),
-)
-_CHECK: Reader[CheckBlock, CheckBlock] = Reader(
-    form=CheckBlock,
-    short_form=ShortCheckBlock,
-    from_block=lambda block, _: block,
-    from_words=lambda _: None,
-    from_report=lambda block, _: block,
-)
+_CLAIMS = block_reader(ClaimsBlock, ShortClaimsBlock)
+_CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,7 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     except ModelFailed as failure:
         reported = _unchecked(state, runtime, seat, str(failure))
         return {"degraded": [*failure.before, reported], "spans": [lost_call(failure)]}
-    claims = (listed.read or [])[:MOST_CLAIMS]
+    claims = listed.read.tidied()[:MOST_CLAIMS] if listed.read else []
     checked = await _checked(state, runtime, seat, statement, claims)
     found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
     turn = _turn(listed.turn, checked, found)
@@ -86,11 +74,13 @@ async def _checked(
     """Check all claims in parallel, each against the passages nearest to it."""
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
-    cues = [
+    subjects = [
         CallSubject(label=label, about=(claim,))
         for label, claim in zip(labels, claims, strict=True)
     ]
-    calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, seat) for cue in cues]
+    calls: list[tuple[DebateState, Seat]] = [
+        ({**state, "cue": subject}, seat) for subject in subjects
+    ]
     decided = await decide_calls(calls, runtime, "fact_check", "check", _CHECK)
     return [
         _check(state, runtime, seat, claim, each)

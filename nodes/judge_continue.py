@@ -22,7 +22,7 @@ from contend.models.replies.decision import (
     decision_from_words,
 )
 from contend.models.text import clean
-from contend.nodes.calls.decide import Reader, decide_all
+from contend.nodes.calls.decide import Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn
 from contend.nodes.prompting.points import points_of
@@ -60,7 +60,8 @@ async def _judged(
     """Ask the judge about another round; if it fails, the debate ends."""
     seat = seat_with_role(state, "judge")
     # As a stored result, a failed judge is not asked again after a pause.
-    (decided,) = await decide_all(state, runtime, [seat], "judge_continue", "continue", _READER)
+    calls = [(state, seat)]
+    (decided,) = await decide_calls(calls, runtime, "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):
         reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
@@ -76,7 +77,6 @@ async def _judged(
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
-    """Build the turn of a person's remark."""
     now = datetime.now(UTC)
     count = len(turns_of(state, "remark")) + 1
     return Turn(

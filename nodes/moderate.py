@@ -5,29 +5,22 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.readings import Ruling
-from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import NO_USAGE, Seat
 from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
 from contend.models.seats import is_demonstration
-from contend.nodes.calls.decide import Reader, block_of, decide, in_words
+from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import breaches_of
-from contend.nodes.moderated.schedule import schedule_for, unreviewed
+from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed
 
-_POSITIONS: Reader[PositionsBlock, PositionsBlock] = Reader(
-    form=PositionsBlock,
-    short_form=ShortPositionsBlock,
-    from_block=lambda block, _: block,
-    from_words=lambda _: None,
-    from_report=lambda block, _: block,
-)
+_POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
 
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the moderator's next turn; the first turn of a stage also makes its schedule."""
-    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
+    sides = sides_of(state)
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")

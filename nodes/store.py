@@ -18,18 +18,24 @@ from contend.graph.record import (
     TotalUsage,
 )
 from contend.graph.state import DebateState, Turn, turns_of
-from contend.graph.values import NO_USAGE, Retrieval
+from contend.graph.values import Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
 from contend.nodes.prompting.points import points_of
-from contend.nodes.timing import busy_ms, intervals, worked_ms
+from contend.nodes.timing import (
+    busy_ms,
+    intervals,
+    retrieval_intervals,
+    spoken_by_models,
+    total_usage,
+    worked_ms,
+)
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the record of the finished debate."""
     return {"trace": build_record(state, debate_id(runtime)).as_json()}
 
 
@@ -128,14 +134,9 @@ def _is_demonstration(state: DebateState) -> bool:
     return by_seat or any(is_demonstration_model(model) for model in models)
 
 
-def spoken_by_models(turns: Iterable[Turn]) -> list[Turn]:
-    """Return the turns without those of people."""
-    return [turn for turn in turns if turn.status != "human"]
-
-
 def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
     rounds: dict[int, list[Turn]] = {}
-    for turn in spoken_by_models(state.get("turns", [])):
+    for turn in spoken_by_models(state):
         if turn.phase not in AFTER_THE_ROUNDS:
             rounds.setdefault(turn.round, []).append(turn)
     return rounds
@@ -193,11 +194,9 @@ def _models(state: DebateState) -> dict[str, str]:
 
 
 def _timing(state: DebateState) -> Timing:
-    retrieval = state.get("retrieval")
-    opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
     return Timing(
         total_ms=worked_ms(state),
-        rag_ms=busy_ms(opening),
+        rag_ms=busy_ms(retrieval_intervals(state)),
         rounds_ms=[busy_ms(intervals(r)) for r in _round_turns(state).values()],
         synthesis_ms=busy_ms(intervals(turns_of(state, "synthesize"))),
         scoring_ms=busy_ms(intervals(turns_of(state, "score"))),
@@ -212,7 +211,4 @@ def _points(points: list[Point]) -> RecordedPoints:
 
 
 def _usage(state: DebateState) -> TotalUsage:
-    spoken = spoken_by_models(state.get("turns", []))
-    lost = sum((span.usage for span in state.get("spans", [])), NO_USAGE)
-    total = sum((turn.usage for turn in spoken), lost)
-    return TotalUsage(turns=len(spoken), **total.model_dump())
+    return TotalUsage(turns=len(spoken_by_models(state)), **total_usage(state).model_dump())

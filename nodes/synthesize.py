@@ -1,5 +1,6 @@
 """Write the final answer."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +22,10 @@ from contend.nodes.calls.turn import (
     take_turn_once,
 )
 from contend.nodes.forum.concessions import most_conceded_to
-from contend.nodes.forum.positions import index_of_positions
 from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
 from contend.nodes.rounds import still_active
+
+_BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -59,9 +61,9 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     """Return the seat with this role; of several, the most conceded-to."""
     seats = ids_with_role(state, role)
     in_debate = [seat for seat in seats if seat in still_active(state, settings)]
-    # Who never could speak has no position to keep, and would hardly be able to write.
-    heard = [seat for seat in in_debate if answers_of(state, seat)]
-    return seat_with_id(state, most_conceded_to(state, heard or in_debate or seats))
+    # A seat that never spoke has no position, and would probably fail to write too.
+    spoke = [seat for seat in in_debate if answers_of(state, seat)]
+    return seat_with_id(state, most_conceded_to(state, spoke or in_debate or seats))
 
 
 async def _verdict(
@@ -114,8 +116,26 @@ def _index(state: DebateState) -> Turn:
         seat="index",
         role="index",
         model="",
-        text=index_of_positions(state),
+        text=_index_of_positions(state),
         usage=NO_USAGE,
         started_at=now,
         ended_at=now,
+    )
+
+
+def _index_of_positions(state: DebateState) -> str:
+    """List every seat that spoke, with the beginning of its position and its turns."""
+    seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
+    return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
+
+
+def _position(state: DebateState, seat: Seat) -> str:
+    turns = answers_of(state, seat.id)
+    paragraphs = _BETWEEN_PARAGRAPHS.split(turns[-1].text.strip())
+    # A heading does not say what the position is.
+    opening = next((each for each in paragraphs if not each.startswith("#")), paragraphs[0])
+    where = ", ".join(turn.id for turn in turns)
+    return (
+        f"## {seat.name} ({turns[-1].model})\n\n{opening}\n\n"
+        f"The whole of it: round {turns[-1].round}. All turns: {where}."
     )

@@ -1,10 +1,10 @@
-"""Working time of a debate, without pauses and the time between resumes."""
+"""What a debate took: its tokens, and its working time without pauses."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from contend.graph.state import DebateState, Turn
-from contend.graph.values import Usage, WorkSpan
+from contend.graph.values import NO_USAGE, Usage, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
@@ -14,7 +14,6 @@ def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
 
 
 def since(started: datetime) -> WorkSpan:
-    """Return the time span from `started` until now."""
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 
@@ -34,7 +33,23 @@ def busy_ms(spans: list[Interval]) -> int:
 
 def worked_ms(state: DebateState) -> int:
     """Return the time of retrieval, all model turns, and calls that produced no turn."""
+    return busy_ms(retrieval_intervals(state) + intervals(_work(state)))
+
+
+def retrieval_intervals(state: DebateState) -> list[Interval]:
     retrieval = state.get("retrieval")
-    opening = [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
-    spoken = [turn for turn in state.get("turns", []) if turn.status != "human"]
-    return busy_ms([*opening, *intervals(spoken), *intervals(state.get("spans", []))])
+    return [(retrieval.started_at, retrieval.ended_at)] if retrieval else []
+
+
+def spoken_by_models(state: DebateState) -> list[Turn]:
+    """Return the turns without those of people."""
+    return [turn for turn in state.get("turns", []) if turn.status != "human"]
+
+
+def total_usage(state: DebateState) -> Usage:
+    """Return the tokens and cost of all calls, failed ones included."""
+    return sum((each.usage for each in _work(state)), NO_USAGE)
+
+
+def _work(state: DebateState) -> list[Turn | WorkSpan]:
+    return [*state.get("spans", []), *spoken_by_models(state)]

@@ -1,4 +1,4 @@
-"""Prompts are Markdown files; this loads them and fills them in, in one pass."""
+"""Load prompts, which are Markdown files, and fill them in."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -26,19 +26,18 @@ def _file(name: str) -> Path:
 
 
 def placeholders(text: str) -> set[str]:
-    """The values a prompt's text asks for."""
+    """Return the names of the values that a prompt asks for."""
     return {name for name, _ in _PLACEHOLDER.findall(text)}
 
 
 def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """The prompt of this name, filled."""
     return fill(load(name), values)
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill a text; values are asked for only where used, and never scanned for placeholders.
+    """Fill in values; each is built only if used, and is not scanned for placeholders.
 
-    An empty value takes the line breaks behind it along, so that no hole is left in the page.
+    The line breaks after an empty value are dropped with it.
     """
 
     def filled(found: re.Match[str]) -> str:
@@ -49,6 +48,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Mark text as material. A speaker that learnt the mark cannot close the fence with it."""
+    """Mark text as material; a mark inside it is broken, so that the text cannot end the fence."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

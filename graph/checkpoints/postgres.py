@@ -22,7 +22,7 @@ Connection = psycopg.AsyncConnection[dict[str, Any]]
 Pool = AsyncConnectionPool[Connection]
 
 _SCHEMES = ("postgresql://", "postgres://")
-# What the user's address may set otherwise. A server that vanishes without a word is noticed.
+# Defaults that the user's address may override; keepalives detect a server that vanished.
 _DEFAULTS: dict[str, str | int] = {
     "application_name": "contend",
     "client_encoding": "utf8",
@@ -49,12 +49,12 @@ class Postgres:
         return f"PostgreSQL database '{self.name}' on {self.host}"
 
     def parts(self) -> dict[str, Any]:
-        """The address as arguments of a connection."""
+        """Return the address as arguments of a connection."""
         return dict(conninfo_to_dict(self.conninfo))
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Tell an outage from every other error: the server is gone, going, full or read-only."""
+        """Raise DatabaseUnavailable for errors that mean an outage, not a bad statement."""
         try:
             yield
         except psycopg.Error as error:
@@ -107,7 +107,7 @@ _UNREADABLE = (
 
 
 def _reason(error: BaseException) -> str:
-    """What the server or the system said, without the address before it."""
+    """Return the message of the server or the system, without the address before it."""
     return first_line(error).rpartition(" failed: ")[2] or type(error).__name__
 
 
@@ -122,7 +122,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
-    """The pool of this event loop; the last debate that ends closes it for all."""
+    """Open the pool of this event loop; the last debate that ends closes it."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if where not in pools:
         pools[where] = _Shared(_new_pool(where))

@@ -58,14 +58,14 @@ class ReconnectingSaver(AsyncPostgresSaver):
     def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
         super().__init__(pool, serde=serde)
         self._where = where
-        self._left_aside: set[str] = set()
-        # Who waits here learns from the one before that the server is away, and waits no more.
+        self._threads_with_files: set[str] = set()
+        # Writes are queued, so that only the first one waits for a server that is away.
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Load the checkpoint, after saving the writes that were kept in files."""
-        await self._bring_in(_thread(config))
-        return await self._insist(super().aget_tuple, config)
+        await self._save_kept_writes(_thread(config))
+        return await self._retry(super().aget_tuple, config)
 
     async def aput(
         self,
@@ -75,9 +75,9 @@ class ReconnectingSaver(AsyncPostgresSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint, never before the writes it depends on."""
-        await self._bring_in(_thread(config))
-        fit = _fit(checkpoint)
-        return await self._insist(super().aput, config, fit, metadata, new_versions)
+        await self._save_kept_writes(_thread(config))
+        cleaned = _cleaned(checkpoint)
+        return await self._retry(super().aput, config, cleaned, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
@@ -88,17 +88,17 @@ class ReconnectingSaver(AsyncPostgresSaver):
                 return
         ids = {key: config["configurable"][key] for key in _IDS}
         _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
-        await asyncio.to_thread(_lay_aside, _thread(config), data)
+        await asyncio.to_thread(_keep_in_file, _thread(config), data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save writes; False where the server is away, or was for the ones before."""
-        if _thread(config) in self._left_aside:
+        """Save writes; return False if the server is away, or was for earlier writes."""
+        if _thread(config) in self._threads_with_files:
             return False
         try:
             with self._where.answering():
                 await super().aput_writes(config, *what)
         except DatabaseUnavailable:
-            self._left_aside.add(_thread(config))
+            self._threads_with_files.add(_thread(config))
             return False
         return True
 
@@ -106,18 +106,18 @@ class ReconnectingSaver(AsyncPostgresSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         ask = partial(super().aget_delta_channel_history, config=config, channels=channels)
-        return await self._insist(ask)
+        return await self._retry(ask)
 
-    async def _bring_in(self, thread: str) -> None:
-        for file in await asyncio.to_thread(_aside, thread):
+    async def _save_kept_writes(self, thread: str) -> None:
+        for file in await asyncio.to_thread(_kept_files, thread):
             data = await asyncio.to_thread(file.read_bytes)
             ids, writes, task_id, task_path = self.serde.loads_typed(("msgpack", data))
             config: RunnableConfig = {"configurable": ids}
-            await self._insist(super().aput_writes, config, writes, task_id, task_path)
+            await self._retry(super().aput_writes, config, writes, task_id, task_path)
             await asyncio.to_thread(file.unlink)
-        self._left_aside.discard(thread)
+        self._threads_with_files.discard(thread)
 
-    async def _insist(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+    async def _retry(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
         async def attempt() -> Result:
             with self._where.answering():
                 return await method(*arguments)
@@ -125,7 +125,7 @@ class ReconnectingSaver(AsyncPostgresSaver):
         return await retry_until_available(attempt)
 
 
-def _fit(checkpoint: Checkpoint) -> Checkpoint:
+def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
     """Drop characters that JSON in PostgreSQL does not accept."""
     values = checkpoint["channel_values"]
     texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
@@ -143,14 +143,14 @@ def _folder(thread: str) -> Path:
     return data_home() / "unsaved" / quote(thread, safe="")
 
 
-def _lay_aside(thread: str, data: bytes) -> None:
-    """Write a file that is there whole or not at all."""
+def _keep_in_file(thread: str, data: bytes) -> None:
+    """Write a file atomically."""
     folder = _folder(thread)
     make_private_folder(folder)
     write_private_file(folder / f"{uuid4()}.writes", data)
 
 
-def _aside(thread: str) -> list[Path]:
+def _kept_files(thread: str) -> list[Path]:
     return sorted(_folder(thread).glob("*.writes"))
 
 
@@ -160,8 +160,8 @@ async def _set_up(where: Postgres, pool: Pool) -> None:
         async with pool.connection() as connection:
             if await _is_set_up(connection):
                 return
-            # Asked for again and again: an index that is made concurrently would wait for those
-            # who wait for this lock, and they for it.
+            # Polled: CREATE INDEX CONCURRENTLY would wait for sessions that block on this lock,
+            # and they for it.
             while not await _ask(connection, _TRY_LOCK, [_LOCK]):  # noqa: ASYNC110 - not ours
                 await asyncio.sleep(_PAUSE)
             try:

@@ -29,7 +29,7 @@ from contend.graph.settings import data_home
 from contend.graph.state import CallSubject
 from contend.graph.values import TurnLength, Value, WorkSpan
 
-if TYPE_CHECKING:  # only who uses a server loads its driver
+if TYPE_CHECKING:  # the driver is loaded only if a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
 BUSY_TIMEOUT_MS = 30_000
@@ -50,7 +50,7 @@ _OLD_NAMES: dict[str, type[Value]] = {
 
 
 def database() -> "Path | Postgres":
-    """Where checkpoints and records live: the server DATABASE_URL names, or else one file."""
+    """Return where checkpoints and records are stored: the server of DATABASE_URL, or a file."""
     if not is_on_server():
         return database_path()
     from contend.graph.checkpoints.postgres import read_address
@@ -59,12 +59,12 @@ def database() -> "Path | Postgres":
 
 
 def is_on_server() -> bool:
-    """Whether debates are kept by a database server."""
+    """Return whether debates are stored on a database server."""
     return bool(os.environ.get("DATABASE_URL", "").strip())
 
 
 def database_path() -> Path:
-    """The file of checkpoints and records, private to its user, made if missing."""
+    """Return the private file of checkpoints and records, created if missing."""
     home = data_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / "contend.db"
@@ -77,7 +77,7 @@ def database_path() -> Path:
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """A saver on the user's database; also what langgraph.json names."""
+    """Open a saver on the user's database; langgraph.json names this function too."""
     where = await asyncio.to_thread(database)
     if isinstance(where, Path):
         async with _sqlite_saver(where) as saver:

@@ -4,15 +4,16 @@ from datetime import date
 from typing import Annotated, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
+    StringConstraints,
     model_validator,
 )
 from pydantic.config import JsonDict
 
 from contend.graph.contract.terms import (
-    _ROUNDING,
     CRITERIA,
     FEWEST_OUTCOMES,
     JUDGE_WEIGHT,
@@ -26,16 +27,41 @@ from contend.graph.contract.terms import (
     OutcomeId,
     Role,
     Share,
-    _Id,
-    _Items,
-    _Question,
-    _repeated,
-    _Text,
-    _tuple,
-    _Words,
     check_criteria,
     check_roles,
+    first_repeated,
 )
+
+# How far a distribution given in a request may be from 1 in all.
+_ROUNDING = 0.01
+
+
+def _storable(text: str) -> str:
+    """Refuse NUL and lone surrogates, which databases cannot store."""
+    if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError("has characters that cannot be stored")
+    return text
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _tuple(value: object) -> object:
+    """Accept lists, which strict validation would refuse."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+_STORABLE, _NOT_EMPTY = AfterValidator(_storable), AfterValidator(_not_empty)
+_Words = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000), _STORABLE, _NOT_EMPTY]
+_Question = Annotated[
+    str, StringConstraints(min_length=1, max_length=10_000), _STORABLE, _NOT_EMPTY
+]
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=200), _STORABLE, _NOT_EMPTY]
+_Items = Annotated[tuple[_Text, ...], Field(max_length=50), BeforeValidator(_tuple)]
 
 
 class PredictionTask(Contract):
@@ -119,16 +145,15 @@ class PredictionContext(Contract):
 
     @property
     def outcome_ids(self) -> tuple[str, ...]:
-        """The ids of the outcomes, in their order."""
         return tuple(outcome.id for outcome in self.outcomes)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        twice = _repeated(each.casefold() for each in self.outcome_ids)
+        twice = first_repeated(each.casefold() for each in self.outcome_ids)
         if twice:
             raise ValueError(f"two outcomes have the id '{twice}'")
         simulated = self.simulation_summary.final_distribution
-        twice = _repeated(each.outcome_id for each in simulated)
+        twice = first_repeated(each.outcome_id for each in simulated)
         if twice:
             raise ValueError(f"the simulation gives outcome '{twice}' twice")
         strange = [e.outcome_id for e in simulated if e.outcome_id not in self.outcome_ids]

@@ -3,19 +3,10 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.terms import (
-    Contract,
-    Direction,
-    Impact,
-    Phase,
-    Role,
-    Share,
-)
+from contend.graph.contract.terms import Contract, Direction, Impact, Phase, Role, Share
 
 _ABSENT = "null when it is absent; report.gaps says why."
 

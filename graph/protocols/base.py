@@ -156,14 +156,12 @@ class Strategy(ABC, Generic[SomeSettings]):
 
 
 def strategy_for(settings: SomeSettings) -> Strategy[SomeSettings]:
-    """Return the strategy of the settings' protocol."""
     module = import_module(f"contend.graph.protocols.{settings.protocol}")
     strategy: Strategy[SomeSettings] = module.STRATEGY(settings)
     return strategy
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
-    """Build the decision to end the rounds."""
     return StopDecision(reason=reason, round=round_number, evidence=evidence)
 
 

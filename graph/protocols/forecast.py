@@ -51,7 +51,6 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return forecast_values(self.settings, call)
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return the round's summary and scores."""
         return round_facts(state, self.settings, state["round"])
 
     def check_input(self, given: DebateState) -> None:

@@ -55,7 +55,6 @@ def data_home() -> Path:
 
 
 def outputs_home() -> Path:
-    """Return the default folder for debate folders."""
     return data_home() / "outputs"
 
 
@@ -165,6 +164,15 @@ class DebateSettings(Settings):
     def with_models(self, models: Mapping[str, str]) -> Self:
         """Return a copy with these models, by seat id, as if the user had chosen them."""
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
+
+    def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:
+        """Do the same where the models of the opening seats are set in one field of choices."""
+        chosen = tuple(
+            choice.model_copy(update={"model": models.get(seat, choice.model)})
+            for seat, choice in zip(self.opening_seats, getattr(self, field), strict=True)
+        )
+        others = {seat: model for seat, model in models.items() if seat not in self.opening_seats}
+        return DebateSettings.with_models(self, others).model_copy(update={field: chosen})
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:

@@ -265,19 +265,12 @@ class ModeratedSettings(DebateSettings):
     def is_named(self, seat: Seat) -> bool:
         if seat.role != ADVOCATE:
             return super().is_named(seat)
-        own = {
-            each.id: side.model
-            for each, side in zip(self._advocates(), self.positions, strict=True)
-        }
-        return own.get(seat.id) is not None or "advocate_model" in self.model_fields_set
+        own = dict(zip(self.opening_seats, self.positions, strict=True)).get(seat.id)
+        has_own_model = own is not None and own.model is not None
+        return has_own_model or "advocate_model" in self.model_fields_set
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        sides = tuple(
-            side.model_copy(update={"model": models.get(seat.id, side.model)})
-            for seat, side in zip(self._advocates(), self.positions, strict=True)
-        )
-        others = {seat: model for seat, model in models.items() if seat not in self.opening_seats}
-        return super().with_models(others).model_copy(update={"positions": sides})
+        return self._with_models_of_choices("positions", models)
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class ManySeatSettings(DebateSettings):
 
     @field_validator("seats")
     @classmethod
-    def _a_table_for_some(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
+    def _number_and_names(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
         if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
             raise ValueError(
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
@@ -129,12 +129,7 @@ class ManySeatSettings(DebateSettings):
         return super().is_named(seat)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        seats = tuple(
-            choice.model_copy(update={"model": models.get(seat.id, choice.model)})
-            for seat, choice in zip(self.debaters(), self.seats, strict=True)
-        )
-        others = {seat: model for seat, model in models.items() if seat not in self.opening_seats}
-        return super().with_models(others).model_copy(update={"seats": seats})
+        return self._with_models_of_choices("seats", models)
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:

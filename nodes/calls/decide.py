@@ -48,6 +48,11 @@ class Reader(Generic[Block, Read]):
     from_report: Callable[[Block, str], Read | None]
 
 
+def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
+    """Return a reader for turns whose words decide nothing: the block is the decision."""
+    return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
+
+
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
     """A turn and its decision; None if it could not be parsed."""
@@ -59,7 +64,7 @@ class Decided(Generic[Read]):
 
 async def decide(
     state: DebateState,
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     seat: Seat,
     phase: PhaseName,
     part: str,
@@ -67,48 +72,34 @@ async def decide(
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
     """Take one seat's turn and read its decision; a failure is raised, and retried on resume."""
-    spoken = await take_turn_once(state, room, seat, phase, part)
-    read = _read(spoken, room, reader)
-    (decided,) = await _all_read([(state, seat)], room, [read], reader, known)
+    spoken = await take_turn_once(state, runtime, seat, phase, part)
+    read = _read(spoken, runtime, reader)
+    (decided,) = await _all_read([(state, seat)], runtime, [read], reader, known)
     if isinstance(decided, ModelFailed):
         raise decided
     return decided
 
 
-async def decide_all(
-    state: DebateState,
-    room: Runtime[Any],
-    seats: Sequence[Seat],
+async def decide_calls(
+    calls: Sequence[Call],
+    runtime: Runtime[Any],
     phase: PhaseName,
     part: str,
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Ask several seats in parallel; a failure is a result too.
+    """Make several calls in parallel; a failure is a result too.
 
     For debates that can continue without the failed seats: a resumed step finds the failure again.
     """
-    calls = [(state, seat) for seat in seats]
-    return await decide_calls(calls, room, phase, part, reader, known)
-
-
-async def decide_calls(
-    calls: Sequence[Call],
-    room: Runtime[Any],
-    phase: PhaseName,
-    part: str,
-    reader: Reader[Block, Read],
-    known: Sequence[Point] = (),
-) -> list[Decided[Read] | ModelFailed]:
-    """Do the same for calls that see different states, possibly several of one seat."""
     asked = await gather_results(
-        [_ask_once(state, room, seat, phase, part) for state, seat in calls]
+        [_ask_once(state, runtime, seat, phase, part) for state, seat in calls]
     )
     results = [each if isinstance(each, ModelFailed) else _turn_or_failure(each) for each in asked]
     decided = [
-        each if isinstance(each, ModelFailed) else _read(each, room, reader) for each in results
+        each if isinstance(each, ModelFailed) else _read(each, runtime, reader) for each in results
     ]
-    return await _all_read(calls, room, decided, reader, known)
+    return await _all_read(calls, runtime, decided, reader, known)
 
 
 class _Outcome(TypedDict):
@@ -119,16 +110,16 @@ class _Outcome(TypedDict):
 
 
 async def _ask(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
+    state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> _Outcome:
     """Take a turn and return a failure as a result.
 
     If it were raised, the call would be repeated on resume, and its answer would shift the order
     of all later tasks.
     """
-    pause_if_asked(room)
+    pause_if_asked(node_runtime)
     try:
-        return {"spoken": await take_turn(state, room, seat, phase, part), "failed": {}}
+        return {"spoken": await take_turn(state, node_runtime, seat, phase, part), "failed": {}}
     except ModelFailed as failure:
         return {"spoken": None, "failed": dict(vars(failure))}
 
@@ -147,7 +138,7 @@ def _turn_or_failure(outcome: _Outcome) -> TurnResult | ModelFailed:
 
 async def _all_read(
     calls: Sequence[Call],
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     decided: Sequence[Decided[Read] | ModelFailed],
     reader: Reader[Block, Read],
     known: Sequence[Point],
@@ -163,7 +154,9 @@ async def _all_read(
     forms = {at: _form(calls[at][1], reader) for at in unread}
     reports = await gather_results(
         [
-            extract_once(calls[at][0], room, calls[at][1], each.turn.text, forms[at], list(known))
+            extract_once(
+                calls[at][0], runtime, calls[at][1], each.turn.text, forms[at], list(known)
+            )
             for at, each in unread.items()
         ]
     )
@@ -174,14 +167,14 @@ async def _all_read(
     return read
 
 
-def block_of(room: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
+def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
     """Return the control block of a turn, if it can be parsed."""
-    return read_block(spoken["raw"], nonce(debate_id(room), spoken["turn"].id), form)
+    return read_block(spoken["raw"], nonce(debate_id(runtime), spoken["turn"].id), form)
 
 
-def in_words(room: Runtime[Any], turn: Turn) -> Turn:
+def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
     """Return the turn for readers: one that is only a control block has no text to show."""
-    if without_block(turn.text, nonce(debate_id(room), turn.id)):
+    if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})
     return turn.model_copy(update={"text": _NO_WORDS, "quotes": (), "length": length})
@@ -191,9 +184,9 @@ def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
     return reader.short_form if is_demonstration([seat]) else reader.form
 
 
-def _read(spoken: TurnResult, room: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
+def _read(spoken: TurnResult, runtime: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
     turn = spoken["turn"]
-    block = block_of(room, spoken, reader.form)
+    block = block_of(runtime, spoken, reader.form)
     read = reader.from_words(turn.text) if block is None else reader.from_block(block, turn.text)
     return Decided(turn, read, list(spoken["degraded"]))
 

@@ -112,7 +112,6 @@ def _shown(state: DebateState, speaker: str) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield all strings inside a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -45,18 +45,18 @@ class TurnStream:
     hidden_mark: str
     phase: PhaseName | Literal[""] = ""
     before: str = ""
-    """What the speech said before this call: told again whenever this call starts again."""
+    """What the turn said before this call; sent again whenever this call starts again."""
     tokens_before: int = 0
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE
-    """What attempts cost whose answers could not be used."""
+    """The cost of attempts whose answers could not be used."""
     began: float = field(default_factory=time.monotonic)
     _waiting: str = ""
     _model: str = ""
     _tokens: int = 0
     _last_sent: float = 0.0
     _filter: SpeechFilter | None = None
-    _heard: bool = False
+    _has_text: bool = False
 
     def listener(self) -> Listener:
         return Listener(self.text, self.trouble, lambda: self.pause_requested)
@@ -73,7 +73,7 @@ class TurnStream:
     def begin(self) -> None:
         """Announce which seat speaks, with an empty chunk."""
         self._model = self.seat.model
-        self._tell("")
+        self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
         """Take the next piece of the reply."""
@@ -90,46 +90,42 @@ class TurnStream:
             self._add(self._filter.finish())
         self._send()
 
-    def make_up_for(self, text: str, model: str) -> None:
+    def send_if_silent(self, text: str, model: str) -> None:
         """Send a reply at once that was stored before a crash and never streamed."""
-        if text and not self._heard:
+        if text and not self._has_text:
             self.text(text, model)
             self.flush()
 
     def trouble(self, trouble: Trouble) -> None:
         """Report a failed attempt and void what was streamed of it."""
         self._waiting, self._tokens, self._filter = self.before, 0, None
-        self._heard = False
+        self._has_text = False
         failure = trouble.failure
         self.spent += trouble.usage
-        self.degrade(trouble.what, f"{trouble.model}: {failure.kind}: {failure.why}", restart=True)
-
-    def degrade(self, what: str, why: str, *, restart: bool = False) -> None:
-        """Report a problem and keep it for the state."""
-        told = report_problem(
+        reported = report_problem(
             self.runtime,
             self.seat,
             self.round_number,
-            what,
-            why,
-            restart=restart,
+            trouble.what,
+            f"{trouble.model}: {failure.kind}: {failure.why}",
+            restart=True,
             phase=self.phase,
         )
-        self.degraded.append(told)
+        self.degraded.append(reported)
 
     def _add(self, shown: str) -> None:
-        if shown and not self._heard:
-            self._heard = True
+        if shown and not self._has_text:
+            self._has_text = True
             shown = f"{_PARAGRAPH if self.before else ''}{shown}"
         self._waiting += shown
 
     def _send(self) -> None:
         if not self._waiting:
             return
-        self._tell(self._waiting)
+        self._send_chunk(self._waiting)
         self._waiting, self._last_sent = "", time.monotonic()
 
-    def _tell(self, piece: str) -> None:
+    def _send_chunk(self, piece: str) -> None:
         self.runtime.stream_writer(
             node_event(
                 chunk_event(self.seat.role, self.phase),

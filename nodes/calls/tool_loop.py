@@ -24,7 +24,7 @@ class CallResult(TypedDict):
     text: str
     thinking: str
     message: AIMessage | None
-    """What must be answered, if it calls tools."""
+    """The message to answer, if it calls tools."""
     model: str
     fell_back: bool
     usage: Usage
@@ -35,7 +35,6 @@ class CallResult(TypedDict):
 async def call_model(
     stream: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
 ) -> CallResult:
-    """Make one model call and stream it."""
     try:
         answered = await ask_model(stream.seat, messages, policy, stream.listener(), aids)
     except ModelFailed as failed:
@@ -55,8 +54,8 @@ async def call_model(
     }
 
 
-# A speech with tools is several calls: as tasks, also inside the task of the whole speech, those
-# that are done stay done when a later one is interrupted.
+# A turn with tools is several calls. As tasks, also inside the task of the whole turn, finished
+# calls are not repeated when a later one is interrupted.
 call_once = stored_task("call", call_model)
 
 
@@ -65,12 +64,12 @@ class ToolLoop:
     """A turn in progress: its calls, tool uses and results."""
 
     stream: TurnStream
-    """The pattern of the voices that tell the calls, each its own."""
+    """The template of each call's own stream."""
     messages: list[BaseMessage]
     policy: DebateSettings
     box: Toolbox
     limit: int | None = None
-    """The most tokens it may have."""
+    """The maximum number of tokens."""
     called: list[CallResult] = field(default_factory=list)
     used: list[Used] = field(default_factory=list)
     _left_out: int = 0
@@ -83,7 +82,7 @@ class ToolLoop:
         while True:
             stream = self._next_stream(stream.tokens)
             called = await call(stream, list(self.messages), self.policy, self._aids())
-            stream.make_up_for(called["text"], called["model"])
+            stream.send_if_silent(called["text"], called["model"])
             self.called.append(called)
             if not called["message"]:
                 self._report_left_out()
@@ -135,25 +134,26 @@ class ToolLoop:
         self.messages = [*self.messages, message]
         spent = load("shared/tools.spent")
         for each in calls_in(message):
-            told, failed = spent, True
+            text, failed = spent, True
             if self._spent:
                 self._left_out += 1
             else:
                 left = self.policy.total_timeout - self._seconds
                 used = await use_once(self.box, each, self.messages, left)
                 self.used.append(used)
-                told, failed = used["told"], used["use"].failed
-                # Behind the last result, where no provider minds it.
-                told += f"\n\n{spent}" if self._spent else ""
-            self.messages = [*self.messages, _result(each, told, failed=failed)]
+                text, failed = used["told"], used["use"].failed
+                # After the last result, where every provider accepts it.
+                text += f"\n\n{spent}" if self._spent else ""
+            self.messages = [*self.messages, _result(each, text, failed=failed)]
 
     def _report_left_out(self) -> None:
         if not self._left_out:
             return
         why = f"{self._left_out} more calls were requested than the {self.box.most} a turn may have"
         stream = self.stream
-        told = report_problem(stream.runtime, stream.seat, stream.round_number, "tools_spent", why)
-        self._notes.append(told)
+        self._notes.append(
+            report_problem(stream.runtime, stream.seat, stream.round_number, "tools_spent", why)
+        )
 
     def _check_time(self) -> None:
         """Apply the time limit of one call to all calls of the turn."""
@@ -164,6 +164,6 @@ class ToolLoop:
         raise ModelFailed(seat.name, last["model"], "total", why)
 
 
-def _result(call: Call, told: str, *, failed: bool) -> ToolMessage:
+def _result(call: Call, text: str, *, failed: bool) -> ToolMessage:
     status: Literal["success", "error"] = "error" if failed else "success"
-    return ToolMessage(told, tool_call_id=call["id"] or "", name=call["name"], status=status)
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status)

@@ -76,13 +76,13 @@ async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds
             done, found = await use_tool(box.tools, call)
     except TimeoutError:
         done, found = _failed(call, _TOO_SLOW), None
-    told = _told(done, found or (), box.mark)
-    if not _fits(box, messages, told):
+    shown = _fenced(done, found or (), box.mark)
+    if not _fits(box, messages, shown):
         done, found = _failed(call, _NO_ROOM), None
-        told = _told(done, (), box.mark)
+        shown = _fenced(done, (), box.mark)
     return {
         "use": done,
-        "told": told,
+        "told": shown,
         "passages": [passage.label for passage in found or ()],
         "seconds": time.monotonic() - began,
     }
@@ -91,7 +91,7 @@ async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds
 use_once = stored_task("use", use)
 
 
-def _told(done: ToolUse, found: Sequence[Passage], mark: str) -> str:
+def _fenced(done: ToolUse, found: Sequence[Passage], mark: str) -> str:
     if found:
         return "\n\n".join(fence("document", passage.labelled, mark) for passage in found)
     return fence("result", done.result, mark)
@@ -102,9 +102,9 @@ def _failed(call: Call, why: str) -> ToolUse:
     return ToolUse(name=call["name"] or "", arguments=arguments, result=why, failed=True)
 
 
-def _fits(box: Toolbox, messages: Sequence[BaseMessage], told: str) -> bool:
+def _fits(box: Toolbox, messages: Sequence[BaseMessage], result: str) -> bool:
     if box.room is None:
         return True
     asked = [call for each in messages if isinstance(each, AIMessage) for call in calls_in(each)]
-    texts = [*(each.text for each in messages), *(str(call["args"]) for call in asked), told]
+    texts = [*(each.text for each in messages), *(str(call["args"]) for call in asked), result]
     return estimate_tokens(*texts) <= box.room

@@ -31,25 +31,6 @@ from contend.nodes.calls.tools import toolbox
 from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
 from contend.nodes.prompting.values import fence_mark
 
-__all__ = [
-    "Extraction",
-    "TurnResult",
-    "add_extraction_cost",
-    "debate_id",
-    "extract_decision",
-    "extract_once",
-    "fill_form",
-    "gather_results",
-    "lost_call",
-    "next_turn_id",
-    "pause_if_asked",
-    "publish_turn",
-    "report_problem",
-    "substitute_turn",
-    "take_turn",
-    "take_turn_once",
-]
-
 Result = TypeVar("Result")
 
 
@@ -85,31 +66,33 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 
 
 async def take_turn(
-    state: DebateState, room: Runtime[Any], seat: Seat, phase: PhaseName, part: str
+    state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
     """Take the seat's turn and stream it."""
-    settings: DebateSettings = room.context
+    settings: DebateSettings = node_runtime.context
     this = next_turn_id(state, phase, seat.id)
-    tag = nonce(debate_id(room), this)
-    stream = TurnStream(room, seat, state["round"], tag, phase)
+    tag = nonce(debate_id(node_runtime), this)
+    stream = TurnStream(node_runtime, seat, state["round"], tag, phase)
     stream.begin()
     strategy = strategy_for(settings)
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
-    told = build_prompt(state, settings, seat, part, debate_id(room), tag, material)
-    notes = [("no_passages", why) for why in trouble] + _notes(told, seat)
-    degraded = [report_problem(room, seat, state["round"], what, why) for what, why in notes]
-    tools = toolbox(state, policy, seat, fence_mark(debate_id(room)))
-    speech = ToolLoop(stream, told.messages, policy, tools, limit)
+    prompt = build_prompt(state, settings, seat, part, debate_id(node_runtime), tag, material)
+    notes = [("no_passages", why) for why in trouble] + _notes(prompt, seat)
+    degraded = [
+        report_problem(node_runtime, seat, state["round"], what, why) for what, why in notes
+    ]
+    tools = toolbox(state, policy, seat, fence_mark(debate_id(node_runtime)))
+    loop = ToolLoop(stream, prompt.messages, policy, tools, limit)
     started = datetime.now(UTC)
     try:
-        last = await speech.run()
+        last = await loop.run()
     except ModelFailed as failed:
-        failed.degraded = [*degraded, *speech.degraded, *failed.degraded]
-        failed.spent = speech.usage + (failed.spent or NO_USAGE)
+        failed.degraded = [*degraded, *loop.degraded, *failed.degraded]
+        failed.spent = loop.usage + (failed.spent or NO_USAGE)
         failed.started_at, failed.ended_at = started, datetime.now(UTC)
         raise
-    text = without_block(speech.text, tag) or speech.text
+    text = without_block(loop.text, tag) or loop.text
     turn = Turn(
         id=this,
         round=state["round"],
@@ -118,35 +101,35 @@ async def take_turn(
         role=seat.role,
         model=last["model"],
         text=text,
-        thinking=speech.thinking or None,
-        usage=speech.usage,
+        thinking=loop.thinking or None,
+        usage=loop.usage,
         started_at=started,
         ended_at=datetime.now(UTC),
         status="fallback_model" if last["fell_back"] else "ok",
-        passages=tuple(dict.fromkeys([*(each.label for each in told.passages), *speech.found])),
-        tool_calls=tuple(used["use"] for used in speech.used),
+        passages=tuple(dict.fromkeys([*(each.label for each in prompt.passages), *loop.found])),
+        tool_calls=tuple(used["use"] for used in loop.used),
         length=TurnLength(tokens=count_tokens(text), limit=limit) if limit is not None else None,
     )
     turn = await with_quotes_checked(state, turn)
-    return {"turn": turn, "raw": speech.text, "degraded": [*degraded, *speech.degraded]}
+    return {"turn": turn, "raw": loop.text, "degraded": [*degraded, *loop.degraded]}
 
 
-def _notes(told: Prompt, seat: Seat) -> list[tuple[str, str]]:
+def _notes(prompt: Prompt, seat: Seat) -> list[tuple[str, str]]:
     """Return what did not fit into the prompt."""
     notes = []
-    if told.templates_left_out:
-        names = ", ".join(use.title for use in told.templates_left_out)
+    if prompt.templates_left_out:
+        names = ", ".join(use.title for use in prompt.templates_left_out)
         notes.append(("templates_left_out", f"no room in the window of {seat.model} for: {names}"))
-    if told.passages_left_out:
-        whole = len(told.passages) + told.passages_left_out
-        why = f"no room in the window of {seat.model} for {told.passages_left_out} of {whole}"
+    if prompt.passages_left_out:
+        whole = len(prompt.passages) + prompt.passages_left_out
+        why = f"no room in the window of {seat.model} for {prompt.passages_left_out} of {whole}"
         notes.append(("passages_left_out", why))
-    if told.left_out:
-        notes.append(("history_shortened", f"{len(told.left_out)} oldest turns did not fit"))
-    if told.shortened:
-        why = f"the beginnings of these did not fit: {', '.join(told.shortened)}"
+    if prompt.left_out:
+        notes.append(("history_shortened", f"{len(prompt.left_out)} oldest turns did not fit"))
+    if prompt.shortened:
+        why = f"the beginnings of these did not fit: {', '.join(prompt.shortened)}"
         notes.append(("history_shortened", why))
-    if told.too_long:
+    if prompt.too_long:
         why = f"the prompt may not fit the window of {seat.model}, which may truncate it silently"
         notes.append(("prompt_too_long", why))
     return notes
@@ -193,15 +176,15 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
     )
 
 
-def pause_if_asked(room: Runtime[Any]) -> None:
+def pause_if_asked(runtime: Runtime[Any]) -> None:
     """Raise Paused if a pause was requested; running calls may finish."""
-    if room.control and room.control.drain_requested:
+    if runtime.control and runtime.control.drain_requested:
         raise Paused
 
 
 async def extract_decision(
     state: DebateState,
-    room: Runtime[Any],
+    node_runtime: Runtime[Any],
     seat: Seat,
     speech: str,
     schema: type[BaseModel],
@@ -209,22 +192,22 @@ async def extract_decision(
 ) -> Extraction:
     """Read a turn's decision by one schema-bound call; a failure leaves it unread."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
-    messages = extraction_prompt(seat, speech, known, debate_id(room), small)
-    return await fill_form(state, room, seat, messages, schema)
+    messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
+    return await fill_form(state, node_runtime, seat, messages, schema)
 
 
 async def fill_form(
     state: DebateState,
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     seat: Seat,
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
     """Fill a form in one schema-bound call; a failure leaves it empty."""
-    pause_if_asked(room)
-    stream = TurnStream(room, seat, state["round"], "")
+    pause_if_asked(runtime)
+    stream = TurnStream(runtime, seat, state["round"], "")
     try:
-        answered = await extract(seat, messages, schema, room.context, stream.listener())
+        answered = await extract(seat, messages, schema, runtime.context, stream.listener())
     except ModelFailed:
         return _reported(None, NO_USAGE, stream)
     return _reported(answered.result.block, answered.result.usage, stream)
@@ -241,13 +224,13 @@ def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extr
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
     """Add the time and tokens that reading a turn took."""
-    # Added, not read off the clock: there may lie a pause between the speech and its reading.
+    # Added, not taken from the clock: there may be a pause between the turn and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
 
 
 # As tasks, a node with two calls keeps the first one's result when the second is interrupted.
-# `room` is the node's runtime: langgraph would fill a task's argument called `runtime` itself.
+# Their runtime is called `node_runtime`: langgraph itself fills arguments called `runtime`.
 take_turn_once = stored_task("say", take_turn)
 extract_once = stored_task("report", extract_decision)
 

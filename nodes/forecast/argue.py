@@ -5,10 +5,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.readings import ArgumentReading, StatedProbabilities
+from contend.graph.readings import ArgumentReading, StatedProbabilities, VerdictReading
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.control import nonce, read_block
 from contend.models.replies.forecast import (
     ArgumentBlock,
     PrecedentsForm,
@@ -21,16 +20,19 @@ from contend.models.replies.forecast import (
 )
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
+from contend.nodes.calls.decide import block_of
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id
+from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
+    Filled,
     Work,
     fill_once,
     how_often,
     report_missing,
     speak_once,
     with_turns,
+    without_turn,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
 from contend.nodes.forecast.schedule import Deadline
@@ -39,36 +41,36 @@ FEWEST_PRECEDENTS = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LONGEST_POINT = 160
 
+Stating = ArgumentReading | VerdictReading
+
 
 async def argue(
     state: DebateState,
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     seat: Seat,
     part: str,
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
     """Take a role's turn; a failure is a result too."""
-    outcome = await speak_once(state, room, seat, "propose", part, about, deadline)
-    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
-    if spoken is None:
-        degraded.append(report_missing(room, seat, state["round"], outcome, "sat_out"))
-        given_up = [about.id] if about else []
-        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
-    turn = _with_reading(state, room, spoken)
-    degraded += _overlong(room, seat, turn)
-    turn, more = await _with_numbers(state, room, seat, turn, deadline)
-    degraded += more
-    turn, more = await _with_precedents(state, room, seat, turn, deadline)
-    return {"turns": [turn], "degraded": degraded + more, "spans": []}
+    outcome = await speak_once(state, runtime, seat, "propose", part, about, deadline)
+    if outcome["spoken"] is None:
+        reported = report_missing(runtime, seat, state["round"], outcome, "sat_out")
+        return without_turn(outcome, reported, given_up=[about.id] if about else [])
+    turn = _with_reading(state, runtime, outcome["spoken"])
+    overlong = _overlong(runtime, seat, turn)
+    turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
+    turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
+    degraded = [*outcome["degraded"], *overlong, *no_numbers, *no_precedents]
+    return {"turns": [turn], "degraded": degraded, "spans": []}
 
 
-def _overlong(room: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
+def _overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
     """Report an argument over the length limit; it is kept whole."""
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
-    return [report_problem(room, seat, turn.round, "overlong", why)]
+    return [report_problem(runtime, seat, turn.round, "overlong", why)]
 
 
 def reading_of(turn: Turn) -> ArgumentReading:
@@ -76,32 +78,27 @@ def reading_of(turn: Turn) -> ArgumentReading:
     return read if isinstance(read, ArgumentReading) else ArgumentReading()
 
 
-def _with_reading(state: DebateState, room: Runtime[Any], spoken: TurnResult) -> Turn:
+def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     """Parse the block, or the words, of an argument."""
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
-    block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ArgumentBlock)
+    block = block_of(runtime, spoken, ArgumentBlock)
     reading = argument_from_block(block, outcomes) if block else None
     reading = reading or argument_from_words(turn.text, outcomes) or ArgumentReading()
-    earlier = {s.point_id for s in all_arguments(state) if s.turn.round < turn.round}
+    earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
     named = dict.fromkeys((*reading.refers_to, *point_ids(turn.text)))
     rebuts = tuple(role for role in reading.rebuts if role != turn.role)
     update = {
-        "stated": _normal(reading.stated, outcomes),
+        "stated": normalise_stated(reading.stated, outcomes),
         "point": reading.point or _first_sentence(turn.text),
         "refers_to": tuple(point for point in named if point in earlier),
         "rebuts": rebuts if turn.round > 1 else (),
     }
-    return _with(turn, reading.model_copy(update=update))
+    return turn.model_copy(update={"assessment": reading.model_copy(update=update)})
 
 
-def _with(turn: Turn, reading: ArgumentReading) -> Turn:
-    return turn.model_copy(update={"assessment": reading})
-
-
-def _normal(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
-    return stated.model_copy(
-        update={"probabilities": read_distribution(stated.raw, outcomes) or {}}
-    )
+def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
+    probabilities = read_distribution(stated.raw, outcomes) or {}
+    return stated.model_copy(update={"probabilities": probabilities})
 
 
 def _first_sentence(text: str) -> str:
@@ -109,54 +106,62 @@ def _first_sentence(text: str) -> str:
     return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
 
 
-async def _with_numbers(
-    state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+async def with_numbers(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once more for probabilities that could not be parsed."""
-    outcomes, reading = context_of(state).outcome_ids, reading_of(turn)
+    """Ask once more for probabilities of an argument or a verdict that could not be parsed."""
+    outcomes, reading = context_of(state).outcome_ids, turn.assessment
+    if not isinstance(reading, Stating):
+        return turn, []
     if is_complete(reading.stated.probabilities, outcomes):
         return turn, []
     form = numbers_form(outcomes, small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
-    filled = await fill_once(seen, room, seat, "numbers", turn, form, deadline)
-    turn, degraded = add_extraction_cost(turn, filled), list(filled["degraded"])
-    update: dict[str, Any] = {"asked_again": reading.asked_again + filled["called"]}
-    if filled["block"] is not None:
-        stated, outcome = stated_from_form(filled["block"], outcomes)
-        stated = _normal(stated, outcomes)
-        if len(stated.probabilities) > len(reading.stated.probabilities):
-            update |= {"stated": stated, "outcome": reading.outcome or outcome}
-            update |= {"read_from": reading.read_from or "extraction"}
-    reading = reading.model_copy(update=update)
-    given = reading.stated.probabilities
-    missing = [outcome for outcome in outcomes if outcome not in given]
-    if missing:
-        why = f"no readable probability for {', '.join(missing)}, {how_often(filled)}"
-        degraded.append(report_problem(room, seat, turn.round, "no_numbers", why))
-    return _with(turn, reading), degraded
+    filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
+    reading = _with_form(reading, filled, outcomes)
+    turn = add_extraction_cost(turn, filled).model_copy(update={"assessment": reading})
+    missing = [outcome for outcome in outcomes if outcome not in reading.stated.probabilities]
+    if not missing:
+        return turn, filled["degraded"]
+    why = f"no readable probability for {', '.join(missing)}, {how_often(filled)}"
+    reported = report_problem(runtime, seat, turn.round, "no_numbers", why)
+    return turn, [*filled["degraded"], reported]
+
+
+def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> Stating:
+    """Use the probabilities of a form if it has more of them."""
+    reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
+    if filled["block"] is None:
+        return reading
+    stated, outcome = stated_from_form(filled["block"], outcomes)
+    stated = normalise_stated(stated, outcomes)
+    if len(stated.probabilities) <= len(reading.stated.probabilities):
+        return reading
+    update: dict[str, Any] = {"stated": stated, "read_from": reading.read_from or "extraction"}
+    if isinstance(reading, ArgumentReading):
+        update["outcome"] = reading.outcome or outcome
+    return reading.model_copy(update=update)
 
 
 async def _with_precedents(
-    state: DebateState, room: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+    state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
     """Ask a historian once for precedents if its first argument cites too few."""
     reading = reading_of(turn)
     enough = len(reading.precedents) >= FEWEST_PRECEDENTS
-    if seat.role != "historian" or enough or all_arguments_of(state, seat.role):
+    argued_before = any(each.role == seat.role for each in all_arguments(state))
+    if seat.role != "historian" or enough or argued_before:
         return turn, []
     seen = with_turns(state, [turn])
-    filled = await fill_once(seen, room, seat, "precedents", turn, PrecedentsForm, deadline)
-    turn, degraded = add_extraction_cost(turn, filled), list(filled["degraded"])
+    filled = await fill_once(seen, runtime, seat, "precedents", turn, PrecedentsForm, deadline)
     found = precedents_from_form(filled["block"]) if filled["block"] is not None else ()
     known = {event.event.casefold(): event for event in (*found, *reading.precedents)}
     asked = reading.asked_again + filled["called"]
-    update = {"precedents": tuple(known.values()), "asked_again": asked}
-    if len(known) < FEWEST_PRECEDENTS:
-        have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
-        why = f"{have}, {how_often(filled)}"
-        degraded.append(report_problem(room, seat, turn.round, "no_precedents", why))
-    return _with(turn, reading.model_copy(update=update)), degraded
-
-
-def all_arguments_of(state: DebateState, role: str) -> list[Turn]:
-    return [said.turn for said in all_arguments(state) if said.role == role]
+    reading = reading.model_copy(update={"precedents": tuple(known.values()), "asked_again": asked})
+    turn = add_extraction_cost(turn, filled).model_copy(update={"assessment": reading})
+    if len(known) >= FEWEST_PRECEDENTS:
+        return turn, filled["degraded"]
+    have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
+    why = f"{have}, {how_often(filled)}"
+    reported = report_problem(runtime, seat, turn.round, "no_precedents", why)
+    return turn, [*filled["degraded"], reported]

@@ -12,7 +12,7 @@ from contend.nodes.forecast.numbers import Distribution, consensus
 
 
 @dataclass(frozen=True)
-class Said:
+class ScoredArgument:
     """One argument, its reading and its score."""
 
     turn: Turn
@@ -40,7 +40,7 @@ def context_of(state: DebateState) -> PredictionContext:
     return request_of(state).prediction_context
 
 
-def all_arguments(state: DebateState) -> list[Said]:
+def all_arguments(state: DebateState) -> list[ScoredArgument]:
     """Return every argument, including replaced versions."""
     scores = {
         turn.assessment.argument: turn.assessment
@@ -48,18 +48,18 @@ def all_arguments(state: DebateState) -> list[Said]:
         if isinstance(turn.assessment, ScoreReading)
     }
     return [
-        Said(turn, turn.assessment, scores.get(turn.id))
+        ScoredArgument(turn, turn.assessment, scores.get(turn.id))
         for turn in turns_of(state, "propose")
         if isinstance(turn.assessment, ArgumentReading)
     ]
 
 
-def kept_arguments(state: DebateState) -> list[Said]:
+def kept_arguments(state: DebateState) -> list[ScoredArgument]:
     """Return one argument per role and round: the better version, or the first if equal.
 
     A version that answers a replaced argument anew always counts.
     """
-    kept: dict[tuple[int, str], Said] = {}
+    kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
         before = kept.get(key)
@@ -69,12 +69,11 @@ def kept_arguments(state: DebateState) -> list[Said]:
     return list(kept.values())
 
 
-def of_round(arguments: Iterable[Said], number: int) -> list[Said]:
+def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArgument]:
     return [said for said in arguments if said.turn.round == number]
 
 
-def stated_in(arguments: Iterable[Said], number: int) -> dict[str, Distribution]:
-    """Return the probabilities stated in a round, by role."""
+def stated_in(arguments: Iterable[ScoredArgument], number: int) -> dict[str, Distribution]:
     return {
         said.role: said.reading.stated.probabilities
         for said in of_round(arguments, number)
@@ -82,7 +81,7 @@ def stated_in(arguments: Iterable[Said], number: int) -> dict[str, Distribution]
     }
 
 
-def latest_statements(arguments: Iterable[Said]) -> dict[str, Said]:
+def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredArgument]:
     """Return each role's last argument with probabilities."""
     return {said.role: said for said in arguments if said.reading.stated.probabilities}
 
@@ -101,8 +100,10 @@ def majority(state: DebateState, against: str) -> Majority | None:
     others = [said for said in kept_arguments(state) if said.role != against]
     latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
     votes = Counter(latest.values())
-    voices = [said.reading.stated.probabilities for said in latest_statements(others).values()]
-    mean = consensus(voices, list(votes))
+    stated_by_roles = [
+        said.reading.stated.probabilities for said in latest_statements(others).values()
+    ]
+    mean = consensus(stated_by_roles, list(votes))
     if not votes:
         return None
     leading = max(votes, key=lambda outcome: (votes[outcome], mean.get(outcome, 0)))
@@ -110,7 +111,6 @@ def majority(state: DebateState, against: str) -> Majority | None:
 
 
 def verdict_of(state: DebateState) -> VerdictReading | None:
-    """Return the judge's last verdict, if any."""
     read = [turn.assessment for turn in turns_of(state, "synthesize")]
     return next((each for each in reversed(read) if isinstance(each, VerdictReading)), None)
 

@@ -1,7 +1,7 @@
 """The calls of a forecast: each a task, and none longer than its deadline."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NotRequired, TypeVar
 
@@ -102,7 +102,6 @@ class TurnPublisher:
         self._runtime, self._published = runtime, set[str]()
 
     def publish(self, turns: Iterable[Turn]) -> None:
-        """Publish the turns that were not published yet."""
         for turn in turns:
             if turn.id not in self._published:
                 self._published.add(turn.id)
@@ -111,7 +110,7 @@ class TurnPublisher:
 
 async def _speak(
     state: DebateState,
-    room: Runtime[Any],
+    node_runtime: Runtime[Any],
     seat: Seat,
     phase: PhaseName,
     part: str,
@@ -119,14 +118,16 @@ async def _speak(
     deadline: Deadline,
 ) -> CallOutcome:
     """Take a turn; a model failure or a timeout is an outcome, see `_missing_outcome`."""
-    pause_if_asked(room)
+    pause_if_asked(node_runtime)
     if deadline.left <= 0:
         return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME)
     # A turn in progress may finish: only silence shows that a model hangs.
-    began, hurried = datetime.now(UTC), _hurried(room, seat, deadline.left, "idle_timeout")
+    began, hurried = datetime.now(UTC), _hurried(node_runtime, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
-            spoken = await take_turn(_cued(state, phase, about), hurried, seat, phase, part)
+            spoken = await take_turn(
+                _about_argument(state, phase, about), hurried, seat, phase, part
+            )
     except TimeoutError:
         return _missing_outcome(state, seat, deadline.why, OUT_OF_TIME, call_since(began, Usage()))
     except ModelFailed as failed:
@@ -158,7 +159,7 @@ def _missing_outcome(
 
 
 def _hurried(
-    room: Runtime[Any],
+    runtime: Runtime[Any],
     seat: Seat,
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
@@ -168,15 +169,15 @@ def _hurried(
     Otherwise a model that hangs would use up the time of its fallbacks.
     """
     if not seat.fallback_models:
-        return room
+        return runtime
     share = seconds / (1 + len(seat.fallback_models))
-    limits = {limit: min(getattr(room.context, limit), share), "max_retries": 0}
-    return room.override(context=room.context.model_copy(update=limits))
+    limits = {limit: min(getattr(runtime.context, limit), share), "max_retries": 0}
+    return runtime.override(context=runtime.context.model_copy(update=limits))
 
 
 async def _fill(
     state: DebateState,
-    room: Runtime[Any],
+    node_runtime: Runtime[Any],
     seat: Seat,
     part: str,
     about: Turn,
@@ -194,11 +195,18 @@ async def _fill(
     seconds = deadline.left
     if seconds <= 0:
         return nothing
-    told = build_prompt(_cued(state, part, about), room.context, seat, part, debate_id(room), "")
+    prompt = build_prompt(
+        _about_argument(state, part, about),
+        node_runtime.context,
+        seat,
+        part,
+        debate_id(node_runtime),
+        "",
+    )
     try:
         async with asyncio.timeout(seconds):
-            hurried = _hurried(room, seat, seconds, "total_timeout")
-            filled = await fill_form(state, hurried, seat, told.messages, schema)
+            hurried = _hurried(node_runtime, seat, seconds, "total_timeout")
+            filled = await fill_form(state, hurried, seat, prompt.messages, schema)
     except TimeoutError:
         return nothing | {"usage": Usage(), "seconds": seconds, "called": True}
     return {**filled, "called": True}
@@ -209,7 +217,7 @@ def how_often(filled: Filled) -> str:
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 
-def _cued(state: DebateState, phase: str, about: Turn | None) -> DebateState:
+def _about_argument(state: DebateState, phase: str, about: Turn | None) -> DebateState:
     """Return the state of a call that is about one argument.
 
     A seat may speak about several in parallel, so the call is labelled by the argument; a new
@@ -231,13 +239,21 @@ async def gather_work(calls: Iterable[Awaitable[Result]]) -> list[Result]:
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
-    """Return the state with these turns added."""
     return {**state, "turns": [*state.get("turns", []), *turns]}
 
 
 def report_missing(
-    room: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
+    runtime: Runtime[Any], seat: Seat, number: int, outcome: CallOutcome, otherwise: str
 ) -> Degradation:
-    """Report a call that produced no turn."""
     what = outcome["what"] if outcome["what"] == OUT_OF_TIME else otherwise
-    return report_problem(room, seat, number, what, outcome["why"])
+    return report_problem(runtime, seat, number, what, outcome["why"])
+
+
+def without_turn(outcome: CallOutcome, reported: Degradation, given_up: Sequence[str] = ()) -> Work:
+    degraded = [*outcome["degraded"], reported]
+    return {
+        "turns": [],
+        "degraded": degraded,
+        "spans": outcome["spans"],
+        "given_up": list(given_up),
+    }

@@ -11,7 +11,7 @@ from contend.graph.state import DebateState, Turn, seat_with_id
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.forecast.argue import argue, reading_of
-from contend.nodes.forecast.arguments import Said, all_arguments, kept_arguments, of_round
+from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept_arguments, of_round
 from contend.nodes.forecast.calls import (
     TurnPublisher,
     Work,
@@ -43,7 +43,7 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     return update_of(work, began)
 
 
-def _open(state: DebateState) -> list[Said]:
+def _open(state: DebateState) -> list[ScoredArgument]:
     """Return the arguments of this round that still need a score or a stronger version."""
     given_up = state.get("given_up", [])
     said = of_round(all_arguments(state), state["round"])
@@ -57,11 +57,11 @@ def _open(state: DebateState) -> list[Said]:
     ]
 
 
-def _is_weak(said: Said) -> bool:
+def _is_weak(said: ScoredArgument) -> bool:
     return said.composite is not None and said.composite < TOO_WEAK
 
 
-def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
+def _misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.roles)
@@ -73,38 +73,50 @@ def _misled(state: DebateState, settings: ForecastSettings) -> Said | None:
 
 
 async def _weigh(
-    state: DebateState, room: Runtime[Any], argument: Turn, clock: Clock, publisher: TurnPublisher
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    argument: Turn,
+    clock: Clock,
+    publisher: TurnPublisher,
 ) -> Work:
     """Score an argument; if it is too weak, let its role try again and score that too."""
     scored: Work = join_work([])
     if _said(state, argument).score is None:
-        scored = await score_argument(state, room, argument, clock.end_of("scores"))
+        scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
     before = _said(seen, argument)
     if not _is_weak(before):
         return scored
     seat = seat_with_id(state, argument.seat)
-    again = await argue(seen, room, seat, "stronger", argument, clock.end_of("second_versions"))
+    again = await argue(
+        seen, node_runtime, seat, "stronger", argument, clock.end_of("second_versions")
+    )
     if not again["turns"]:
         return join_work([scored, again])
     (second,) = again["turns"]
     publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
-    rescored = await score_argument(seen, room, second, clock.end_of("scores"))
+    rescored = await score_argument(seen, node_runtime, second, clock.end_of("scores"))
     after = _said(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
-    rescored["degraded"].append(report_problem(room, seat, argument.round, "argued_again", why))
+    rescored["degraded"].append(
+        report_problem(node_runtime, seat, argument.round, "argued_again", why)
+    )
     return join_work([scored, again, rescored])
 
 
 async def _argue_anew(
-    state: DebateState, room: Runtime[Any], earlier: Turn, clock: Clock, publisher: TurnPublisher
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    earlier: Turn,
+    clock: Clock,
+    publisher: TurnPublisher,
 ) -> Work:
     """Let a role answer the arguments that count now; its earlier version is kept on record."""
-    seat, part = seat_with_id(state, earlier.seat), round_phase(room.context, earlier.round)
-    argued = await argue(state, room, seat, part, None, clock.end_of("second_versions"))
+    seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
+    argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
         return {**argued, "given_up": [earlier.id]}
     (turn,) = argued["turns"]
@@ -113,9 +125,9 @@ async def _argue_anew(
     publisher.publish([turn])
     why = "an argument it had answered was replaced, so it argued again"
     argued["turns"] = [turn]
-    argued["degraded"].append(report_problem(room, seat, earlier.round, "argued_anew", why))
+    argued["degraded"].append(report_problem(node_runtime, seat, earlier.round, "argued_anew", why))
     return join_work(
-        [argued, await _weigh(with_turns(state, [turn]), room, turn, clock, publisher)]
+        [argued, await _weigh(with_turns(state, [turn]), node_runtime, turn, clock, publisher)]
     )
 
 
@@ -124,5 +136,5 @@ _weigh_once = stored_task("_weigh", _weigh)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 
-def _said(state: DebateState, argument: Turn) -> Said:
+def _said(state: DebateState, argument: Turn) -> ScoredArgument:
     return next(each for each in all_arguments(state) if each.turn.id == argument.id)

@@ -8,7 +8,7 @@ from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
 from contend.nodes.forecast.arguments import (
-    Said,
+    ScoredArgument,
     cited,
     context_of,
     latest_statements,
@@ -18,7 +18,9 @@ from contend.nodes.forecast.arguments import (
 from contend.nodes.forecast.numbers import is_complete
 
 
-def gaps_of(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> Iterator[Gap]:
+def gaps_of(
+    state: DebateState, settings: ForecastSettings, kept: list[ScoredArgument]
+) -> Iterator[Gap]:
     """Yield everything that is missing, in the order of the debate."""
     by_place = {(said.turn.round, said.role): said for said in kept}
     for number in range(1, state["round"] + 1):
@@ -37,7 +39,9 @@ def gaps_of(state: DebateState, settings: ForecastSettings, kept: list[Said]) ->
     yield from _verdict_gaps(state)
 
 
-def _argument_gaps(state: DebateState, role: Role, number: int, said: Said | None) -> Iterator[Gap]:
+def _argument_gaps(
+    state: DebateState, role: Role, number: int, said: ScoredArgument | None
+) -> Iterator[Gap]:
     def gap(what: str, otherwise: str, *whats: str) -> Gap:
         why = _why(state, role, number, *whats)
         return Gap(what=what, why=why or otherwise, role=role, round=number)
@@ -54,7 +58,7 @@ def _argument_gaps(state: DebateState, role: Role, number: int, said: Said | Non
 
 
 def _assessment_gaps(
-    state: DebateState, settings: ForecastSettings, kept: list[Said]
+    state: DebateState, settings: ForecastSettings, kept: list[ScoredArgument]
 ) -> Iterator[Gap]:
     latest, last = latest_statements(kept), state["round"]
     for role in settings.roles:
@@ -81,7 +85,6 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
 
 
 def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:
-    """Return the reported reason."""
     said = [
         entry.why
         for entry in state.get("degraded", [])

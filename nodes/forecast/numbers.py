@@ -1,4 +1,4 @@
-"""The numbers of a forecast: pure functions of what was stated. Nothing absent is filled in."""
+"""The numbers of a forecast: pure functions of stated values; missing ones stay missing."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,23 +10,23 @@ from contend.graph.contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
 Distribution = Mapping[str, float]
 """Probabilities by outcome id; a missing id was not stated."""
 
-# How far from 1 the sum of a stated distribution may be, and still be one that was meant.
+# How far from 1 the sum of a stated distribution may be.
 SUM_TOLERANCE = 0.1
 # Roles this far apart on an outcome disagree about it.
 DISAGREEMENT = 0.2
-# A mean that moves by less than this between two rounds stands still.
+# A mean that moves by less than this between two rounds has not moved.
 MOVEMENT = 0.01
-# Odds are not infinite: nobody is taken to be surer than this.
+# Probabilities are cut off here, so that odds stay finite.
 LEAST_PROBABILITY = 0.001
 _LEAST_FACTOR, _MOST_FACTOR = 0.25, 4.0
 _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Stated values as probabilities: of percentages too, and normalised if all are there.
+    """Return stated values or percentages as probabilities, normalised if none is missing.
 
-    None when they cannot have been meant as a distribution. Where some are missing the others
-    count as stated, for to scale them would be to guess the rest.
+    None if they cannot have been meant as a distribution. If some are missing, the others are not
+    scaled: that would be a guess at the rest.
     """
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
@@ -40,7 +40,7 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
 
 
 def _unit(values: Sequence[float], *, whole: bool) -> float | None:
-    """1 for fractions, 100 for percentages, None for neither."""
+    """Return 1 for fractions, 100 for percentages, None for neither."""
     for unit in (1.0, 100.0):
         least = unit * (1 - SUM_TOLERANCE) if whole else 0.0
         most = unit * (1 + SUM_TOLERANCE)
@@ -51,7 +51,6 @@ def _unit(values: Sequence[float], *, whole: bool) -> float | None:
 
 
 def normalised(values: Distribution) -> dict[str, float]:
-    """The same, scaled to sum to 1."""
     total = sum(values.values())
     return {outcome: min(1.0, value / total) for outcome, value in values.items()}
 
@@ -60,19 +59,19 @@ def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
     return all(outcome in values for outcome in outcomes)
 
 
-def consensus(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
     """Return the mean over the roles that gave an outcome a probability."""
-    stated = {o: [voice[o] for voice in voices if o in voice] for o in outcomes}
+    stated = {o: [each[o] for each in distributions if o in each] for o in outcomes}
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
 
 def weighed(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """judge_weight x judge + (1 - judge_weight) x consensus, normalised.
+    """Return judge_weight x judge + (1 - judge_weight) x consensus, normalised.
 
-    Where one of the two is absent the other stands alone. If an outcome has neither, the others
-    stay as they are: to make them sum to 1 would say that it cannot happen.
+    If one of the two is missing, the other counts alone. If an outcome has neither, nothing is
+    normalised: a sum of 1 would mean that it cannot happen.
     """
     pooled: dict[str, float] = {}
     for outcome in outcomes:
@@ -100,14 +99,14 @@ def consensus_score(values: Sequence[float]) -> float | None:
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
-    """The mean of what is known; None of nothing."""
+    """Return the mean of the known values, if any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
-def spread(voices: Sequence[Distribution], outcome: str) -> float:
+def spread(distributions: Sequence[Distribution], outcome: str) -> float:
     """Return the distance between the highest and the lowest."""
-    stated = [voice[outcome] for voice in voices if outcome in voice]
+    stated = [each[outcome] for each in distributions if outcome in each]
     return max(stated) - min(stated) if stated else 0.0
 
 
@@ -125,7 +124,7 @@ def movement(
 
 
 def composite(scores: Mapping[Criterion, float]) -> float:
-    """The weighted average of the criteria that were asked for."""
+    """Return the weighted mean of the criteria that were scored."""
     weight = sum(COMPOSITE_WEIGHTS[name] for name in scores)
     return sum(COMPOSITE_WEIGHTS[name] * score for name, score in scores.items()) / weight
 
@@ -133,30 +132,32 @@ def composite(scores: Mapping[Criterion, float]) -> float:
 # --- the further pools ---
 
 
-def linear_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """The plain mean of whole distributions."""
-    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
+    """Return the mean of complete distributions."""
+    whole = [each for each in distributions if is_complete(each, outcomes)]
     return _normalised_if_complete(consensus(whole, outcomes), outcomes)
 
 
-def log_odds_pool(voices: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """The mean of log-odds; with more than two outcomes, the geometric mean that it is."""
-    whole = [voice for voice in voices if is_complete(voice, outcomes)]
+def log_odds_pool(
+    distributions: Sequence[Distribution], outcomes: Sequence[str]
+) -> dict[str, float]:
+    """Return the mean of log-odds: the normalised geometric mean of complete distributions."""
+    whole = [each for each in distributions if is_complete(each, outcomes)]
     if not whole:
         return {}
-    logs = {o: fmean(math.log(_bounded(voice[o])) for voice in whole) for o in outcomes}
+    logs = {o: fmean(math.log(_bounded(each[o])) for each in whole) for o in outcomes}
     return normalised({outcome: math.exp(value) for outcome, value in logs.items()})
 
 
 def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
-    """Odds raised to a power: a factor above 1 moves away from the middle."""
+    """Raise the odds to a power; a factor above 1 moves away from the middle."""
     if not pooled:
         return {}
     return normalised({o: _bounded(value) ** factor for o, value in pooled.items()})
 
 
 def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
-    """The factor with the least mean log loss on pooled forecasts whose outcome is known."""
+    """Return the factor with the least mean log loss on resolved forecasts."""
 
     def loss(factor: float) -> float:
         return fmean(log_loss(extremised(pooled, factor), came) for pooled, came in resolved)
@@ -184,12 +185,12 @@ def _bounded(probability: float) -> float:
 
 
 def brier(forecast: Distribution, came: str) -> float:
-    """Half the sum of squared errors, so that of two outcomes it is the usual (p - y)²."""
+    """Return half the sum of squared errors; for two outcomes, the usual (p - y)²."""
     return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
 
 
 def log_loss(forecast: Distribution, came: str) -> float:
-    """Minus the logarithm of what the true outcome was given."""
+    """Return minus the logarithm of the true outcome's probability."""
     return -math.log(max(_LEAST_FOR_LOG_LOSS, forecast[came]))
 
 
@@ -207,7 +208,7 @@ class CalibrationBin:
 def calibration(
     resolved: Sequence[tuple[Distribution, str]], bins: int = 10
 ) -> list[CalibrationBin]:
-    """All probabilities of all forecasts, in equal bins."""
+    """Sort the probabilities of all forecasts into equal bins."""
     pairs = [(p, outcome == came) for forecast, came in resolved for outcome, p in forecast.items()]
     table = []
     for number in range(bins):

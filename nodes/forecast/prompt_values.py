@@ -10,7 +10,7 @@ from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import Turn
 from contend.nodes.forecast.arguments import (
-    Said,
+    ScoredArgument,
     context_of,
     kept_arguments,
     latest_statements,
@@ -20,12 +20,12 @@ from contend.nodes.forecast.arguments import (
 )
 from contend.prompts import render
 
-# A fine tokenizer's, for English. Windows are guarded by a more cautious count elsewhere.
+# Typical for English. The check against the model's window uses a more cautious count.
 _BYTES_PER_TOKEN = 3.8
 # The share of an argument's prompt that points and facts have together; the rest is the role, the
 # task and the form. Points may take the most of it, and facts have what they leave.
 _SHARE, _POINTS_SHARE = 0.4, 0.32
-# Tokens of an argument that its block takes, words in a token, and what says anything at all.
+# Tokens of an argument that its block takes, words per token, and the fewest useful words.
 _BLOCK_TOKENS, _WORDS_PER_TOKEN, _FEWEST_WORDS = 150, 0.7, 25
 # Tokens of points shown to the scoring judge, and of context for the verdict.
 _POINTS_FOR_SCORING = 160
@@ -42,7 +42,6 @@ _BANDS: dict[Criterion, str] = {
 
 
 def forecast_values(settings: ForecastSettings, call: PromptCall) -> PromptValues:
-    """Return the values that the prompts of a forecast ask for."""
     return _ForecastValues(settings, call).values()
 
 
@@ -54,7 +53,7 @@ class _ForecastValues:
         self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.fence
 
     def values(self) -> PromptValues:
-        """Every value a prompt of a forecast may ask for; each is made only when one does."""
+        """Return every value a prompt may ask for; each is built only when one does."""
         return {
             "data_short": lambda: render("forecast/data", {"mark": lambda: self.mark}),
             "situation": self._situation,
@@ -92,7 +91,7 @@ class _ForecastValues:
         return context_of(self.state)
 
     @cached_property
-    def _kept(self) -> list[Said]:
+    def _kept(self) -> list[ScoredArgument]:
         return kept_arguments(self.state)
 
     def _room(self, share: float) -> int:
@@ -103,7 +102,6 @@ class _ForecastValues:
         return max(_FEWEST_WORDS, round(tokens * _WORDS_PER_TOKEN // 5 * 5))
 
     def _asked(self) -> str:
-        """Return the question and its outcomes."""
         outcomes = (
             f"- {each.id}: {each.label}" + (f" ({each.description})" if each.description else "")
             for each in self._context.outcomes
@@ -127,12 +125,12 @@ class _ForecastValues:
                 return self._room(_SHARE - _POINTS_SHARE)
         return self._room(_SHARE)
 
-    def _others(self) -> list[Said]:
+    def _others(self) -> list[ScoredArgument]:
         return [said for said in self._kept if said.role != self.seat.role]
 
     @cached_property
     def _arguments_so_far(self) -> str:
-        """Where one stood oneself, and what the others say."""
+        """The role's own last point, and the points of the others."""
         own = self._own_line()
         room = self._room(_POINTS_SHARE) - _size([own])
         return self._points(self._others(), room, own)
@@ -147,7 +145,7 @@ class _ForecastValues:
         return f"{before[-1].point_id} you{', ' if numbers else ''}{numbers}: {reading.point}"
 
     def _points_before(self) -> str:
-        """What had been said when the argument was made that is to be scored."""
+        """List the points that were made before the argument to be scored."""
         number, role = self._about.round, self._about.role
         speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
         late = role not in speakers
@@ -160,7 +158,7 @@ class _ForecastValues:
         points = self._points(said, _bytes(_POINTS_FOR_SCORING))
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
-    def _points(self, said: list[Said], room: int, *first: str) -> str:
+    def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
         """List points by id, as many as fit.
 
         The newest round leaves half of the room to earlier rounds, unless they need less.
@@ -175,7 +173,7 @@ class _ForecastValues:
         lines = [*(line for line in first if line), *more, *reversed(older), *shown]
         return self.data("points", "\n".join(lines)) if lines else ""
 
-    def _point_lines(self, said: Iterable[Said]) -> list[str]:
+    def _point_lines(self, said: Iterable[ScoredArgument]) -> list[str]:
         return [
             f"{each.point_id} {each.role}{_supporting(each)}: {each.reading.point}"
             for each in said
@@ -192,7 +190,7 @@ class _ForecastValues:
         return "; ".join(shown) or "nobody has given numbers yet."
 
     def _majority(self) -> str:
-        """What the Contrarian is up against."""
+        """Describe the majority that the Contrarian argues against."""
         leading = majority(self.state, self.seat.role)
         if leading is not None:
             count = f"{leading.votes} of {leading.voters} others"
@@ -251,8 +249,8 @@ class _ForecastValues:
         return slots
 
 
-def _supporting(said: Said) -> str:
-    """The outcome an argument is for, and how likely its role holds it."""
+def _supporting(said: ScoredArgument) -> str:
+    """Return the outcome an argument supports, with its probability."""
     outcome = said.reading.outcome
     if outcome is None:
         return ""
@@ -261,7 +259,7 @@ def _supporting(said: Said) -> str:
 
 
 def _facts(context: PredictionContext) -> Iterable[str]:
-    """What is known, the weightiest first."""
+    """Yield the known facts, the most important first."""
     task, simulated, data = context.task, context.simulation_summary, context.data_summary
     yield from (text for text in (task.description,) if text)
     yield from (f"Decided by: {text}" for text in (task.resolution_criteria,) if text)
@@ -295,7 +293,7 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """The lines that fit, each of them whole; one that is too long costs no other its place."""
+    """Return the whole lines that fit; a line that is too long is skipped."""
     fitting: list[str] = []
     for line in lines:
         if _size([*fitting, line]) <= room:

@@ -21,6 +21,7 @@ from contend.nodes.forecast.calls import (
     report_missing,
     update_of,
     with_turns,
+    without_turn,
 )
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
@@ -55,7 +56,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 async def _contribute(
     state: DebateState,
-    room: Runtime[Any],
+    node_runtime: Runtime[Any],
     seat: Seat,
     clock: Clock,
     publisher: TurnPublisher,
@@ -63,14 +64,16 @@ async def _contribute(
     awaited: bool,
 ) -> Work:
     """Take one role's turn, and score it at once unless another role waits for it."""
-    part = round_phase(room.context, state["round"])
+    part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
-    argued = await argue(state, room, seat, part, None, due)
+    argued = await argue(state, node_runtime, seat, part, None, due)
     publisher.publish(argued["turns"])
     if awaited or not argued["turns"]:
         return argued
     (turn,) = argued["turns"]
-    scored = await score_argument(with_turns(state, [turn]), room, turn, clock.end_of("scores"))
+    scored = await score_argument(
+        with_turns(state, [turn]), node_runtime, turn, clock.end_of("scores")
+    )
     return join_work([argued, scored])
 
 
@@ -80,6 +83,5 @@ _contribute_once = stored_task("_contribute", _contribute)
 
 
 def _missing(state: DebateState, runtime: Runtime[Any], failed: NothingArguedYet) -> Work:
-    outcome = failed.outcome
-    sat_out = report_missing(runtime, failed.whose, state["round"], outcome, "sat_out")
-    return {"turns": [], "degraded": [*outcome["degraded"], sat_out], "spans": outcome["spans"]}
+    sat_out = report_missing(runtime, failed.whose, state["round"], failed.outcome, "sat_out")
+    return without_turn(failed.outcome, sat_out)

@@ -1,9 +1,10 @@
-"""The result of a forecast in its published form: computed from what was said, and from no more."""
+"""The result of a forecast in its published form, computed from the turns."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, cast
 
+from contend.graph.contract.request import Outcome
 from contend.graph.contract.result import (
     Argument,
     DebateLog,
@@ -32,9 +33,8 @@ from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
-from contend.graph.values import NO_USAGE
 from contend.nodes.forecast.arguments import (
-    Said,
+    ScoredArgument,
     all_arguments,
     cited,
     context_of,
@@ -48,7 +48,6 @@ from contend.nodes.forecast.arguments import (
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.numbers import (
     DISAGREEMENT,
-    Distribution,
     consensus,
     consensus_score,
     extremised,
@@ -61,7 +60,7 @@ from contend.nodes.forecast.numbers import (
     weighed,
 )
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.timing import worked_ms
+from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
 GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
 # What a repeated call reports.
@@ -71,70 +70,239 @@ _FURTHER_TRIES = ("retried", "fell_back")
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
 ) -> DebateResult:
-    """All of it, also of a debate that was cut short: what is missing is null and a gap."""
-    context, kept = context_of(state), kept_arguments(state)
-    scores = [
-        OutcomeConsensus(outcome_id=o, consensus_score=consensus_score(_values(kept, o)))
-        for o in context.outcome_ids
-    ]
+    """Build the result; what a debate that was cut short lacks is null and a gap."""
+    forecast = _Forecast(state, settings)
+    report = forecast.report()
     return DebateResult(
         debate_id=debate_id,
         task_id=request_of(state).task_id,
         completed_at=completed_at,
-        debate_log=DebateLog(rounds=_rounds(state, settings, kept)),
-        consensus_score=mean_known([each.consensus_score for each in scores]),
-        disagreement_map=_disagreements(state, kept),
-        probability_distribution=_distribution(state, settings, kept),
-        key_insights=_insights(state),
+        debate_log=DebateLog(rounds=forecast.rounds()),
+        consensus_score=mean_known([e.consensus_score for e in report.consensus_by_outcome]),
+        disagreement_map=forecast.disagreements(),
+        probability_distribution=forecast.distribution(),
+        key_insights=forecast.insights(),
         historical_precedents=_precedents(state),
-        metadata=_metadata(state, kept),
-        report=_report(state, settings, kept, tuple(scores)),
+        metadata=_metadata(state, forecast.kept),
+        report=report,
     )
 
 
 def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> dict[str, Any]:
     """Return what viewers learn about a finished round."""
-    kept = kept_arguments(state)
+    forecast = _Forecast(state, settings)
+    arguments = of_round(forecast.kept, number)
     return {
         "phase": round_phase(settings, number),
-        "summary": _summary(state, kept, number).model_dump(mode="json"),
-        "scores": {
-            said.role: said.composite for said in of_round(kept, number) if said.score is not None
-        },
+        "summary": forecast.summary(number).model_dump(mode="json"),
+        "scores": {each.role: each.composite for each in arguments if each.score is not None},
     }
 
 
-# --- the log ---
+class _Forecast:
+    """A debate's arguments and verdict, and what is computed from them."""
 
+    def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
+        context = context_of(state)
+        self.state, self.settings, self.outcomes = state, settings, context.outcomes
+        self.outcome_ids = context.outcome_ids
+        self.kept = kept_arguments(state)
+        self.latest = latest_statements(self.kept)
+        self.stated = [each.reading.stated.probabilities for each in self.latest.values()]
+        self.agreed = consensus(self.stated, self.outcome_ids)
+        self.verdict, self.judge = verdict_of(state), verdict_numbers(state)
+        weight = settings.judge_weight
+        self.pooled = weighed(self.judge, self.agreed, weight, self.outcome_ids)
 
-def _rounds(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> tuple[Round, ...]:
-    return tuple(
-        Round(
-            round_number=number,
-            phase=round_phase(settings, number),
-            arguments=tuple(_argument(said) for said in _in_order(kept, settings, number)),
-            round_summary=_summary(state, kept, number),
+    # --- the log ---
+
+    def rounds(self) -> tuple[Round, ...]:
+        def place(argument: ScoredArgument) -> int:
+            return self.settings.roles.index(_role(argument))
+
+        return tuple(
+            Round(
+                round_number=number,
+                phase=round_phase(self.settings, number),
+                arguments=tuple(
+                    _argument(each) for each in sorted(of_round(self.kept, number), key=place)
+                ),
+                round_summary=self.summary(number),
+            )
+            for number in range(1, self.state["round"] + 1)
         )
-        for number in range(1, state["round"] + 1)
-    )
+
+    def summary(self, number: int) -> RoundSummary:
+        scored = [each for each in of_round(self.kept, number) if each.composite is not None]
+        best = max(scored, key=lambda each: each.composite or 0, default=None)
+        before, after = stated_in(self.kept, number - 1), stated_in(self.kept, number)
+        moves = ((outcome, movement(before, after, outcome)) for outcome in self.outcome_ids)
+        return RoundSummary(
+            dominant_argument=_role(best) if best else None,
+            key_disagreements=tuple(self._contentions(number)),
+            emerging_consensus=tuple(
+                EmergingConsensus(outcome_id=outcome, direction=direction)
+                for outcome, direction in moves
+                if direction
+            ),
+        )
+
+    def _contentions(self, number: int) -> Iterator[str]:
+        """Yield where the roles' numbers differ most, and which roles contradict each other."""
+        stated = stated_in(self.kept, number)
+        for outcome in self.outcomes:
+            held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
+            if held and max(held.values()) - min(held.values()) >= DISAGREEMENT:
+                high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
+                numbers = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
+                yield f"{outcome.label} ({outcome.id}): {numbers}"
+        for each in of_round(self.kept, number):
+            if each.reading.rebuts:
+                yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
+
+    # --- the numbers ---
+
+    def distribution(self) -> tuple[OutcomeForecast, ...]:
+        return tuple(
+            OutcomeForecast(
+                outcome_id=outcome,
+                probability=self.pooled.get(outcome),
+                role_assessments=tuple(self._assessments(outcome)),
+                judge_probability=self.judge.get(outcome),
+                consensus_probability=self.agreed.get(outcome),
+            )
+            for outcome in self.outcome_ids
+        )
+
+    def _assessments(self, outcome: str) -> Iterator[RoleAssessment]:
+        for role in self.settings.roles:
+            given = self.latest[role].reading.stated if role in self.latest else None
+            if given and outcome in given.probabilities:
+                probability, confidence = given.probabilities[outcome], given.confidence
+                yield RoleAssessment(role=role, probability=probability, confidence=confidence)
+
+    def _pools(self) -> tuple[Pools, ...]:
+        linear = linear_pool(self.stated, self.outcome_ids)
+        odds = log_odds_pool(self.stated, self.outcome_ids)
+        sharp = extremised(odds, self.settings.extremising_factor)
+        return tuple(
+            Pools(
+                outcome_id=outcome,
+                contract=self.pooled.get(outcome),
+                linear=linear.get(outcome),
+                log_odds=odds.get(outcome),
+                extremised=sharp.get(outcome),
+            )
+            for outcome in self.outcome_ids
+        )
+
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Return the outcomes on which the roles were far apart in some round.
+
+        One is resolved if they no longer are and every role still gives it a probability.
+        """
+        numbers = range(1, self.state["round"] + 1)
+        rounds = [list(stated_in(self.kept, number).values()) for number in numbers]
+        return tuple(
+            self._disagreement(outcome)
+            for outcome in self.outcomes
+            if any(spread(stated, outcome.id) >= DISAGREEMENT for stated in rounds)
+        )
+
+    def _disagreement(self, outcome: Outcome) -> Disagreement:
+        positions = tuple(
+            Position(
+                role=_role(each),
+                stance=f"{each.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
+                strength=each.reading.stated.confidence,
+            )
+            for each in self.latest.values()
+            if outcome.id in each.reading.stated.probabilities
+        )
+        ever = {e.role for e in self.kept if outcome.id in e.reading.stated.probabilities}
+        agree = spread(self.stated, outcome.id) < DISAGREEMENT
+        resolved = agree and ever <= {each.role for each in positions}
+        return Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
+
+    # --- what was brought up ---
+
+    def insights(self) -> tuple[KeyInsight, ...]:
+        by_point = {each.point_id: each for each in self.kept}
+        return tuple(
+            KeyInsight(
+                insight=each.insight,
+                source_role=_role(by_point[each.point]),
+                round=by_point[each.point].turn.round,
+                impact=each.impact,
+                affected_outcomes=each.outcomes,
+            )
+            for each in (self.verdict.insights if self.verdict else ())
+        )
+
+    # --- how complete it is ---
+
+    def report(self) -> Report:
+        gaps = tuple(gaps_of(self.state, self.settings, self.kept))
+        kept = {each.turn.id for each in self.kept}
+        return Report(
+            partial=bool(gaps),
+            confidence=self._confidence(),
+            gaps=gaps,
+            argument_quality=_quality(self.kept),
+            closing_references=self._references(),
+            consensus_by_outcome=tuple(self._consensus()),
+            raw_probabilities=tuple(self._raw()),
+            pools=self._pools(),
+            extremising_factor=self.settings.extremising_factor,
+            replaced_arguments=tuple(
+                Replaced(round=each.turn.round, argument=_argument(each))
+                for each in all_arguments(self.state)
+                if each.turn.id not in kept
+            ),
+        )
+
+    def _consensus(self) -> Iterator[OutcomeConsensus]:
+        for outcome in self.outcome_ids:
+            score = consensus_score([each[outcome] for each in self.stated if outcome in each])
+            yield OutcomeConsensus(outcome_id=outcome, consensus_score=score)
+
+    def _confidence(self) -> float | None:
+        """Return the mean stated confidence, reduced by the share of missing numbers."""
+        stated = [each.reading.stated for each in self.latest.values()]
+        stated += [self.verdict.stated] if self.verdict else []
+        mean = mean_known([each.confidence for each in stated])
+        given = [each.reading.stated.probabilities for each in self.kept] + [self.judge]
+        delivered = sum(is_complete(values, self.outcome_ids) for values in given)
+        expected = len(self.settings.roles) * self.settings.max_rounds + 1
+        return None if mean is None else mean * delivered / expected
+
+    def _references(self) -> Goal:
+        """Return how many closing arguments cite earlier points; a single round has none."""
+        last = self.settings.max_rounds
+        closing = of_round(self.kept, last) if last > 1 else []
+        return Goal(share=_share_of(bool(e.reading.refers_to) for e in closing), of=len(closing))
+
+    def _raw(self) -> Iterator[RawValues]:
+        for each in self.kept:
+            if values := each.reading.stated.raw:
+                number = each.turn.round
+                yield RawValues(role=_role(each), round=number, part="argument", values=values)
+        if self.verdict and (values := self.verdict.stated.raw):
+            yield RawValues(role="judge", round=self.state["round"], part="verdict", values=values)
 
 
-def _in_order(kept: list[Said], settings: ForecastSettings, number: int) -> list[Said]:
-    return sorted(of_round(kept, number), key=lambda said: settings.roles.index(_role(said)))
+def _role(argument: ScoredArgument) -> Role:
+    return cast("Role", argument.role)
 
 
-def _role(said: Said) -> Role:
-    return cast("Role", said.role)
-
-
-def _argument(said: Said) -> Argument:
+def _argument(argument: ScoredArgument) -> Argument:
     return Argument(
-        role=_role(said),
-        argument=said.turn.text,
-        outcome_supported=said.reading.outcome,
-        evidence_cited=said.reading.evidence,
-        scores=_scores(said.score),
-        rebuts=cast("tuple[Role, ...]", said.reading.rebuts),
+        role=_role(argument),
+        argument=argument.turn.text,
+        outcome_supported=argument.reading.outcome,
+        evidence_cited=argument.reading.evidence,
+        scores=_scores(argument.score),
+        rebuts=cast("tuple[Role, ...]", argument.reading.rebuts),
     )
 
 
@@ -144,176 +312,21 @@ def _scores(score: ScoreReading | None) -> Scores | None:
     return Scores(**cast("dict[str, Any]", score.scores), composite=score.composite)
 
 
-def _summary(state: DebateState, kept: list[Said], number: int) -> RoundSummary:
-    arguments = of_round(kept, number)
-    scored = [said for said in arguments if said.composite is not None]
-    best = max(scored, key=lambda said: said.composite or 0, default=None)
-    before, after = stated_in(kept, number - 1), stated_in(kept, number)
-    moves = ((o, movement(before, after, o)) for o in context_of(state).outcome_ids)
-    return RoundSummary(
-        dominant_argument=_role(best) if best else None,
-        key_disagreements=tuple(_contentions(state, arguments, after)),
-        emerging_consensus=tuple(
-            EmergingConsensus(outcome_id=outcome, direction=direction)
-            for outcome, direction in moves
-            if direction
-        ),
-    )
-
-
-def _contentions(
-    state: DebateState, arguments: list[Said], stated: Mapping[str, Distribution]
-) -> Iterator[str]:
-    """Yield where the roles' numbers differ most, and which roles contradict each other."""
-    for outcome in context_of(state).outcomes:
-        held = {role: values[outcome.id] for role, values in stated.items() if outcome.id in values}
-        if held and max(held.values()) - min(held.values()) >= DISAGREEMENT:
-            high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
-            numbers = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
-            yield f"{outcome.label} ({outcome.id}): {numbers}"
-    for said in arguments:
-        if said.reading.rebuts:
-            yield f"{said.role} against {', '.join(said.reading.rebuts)}: {said.reading.point}"
-
-
-# --- the numbers ---
-
-
-def _voices(kept: Iterable[Said]) -> list[Distribution]:
-    return [said.reading.stated.probabilities for said in latest_statements(kept).values()]
-
-
-def _values(kept: Iterable[Said], outcome: str) -> list[float]:
-    return [voice[outcome] for voice in _voices(kept) if outcome in voice]
-
-
-def _contract_pool(
-    state: DebateState, settings: ForecastSettings, kept: list[Said]
-) -> dict[str, float]:
-    outcomes = context_of(state).outcome_ids
-    agreed = consensus(_voices(kept), outcomes)
-    return weighed(verdict_numbers(state), agreed, settings.judge_weight, outcomes)
-
-
-def _distribution(
-    state: DebateState, settings: ForecastSettings, kept: list[Said]
-) -> tuple[OutcomeForecast, ...]:
-    outcomes, judge = context_of(state).outcome_ids, verdict_numbers(state)
-    agreed, final = consensus(_voices(kept), outcomes), _contract_pool(state, settings, kept)
-    return tuple(
-        OutcomeForecast(
-            outcome_id=outcome,
-            probability=final.get(outcome),
-            role_assessments=_assessments(kept, settings, outcome),
-            judge_probability=judge.get(outcome),
-            consensus_probability=agreed.get(outcome),
-        )
-        for outcome in outcomes
-    )
-
-
-def _assessments(
-    kept: list[Said], settings: ForecastSettings, outcome: str
-) -> tuple[RoleAssessment, ...]:
-    latest = latest_statements(kept)
-    stated = {role: latest[role].reading.stated for role in settings.roles if role in latest}
-    return tuple(
-        RoleAssessment(
-            role=role, probability=given.probabilities[outcome], confidence=given.confidence
-        )
-        for role, given in stated.items()
-        if outcome in given.probabilities
-    )
-
-
-def _pools(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> tuple[Pools, ...]:
-    outcomes, voices = context_of(state).outcome_ids, _voices(kept)
-    own, linear = _contract_pool(state, settings, kept), linear_pool(voices, outcomes)
-    odds = log_odds_pool(voices, outcomes)
-    sharp = extremised(odds, settings.extremising_factor)
-    return tuple(
-        Pools(
-            outcome_id=outcome,
-            contract=own.get(outcome),
-            linear=linear.get(outcome),
-            log_odds=odds.get(outcome),
-            extremised=sharp.get(outcome),
-        )
-        for outcome in outcomes
-    )
-
-
-def _disagreements(state: DebateState, kept: list[Said]) -> tuple[Disagreement, ...]:
-    """Outcomes on which the roles were far apart in some round.
-
-    Resolved if they no longer are, and nobody has fallen silent about it.
-    """
-    latest = latest_statements(kept)
-    rounds = [list(stated_in(kept, n).values()) for n in range(1, state["round"] + 1)]
-    found = []
-    for outcome in context_of(state).outcomes:
-        if not any(spread(voices, outcome.id) >= DISAGREEMENT for voices in rounds):
-            continue
-        positions = tuple(
-            Position(
-                role=_role(said),
-                stance=f"{said.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
-                strength=said.reading.stated.confidence,
-            )
-            for said in latest.values()
-            if outcome.id in said.reading.stated.probabilities
-        )
-        together = spread(_voices(kept), outcome.id) < DISAGREEMENT
-        resolved = together and _spoke_of(kept, outcome.id) <= {each.role for each in positions}
-        found.append(Disagreement(topic=outcome.label, positions=positions, resolved=resolved))
-    return tuple(found)
-
-
-def _spoke_of(kept: list[Said], outcome: str) -> set[str]:
-    """The roles that ever gave an outcome a probability."""
-    return {said.role for said in kept if outcome in said.reading.stated.probabilities}
-
-
-# --- what was brought up ---
-
-
-def _insights(state: DebateState) -> tuple[KeyInsight, ...]:
-    verdict = verdict_of(state)
-    by_point = {said.point_id: said for said in kept_arguments(state)}
-    return tuple(
-        KeyInsight(
-            insight=each.insight,
-            source_role=_role(by_point[each.point]),
-            round=by_point[each.point].turn.round,
-            impact=each.impact,
-            affected_outcomes=each.outcomes,
-        )
-        for each in (verdict.insights if verdict else ())
-    )
-
-
 def _precedents(state: DebateState) -> tuple[Precedent, ...]:
     return tuple(
         Precedent(
-            event=each.event,
-            date=each.date,
+            **each.model_dump(exclude={"similarity"}),
             similarity_score=each.similarity,
-            outcome=each.outcome,
-            relevance=each.relevance,
         )
         for each in cited(state)
     )
 
 
-# --- how whole it is ---
-
-
-def _metadata(state: DebateState, kept: list[Said]) -> ResultMetadata:
-    turns = [turn for turn in state.get("turns", []) if turn.status != "human"]
-    spans = state.get("spans", [])
-    usage = sum((turn.usage for turn in turns), sum((s.usage for s in spans), NO_USAGE))
+def _metadata(state: DebateState, kept: list[ScoredArgument]) -> ResultMetadata:
+    turns = spoken_by_models(state)
+    usage = total_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
-    lost = sum(span.calls for span in spans)
+    lost = sum(span.calls for span in state.get("spans", []))
     models = dict.fromkeys(turn.model for turn in turns if turn.model)
     return ResultMetadata(
         total_arguments=len(kept),
@@ -331,64 +344,10 @@ def _asked_again(turn: Turn) -> int:
     return 0
 
 
-def _report(
-    state: DebateState,
-    settings: ForecastSettings,
-    kept: list[Said],
-    scores: tuple[OutcomeConsensus, ...],
-) -> Report:
-    gaps = tuple(gaps_of(state, settings, kept))
-    return Report(
-        partial=bool(gaps),
-        confidence=_confidence(state, settings, kept),
-        gaps=gaps,
-        argument_quality=_quality(kept),
-        closing_references=_references(settings, kept),
-        consensus_by_outcome=scores,
-        raw_probabilities=tuple(_raw(state, kept)),
-        pools=_pools(state, settings, kept),
-        extremising_factor=settings.extremising_factor,
-        replaced_arguments=tuple(
-            Replaced(round=said.turn.round, argument=_argument(said))
-            for said in all_arguments(state)
-            if said.turn.id not in {each.turn.id for each in kept}
-        ),
-    )
-
-
-def _confidence(state: DebateState, settings: ForecastSettings, kept: list[Said]) -> float | None:
-    """The mean of the stated ones, reduced by the share of numbers that never came."""
-    outcomes, verdict = context_of(state).outcome_ids, verdict_of(state)
-    stated = [said.reading.stated for said in latest_statements(kept).values()]
-    stated += [verdict.stated] if verdict else []
-    mean = mean_known([each.confidence for each in stated])
-    given = [said.reading.stated.probabilities for said in kept] + [verdict_numbers(state)]
-    delivered = sum(is_complete(values, outcomes) for values in given)
-    expected = len(settings.roles) * settings.max_rounds + 1
-    return None if mean is None else mean * delivered / expected
-
-
-def _quality(kept: list[Said]) -> Goal:
-    scored = [said.composite for said in kept if said.composite is not None]
+def _quality(kept: list[ScoredArgument]) -> Goal:
+    scored = [each.composite for each in kept if each.composite is not None]
     return Goal(share=_share_of(c > GOOD_ENOUGH for c in scored), of=len(scored), goal=QUALITY_GOAL)
-
-
-def _references(settings: ForecastSettings, kept: list[Said]) -> Goal:
-    """Whether closing arguments build on earlier points; there are none in a single round."""
-    closing = of_round(kept, settings.max_rounds) if settings.max_rounds > 1 else []
-    return Goal(share=_share_of(bool(said.reading.refers_to) for said in closing), of=len(closing))
 
 
 def _share_of(truths: Iterable[bool]) -> float | None:
     return mean_known([float(truth) for truth in truths])
-
-
-def _raw(state: DebateState, kept: list[Said]) -> Iterator[RawValues]:
-    for said in kept:
-        if values := said.reading.stated.raw:
-            yield RawValues(role=_role(said), round=said.turn.round, part="argument", values=values)
-    verdict = verdict_of(state)
-    if verdict and verdict.stated.raw:
-        yield RawValues(
-            role="judge", round=state["round"], part="verdict", values=verdict.stated.raw
-        )

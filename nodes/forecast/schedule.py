@@ -25,7 +25,6 @@ _DUE: dict[RoundPart, float] = {
 
 
 def round_phase(settings: ForecastSettings, round_number: int) -> Phase:
-    """Return what a round is for."""
     if round_number == 1:
         return "opening"
     return "closing" if round_number == settings.max_rounds else "rebuttal"
@@ -55,7 +54,6 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
         return self.at - asyncio.get_running_loop().time()
 
     @property
@@ -73,11 +71,9 @@ class Clock:
         self._began = asyncio.get_running_loop().time() - worked_ms(state) / 1000
 
     def end_of(self, part: RoundPart) -> Deadline:
-        """Return when a part of this round must have ended."""
         return self._deadline(seconds_until_due(self._settings, self._round, part))
 
     def end_of_debate(self) -> Deadline:
-        """Return when the whole debate must have ended."""
         return self._deadline(self._settings.overall_timeout)
 
     def _deadline(self, seconds: float) -> Deadline:

@@ -1,16 +1,13 @@
 """Score one argument: the judge's scores from the block, the words or a form."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract.terms import Criterion
 from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id, seat_with_role
-from contend.graph.values import Degradation, Seat
-from contend.models.replies.control import nonce, read_block
+from contend.graph.values import Degradation
 from contend.models.replies.forecast import (
     ScoreBlock,
     score_from_block,
@@ -19,70 +16,50 @@ from contend.models.replies.forecast import (
     scores_form,
 )
 from contend.models.seats import is_demonstration
+from contend.nodes.calls.decide import block_of
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id
-from contend.nodes.forecast.calls import Work, fill_once, how_often, speak_once
+from contend.nodes.calls.turn import add_extraction_cost
+from contend.nodes.forecast.calls import Work, fill_once, how_often, speak_once, without_turn
 from contend.nodes.forecast.numbers import composite
 from contend.nodes.forecast.schedule import Deadline
 
 
 async def score_argument(
-    state: DebateState, room: Runtime[Any], argument: Turn, deadline: Deadline
+    state: DebateState, runtime: Runtime[Any], argument: Turn, deadline: Deadline
 ) -> Work:
-    """Have the judge score one argument of the state."""
-    settings: ForecastSettings = room.context
+    settings: ForecastSettings = runtime.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
-    outcome = await speak_once(state, room, judge, "score", "score", argument, deadline)
+
+    def report_unscored(why: str) -> Degradation:
+        return report_problem(runtime, debater, argument.round, "not_scored", why)
+
+    outcome = await speak_once(state, runtime, judge, "score", "score", argument, deadline)
     spoken, degraded = outcome["spoken"], list(outcome["degraded"])
     if spoken is None:
-        degraded.append(report_problem(room, debater, argument.round, "not_scored", outcome["why"]))
-        given_up = [argument.id]
-        return {"turns": [], "degraded": degraded, "spans": outcome["spans"], "given_up": given_up}
-    turn, reading = spoken["turn"], _read(room, spoken, argument, settings.scoring_criteria)
-    if reading is None:
-        turn, reading, more = await _asked_again(state, room, judge, turn, argument, deadline)
-        degraded += more
-    scored = turn.model_copy(update={"assessment": reading, "replies_to": argument.id})
-    return {"turns": [scored], "degraded": degraded, "spans": []}
-
-
-def _read(
-    room: Runtime[Any], spoken: TurnResult, argument: Turn, criteria: Sequence[Criterion]
-) -> ScoreReading | None:
-    turn = spoken["turn"]
-    block = read_block(spoken["raw"], nonce(debate_id(room), turn.id), ScoreBlock)
+        return without_turn(outcome, report_unscored(outcome["why"]), given_up=[argument.id])
+    turn, criteria = spoken["turn"], settings.scoring_criteria
+    block = block_of(runtime, spoken, ScoreBlock)
     reading = score_from_block(block, argument.id, criteria) if block else None
     reading = reading or score_from_words(turn.text, argument.id, criteria)
-    return _complete(reading, turn) if reading else None
+    called = False
+    if reading is None:
+        small = is_demonstration([judge])
+        form = scores_form(criteria, small=small)
+        filled = await fill_once(state, runtime, judge, "scores", argument, form, deadline)
+        turn, called = add_extraction_cost(turn, filled), filled["called"]
+        degraded += filled["degraded"]
+        if filled["block"]:
+            reading = score_from_form(filled["block"], argument.id, criteria, small=small)
+        if reading is None:
+            why = f"the judge's scores could not be read, {how_often(filled)}"
+            degraded.append(report_unscored(why))
+    reading = _complete(reading, turn) if reading else ScoreReading(argument=argument.id)
+    reading = reading.model_copy(update={"asked_again": int(called)})
+    scored = turn.model_copy(update={"assessment": reading, "replies_to": argument.id})
+    return {"turns": [scored], "degraded": degraded, "spans": []}
 
 
 def _complete(reading: ScoreReading, turn: Turn) -> ScoreReading:
     """Add the weighted mean, and the judge's text as the reason if it gave none."""
     update = {"composite": composite(reading.scores), "reason": reading.reason or turn.text}
     return reading.model_copy(update=update)
-
-
-async def _asked_again(
-    state: DebateState,
-    room: Runtime[Any],
-    judge: Seat,
-    turn: Turn,
-    argument: Turn,
-    deadline: Deadline,
-) -> tuple[Turn, ScoreReading, list[Degradation]]:
-    criteria, small = room.context.scoring_criteria, is_demonstration([judge])
-    form = scores_form(criteria, small=small)
-    filled = await fill_once(state, room, judge, "scores", argument, form, deadline)
-    turn, block, degraded = (
-        add_extraction_cost(turn, filled),
-        filled["block"],
-        list(filled["degraded"]),
-    )
-    found = score_from_form(block, argument.id, criteria, small=small) if block else None
-    if found is None:
-        why = f"the judge's scores could not be read, {how_often(filled)}"
-        debater = seat_with_id(state, argument.seat)
-        degraded.append(report_problem(room, debater, argument.round, "not_scored", why))
-    reading = _complete(found, turn) if found else ScoreReading(argument=argument.id)
-    reading = reading.model_copy(update={"asked_again": int(filled["called"])})
-    return turn, reading, degraded

@@ -9,32 +9,22 @@ from contend.graph.contract.result import DebateResult
 from contend.graph.events import node_event
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateState, seat_with_role
+from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.control import nonce, read_block
-from contend.models.replies.forecast import (
-    VerdictBlock,
-    numbers_form,
-    stated_from_form,
-    verdict_from_block,
-    verdict_from_words,
-)
-from contend.models.seats import is_demonstration
-from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import TurnResult, add_extraction_cost, debate_id, publish_turn
+from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_words
+from contend.nodes.calls.decide import block_of
+from contend.nodes.calls.turn import TurnResult, debate_id, publish_turn
+from contend.nodes.forecast.argue import normalise_stated, with_numbers
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import (
     CallOutcome,
-    Filled,
     Work,
-    fill_once,
-    how_often,
     report_missing,
     speak_once,
     update_of,
     with_turns,
+    without_turn,
 )
-from contend.nodes.forecast.numbers import is_complete, read_distribution
 from contend.nodes.forecast.result import result_of
 from contend.nodes.forecast.schedule import Clock, Deadline
 
@@ -67,52 +57,22 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 async def _verdict(
     state: DebateState, runtime: Runtime[Any], judge: Seat, outcome: CallOutcome, deadline: Deadline
 ) -> Work:
-    spoken, degraded = outcome["spoken"], list(outcome["degraded"])
-    if spoken is None:
-        degraded.append(report_missing(runtime, judge, state["round"], outcome, "no_verdict"))
-        return {"turns": [], "degraded": degraded, "spans": outcome["spans"]}
-    turn, reading = spoken["turn"], _read(state, runtime, spoken)
-    outcomes = context_of(state).outcome_ids
-    if not is_complete(reading.stated.probabilities, outcomes):
-        form = numbers_form(outcomes, small=is_demonstration([judge]))
-        seen = with_turns(state, [turn])
-        filled = await fill_once(seen, runtime, judge, "numbers", turn, form, deadline)
-        turn = add_extraction_cost(turn, filled)
-        degraded += filled["degraded"]
-        reading = _with_form(reading, filled, outcomes)
-        if not is_complete(reading.stated.probabilities, outcomes):
-            why = f"the verdict gives no readable distribution, {how_often(filled)}"
-            degraded.append(report_problem(runtime, judge, state["round"], "no_numbers", why))
-    turn = turn.model_copy(update={"assessment": reading})
-    return {"turns": [turn], "degraded": degraded, "spans": []}
+    if outcome["spoken"] is None:
+        reported = report_missing(runtime, judge, state["round"], outcome, "no_verdict")
+        return without_turn(outcome, reported)
+    turn = _with_reading(state, runtime, outcome["spoken"])
+    turn, no_numbers = await with_numbers(state, runtime, judge, turn, deadline)
+    return {"turns": [turn], "degraded": [*outcome["degraded"], *no_numbers], "spans": []}
 
 
-def _read(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> VerdictReading:
+def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
-    points = [said.point_id for said in kept_arguments(state)]
-    block = read_block(spoken["raw"], nonce(debate_id(runtime), turn.id), VerdictBlock)
+    points = [each.point_id for each in kept_arguments(state)]
+    block = block_of(runtime, spoken, VerdictBlock)
     reading = verdict_from_block(block, outcomes, points) if block else None
     reading = reading or verdict_from_words(turn.text, outcomes) or VerdictReading()
-    return _normal(reading, outcomes)
-
-
-def _with_form(
-    reading: VerdictReading, filled: Filled, outcomes: tuple[str, ...]
-) -> VerdictReading:
-    reading = reading.model_copy(update={"asked_again": int(filled["called"])})
-    if filled["block"] is None:
-        return reading
-    stated, _ = stated_from_form(filled["block"], outcomes)
-    again = _normal(reading.model_copy(update={"stated": stated}), outcomes)
-    more = len(again.stated.probabilities) > len(reading.stated.probabilities)
-    better = again.model_copy(update={"read_from": reading.read_from or "extraction"})
-    return better if more else reading
-
-
-def _normal(reading: VerdictReading, outcomes: tuple[str, ...]) -> VerdictReading:
-    read = read_distribution(reading.stated.raw, outcomes) or {}
-    stated = reading.stated.model_copy(update={"probabilities": read})
-    return reading.model_copy(update={"stated": stated})
+    stated = normalise_stated(reading.stated, outcomes)
+    return turn.model_copy(update={"assessment": reading.model_copy(update={"stated": stated})})
 
 
 def _without_verdict(result: DebateResult, degraded: list[Degradation]) -> str:

@@ -30,7 +30,7 @@ def staying(
 def _stays(
     seats: Sequence[str], concessions: Mapping[str, str], credit: Mapping[str, int]
 ) -> tuple[str, str]:
-    kept = _foremost(seats, concessions, credit)
+    kept = _most_conceded(seats, concessions, credit)
     now = list(concessions.values())
     equals = [seat for seat in seats if now.count(seat) == now.count(kept)]
     if equals == [kept]:
@@ -59,7 +59,7 @@ def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
 
 def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
     """Return the most conceded-to seat; the first one if equal."""
-    return _foremost(seats, {}, count_concessions(state))
+    return _most_conceded(seats, {}, count_concessions(state))
 
 
 def count_concessions(state: DebateState, before: int | None = None) -> dict[str, int]:
@@ -71,7 +71,7 @@ def count_concessions(state: DebateState, before: int | None = None) -> dict[str
     return counts
 
 
-def _foremost(
+def _most_conceded(
     seats: Sequence[str], concessions: Mapping[str, str], credit: Mapping[str, int]
 ) -> str:
     now = list(concessions.values())

@@ -8,26 +8,25 @@ from contend.nodes.rounds import still_active
 
 
 def others_who_answered(state: DebateState, settings: DebateSettings, seat_id: str) -> list[str]:
-    """Return the other active seats that have answered."""
     others = [seat for seat in still_active(state, settings) if seat != seat_id]
     return [seat for seat in others if answers_of(state, seat)]
 
 
 def other_labels(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """List the labels of the seats one can concede to."""
-    heard = others_who_answered(state, settings, seat_id)
-    return ", ".join(label_of(state, settings, each) for each in heard) or "nobody who has spoken"
+    others = others_who_answered(state, settings, seat_id)
+    return ", ".join(label_of(state, settings, each) for each in others) or "nobody who has spoken"
 
 
 def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
     """List the concessions so far, and say if the seat itself has not spoken."""
-    unheard = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
+    not_spoken = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
     left = [
         f"{label_of(state, settings, each.seat)} conceded to "
         f"{label_of(state, settings, each.convinced_by)} in round {each.round}."
         for each in state.get("eliminations", [])
     ]
-    return " ".join(left + unheard)
+    return " ".join(left + not_spoken)
 
 
 def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:

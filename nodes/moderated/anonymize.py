@@ -57,8 +57,8 @@ def _names_in(names: Sequence[str]) -> re.Pattern[str]:
     """Match any of the names as a whole word; each is a group."""
     each = (f"({_pattern(name)})" for name in names)
     letter = r"[^\W_]"  # an underscore may be the mark of emphasis
-    before, behind = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
-    return re.compile(f"{before}(?:{'|'.join(each)}){behind}", re.IGNORECASE)
+    before, after = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
+    return re.compile(f"{before}(?:{'|'.join(each)}){after}", re.IGNORECASE)
 
 
 def _pattern(name: str) -> str:

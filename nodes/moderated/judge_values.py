@@ -43,7 +43,7 @@ def _neutral_sides(prompt: ModeratedPrompt) -> str:
     labels = _labels(prompt)
     held = {side.id: side.position for side in prompt.sides}
     lines = "\n".join(f"{label}: {held[seat]}" for seat, label in labels.items())
-    return prompt.fence("positions", lines)  # a name that stands in one is kept anyway
+    return prompt.fence("positions", lines)  # a name in a position is never replaced
 
 
 def _neutral_stage(prompt: ModeratedPrompt) -> str:
@@ -111,7 +111,6 @@ def _neutral_checks(prompt: ModeratedPrompt) -> str:
 
 
 def _without_names(prompt: ModeratedPrompt, labels: dict[str, str], text: str) -> str:
-    """Replace names in a text by the speakers' labels."""
     kept = names_kept(prompt.state, prompt.sides)
     return without_names(
         text, {side.name: labels[side.id] for side in prompt.sides if side.name not in kept}

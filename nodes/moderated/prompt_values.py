@@ -6,10 +6,9 @@ from contend.graph.phases import PHASES, StepPhase
 from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
 from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
-from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import statements_in, unreviewed
+from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed
 from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
 from contend.prompts import render
 
@@ -45,7 +44,7 @@ class ModeratedPrompt(PromptCall):
 
     @property
     def sides(self) -> list[Seat]:
-        return [seat for seat in self.state["seats"] if seat.role == ADVOCATE]
+        return sides_of(self.state)
 
     def name(self, seat_id: str) -> str:
         return seat_with_id(self.state, seat_id).name
@@ -56,7 +55,6 @@ class ModeratedPrompt(PromptCall):
 
 
 def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
-    """Return the values for advocates, moderator and fact checker."""
     return {
         **_of_the_format(settings),
         **_of_the_turn(settings, prompt),

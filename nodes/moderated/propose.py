@@ -18,8 +18,8 @@ from contend.nodes.moderated.schedule import statements_in
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     step, *rest = state["programme"]
     seat = seat_with_id(state, step.seat)
-    cued: DebateState = {**state, "cue": CallSubject(about=_about(state, step))}
-    spoken = await take_turn(cued, runtime, seat, step.phase, step.phase)
+    about_step: DebateState = {**state, "cue": CallSubject(about=_about(state, step))}
+    spoken = await take_turn(about_step, runtime, seat, step.phase, step.phase)
     answered = _answered(state, runtime, step, spoken)
     turn = in_words(runtime, spoken["turn"]).model_copy(update={"replies_to": answered})
     publish_turn(runtime, turn)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import STATEMENTS, StepPhase
+from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import DebateState, Step, Turn
 from contend.graph.values import Seat
 
@@ -42,7 +43,6 @@ def argument_round(sides: Sequence[str], number: int) -> list[Step]:
 
 
 def closings(sides: Sequence[str]) -> list[Step]:
-    """Schedule the closing statements and the end."""
     spoken = [step for side in sides for step in _called("closing", side)]
     return [*spoken, _moderator("end")]
 
@@ -59,6 +59,10 @@ def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Ste
 
 def _moderator(phase: StepPhase) -> Step:
     return Step(phase=phase, seat=MODERATOR)
+
+
+def sides_of(state: DebateState) -> list[Seat]:
+    return [seat for seat in state["seats"] if seat.role == ADVOCATE]
 
 
 def statements_in(turns: Sequence[Turn]) -> list[Turn]:

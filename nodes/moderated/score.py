@@ -9,7 +9,6 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.readings import DebateScores, Deduction, ReadFrom, Ruling, StageScores, TurnScore
 from contend.graph.settings import ModeratedSettings
-from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
@@ -17,7 +16,7 @@ from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
 from contend.nodes.moderated.anonymize import names_kept
-from contend.nodes.moderated.schedule import other_order, stages, statements_in
+from contend.nodes.moderated.schedule import other_order, sides_of, stages, statements_in
 from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 
 _OTHER_ORDER = "-other-order"
@@ -35,13 +34,15 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Score all stages in parallel, each in every order the format requires."""
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
-    cues = _cues(state, settings.format.orders)
-    calls: list[tuple[DebateState, Seat]] = [({**state, "cue": cue}, judge) for cue in cues]
+    subjects = _subjects(state, settings.format.orders)
+    calls: list[tuple[DebateState, Seat]] = [
+        ({**state, "cue": subject}, judge) for subject in subjects
+    ]
     decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
     turns: list[Turn] = []
     degraded = _not_anonymised(state, runtime, judge)
-    for cue, each in zip(cues, decided, strict=True):
-        marked, reported = _marked(state, runtime, judge, cue, each)
+    for subject, each in zip(subjects, decided, strict=True):
+        marked, reported = _marked(state, runtime, judge, subject, each)
         turns, degraded = [*turns, *marked], [*degraded, *reported]
     verdict = _verdict(state, settings, judge, turns)
     runtime.stream_writer(_event(state, verdict))
@@ -51,8 +52,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
     """Report which sides the judge can recognize by name."""
-    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
-    kept = names_kept(state, sides)
+    kept = names_kept(state, sides_of(state))
     if not kept:
         return []
     names = " and ".join(f"'{name}'" for name in kept)
@@ -60,7 +60,7 @@ def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> l
     return [report_problem(runtime, judge, state["round"], "not_anonymised", why)]
 
 
-def _cues(state: DebateState, orders: int) -> list[CallSubject]:
+def _subjects(state: DebateState, orders: int) -> list[CallSubject]:
     return [
         CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
@@ -75,26 +75,26 @@ def _marked(
     state: DebateState,
     runtime: Runtime[Any],
     judge: Seat,
-    cue: CallSubject,
+    subject: CallSubject,
     decided: Decided[_Read] | ModelFailed,
 ) -> tuple[list[Turn], list[Degradation]]:
     """Return the scores of one call; an unreadable judge leaves statements unscored."""
     if isinstance(decided, ModelFailed):
         reported = report_problem(
-            runtime, judge, state["round"], "not_scored", f"{cue.label}: {decided}"
+            runtime, judge, state["round"], "not_scored", f"{subject.label}: {decided}"
         )
         return [], [*decided.before, reported]
     block, read_from = decided.read or (None, "block")
-    marks = block.marks(cue.turns) if block else ()
+    marks = block.marks(subject.turns) if block else ()
     degraded = list(decided.degraded)
-    if len(marks) < len(cue.turns):
-        missing = f"{len(cue.turns) - len(marks)} of {len(cue.turns)}"
-        why = f"{cue.label}: the scores of {missing} statements could not be parsed"
+    if len(marks) < len(subject.turns):
+        missing = f"{len(subject.turns) - len(marks)} of {len(subject.turns)}"
+        why = f"{subject.label}: the scores of {missing} statements could not be parsed"
         degraded.append(report_problem(runtime, judge, state["round"], "not_scored", why))
-    order = int(cue.label.endswith(_OTHER_ORDER))
-    stage = cue.label.removesuffix(_OTHER_ORDER)
+    order = int(subject.label.endswith(_OTHER_ORDER))
+    stage = subject.label.removesuffix(_OTHER_ORDER)
     marking = StageScores(order=order, marks=marks, stage=stage, read_from=read_from)
-    scored = next(turn.round for turn in state["turns"] if turn.id == cue.turns[0])
+    scored = next(turn.round for turn in state["turns"] if turn.id == subject.turns[0])
     turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
     publish_turn(runtime, turn)
     return [turn], degraded
@@ -117,9 +117,8 @@ def _verdict(
         if (score := _score(turn, state["turns"], marked, settings)) is not None
     ]
     scored = {score.turn for score in scores}
-    sides = [seat for seat in state["seats"] if seat.role == ADVOCATE]
     return final_scores(
-        [score_side(side, scores, settings.scoring_weights) for side in sides],
+        [score_side(side, scores, settings.scoring_weights) for side in sides_of(state)],
         declares_winner=settings.format.declares_winner,
         orders=settings.format.orders,
         margin=settings.contested_margin,
@@ -151,7 +150,6 @@ def _score(
 
 
 def _deductions(turn: Turn, debate: Sequence[Turn], settings: ModeratedSettings) -> list[Deduction]:
-    """Return the deductions for length and rulings."""
     rulings = [each.assessment for each in debate if isinstance(each.assessment, Ruling)]
     over = [Deduction(rule="overlong", points=settings.overlong_deduction)] * turn.is_overlong
     return over + [

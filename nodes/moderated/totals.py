@@ -7,7 +7,7 @@ from contend.graph.readings import DebateScores, Deduction, SideScore, TurnScore
 from contend.graph.values import Seat
 
 RULE = "rule_adherence"
-# One criterion may differ by so many times what the whole may: single marks are coarser.
+# One criterion may differ this many times more than the total: single marks are coarser.
 CRITERION_MARGIN = 2
 
 # Whether there are several orders -> why statements without all readings leave no winner.
@@ -25,7 +25,6 @@ def weighted(marks: Marked, weights: Weights) -> float:
 
 
 def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
-    """Return the mean of each criterion."""
     names = several[0] if several else ()
     return {name: math.fsum(each[name] for each in several) / len(several) for name in names}
 
@@ -44,7 +43,7 @@ def turn_score(
     weights: Weights,
     margin: float,
 ) -> TurnScore:
-    """The score of a statement, from what it was given in each order it was read in."""
+    """Score a statement from its readings in each order."""
     orders = tuple(sorted(readings))
     counted = [deducted(readings[order], deductions) for order in orders]
     totals = tuple(weighted(marks, weights) for marks in counted)
@@ -85,7 +84,7 @@ def final_scores(
     unscored: Sequence[str],
     judge_model: str,
 ) -> DebateScores:
-    """All scores, and the winner where the format declares one."""
+    """Return all scores, and the winner if the format declares one."""
     if not declares_winner:
         winner, why = None, ""
     elif unscored:

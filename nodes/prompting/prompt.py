@@ -23,7 +23,7 @@ from contend.nodes.prompting.truncate import (
     room_for_prompt,
     shares,
 )
-from contend.nodes.prompting.values import PromptContent, fence_mark, prompt_text, speeches
+from contend.nodes.prompting.values import PromptContent, fence_mark, prompt_text, turns_in_history
 from contend.prompts import fence, placeholders, render
 from contend.retrieval.documents import Passage
 from contend.retrieval.images import Picture
@@ -81,7 +81,7 @@ def build_prompt(
     content = PromptContent(state, settings, seat, part, debate_id, tag, room, templates, passages)
     if asked & {"answers", "others"}:
         content = _with_answers(content, room, others_only="others" in asked)
-    turns = speeches(state)
+    turns = turns_in_history(state)
     # The latest two stay in any case; without a history there is nothing to leave out.
     most = max(0, len(turns) - 2) if asked & _HISTORIES else 0
 

@@ -56,7 +56,7 @@ def fence_mark(debate_id: str) -> str:
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 
-def speeches(state: DebateState) -> list[Turn]:
+def turns_in_history(state: DebateState) -> list[Turn]:
     """Return the turns that make up the debate itself, without remarks, votes and checks."""
     return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
 
@@ -197,7 +197,7 @@ class PromptContent:
         return label_of(self.state, self.settings, turn.seat)
 
     def _left_out(self, shown: list[Turn]) -> list[Turn]:
-        said = speeches(self.state)
+        said = turns_in_history(self.state)
         return said[: len(said) - len(shown)]
 
     def _history(self, turns: list[Turn], left_out: list[Turn]) -> str:
