@@ -18,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
-from contend.models.files import make_private_folder, write_private_file
+from contend.models.files import write_private_file
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -85,23 +85,20 @@ class VectorIndex:
         if not self.fits(vector):
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
-    def search(self, vector: Vectors, limit: int) -> list[Hit]:
-        """Return the nearest texts, best first."""
-        limit = min(limit, len(self.store.index_to_docstore_id))
-        found = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
-        return [Hit(str(document.id), float(score)) for document, score in found]
-
-    def search_among(self, vector: Vectors, limit: int, places: Sequence[int]) -> list[Hit]:
-        """Return the nearest of the texts at these places, best first, by exact search."""
+    def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
+        """Return the nearest texts, or of those at these places by exact search, best first."""
         import faiss
         import numpy as np
 
+        if places is None:
+            limit = min(limit, len(self.store.index_to_docstore_id))
+            near = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
+            return [Hit(str(document.id), float(score)) for document, score in near]
         if not places:
             return []
         index = self.store.index
-        if isinstance(
-            index, faiss.IndexHNSW
-        ):  # approximate search may miss the few that are wanted
+        if isinstance(index, faiss.IndexHNSW):
+            # An approximate search may miss the few that are wanted.
             index = faiss.downcast_index(index.storage)
         wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
         chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
@@ -246,10 +243,8 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
         vectors, entries = folder / manifest.vectors_name, folder / manifest.entries_name
         if (manifest.format, manifest.model) != (FORMAT, model):
             raise _Unusable("made by another model or release")
-        if (_digest(vectors), _digest(entries)) != (
-            manifest.vectors_sha256,
-            manifest.entries_sha256,
-        ):
+        digests = _digest(vectors), _digest(entries)
+        if digests != (manifest.vectors_sha256, manifest.entries_sha256):
             raise _Unusable("damaged")
         lines = entries.read_text("utf-8").splitlines()
         known = {key: digest for key, digest in map(json.loads, lines)}  # noqa: C416 - checks pairs
@@ -304,7 +299,6 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
     """Write both files under content-based names, then the manifest that points to them."""
     import faiss
 
-    make_private_folder(folder)
     vectors = faiss.serialize_index(index).tobytes()
     listed = "".join(f"{json.dumps(pair)}\n" for pair in entries.items()).encode()
     manifest = Manifest(
