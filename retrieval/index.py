@@ -131,7 +131,7 @@ async def open_index(
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
     """Open the index of these texts; embed only those that the folder lacks."""
-    kept = await asyncio.to_thread(_kept, folder, embedder.spec, texts, what)
+    kept = await asyncio.to_thread(_load_kept, folder, embedder.spec, texts, what)
     if not await _is_made_by(embedder, kept, texts):
         notice = _REBUILT.format(what=what, why="made by another model of the same name")
         kept = _Kept(None, {}, kept.wanted, notice)
@@ -142,7 +142,9 @@ async def open_index(
     if missing:
         fresh = await embedder.documents([texts[key] for key in missing], on_progress)
         known |= {kept.wanted[key]: row for key, row in zip(missing, fresh, strict=True)}
-    store, notice = await asyncio.to_thread(_make, folder, embedder.spec, texts, kept, known)
+    store, notice = await asyncio.to_thread(
+        _build_and_save, folder, embedder.spec, texts, kept, known
+    )
     return VectorIndex(store, len(missing), notice)
 
 
@@ -190,7 +192,7 @@ class _Kept:
         return dict(zip(self.entries.values(), vectors, strict=True))
 
 
-def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
+def _load_kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
     wanted = {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
     try:
         return _Kept(*_load(folder, model), wanted, "")
@@ -199,7 +201,7 @@ def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kep
         return _Kept(None, {}, wanted, notice)
 
 
-def _make(
+def _build_and_save(
     folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
 ) -> tuple[FAISS, str]:
     """Build the index and save it if possible."""
@@ -237,7 +239,7 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
     import faiss
 
     if not (folder / MANIFEST).is_file():
-        raise _Unusable("incomplete" if _stray(folder) else "")
+        raise _Unusable("incomplete" if _has_stray_files(folder) else "")
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
         vectors, entries = folder / manifest.vectors_name, folder / manifest.entries_name
@@ -256,7 +258,7 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
     return index, known
 
 
-def _stray(folder: Path) -> bool:
+def _has_stray_files(folder: Path) -> bool:
     """Whether there are files that no other process is still writing."""
     return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
 

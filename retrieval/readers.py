@@ -93,11 +93,11 @@ def _tidy(text: str) -> str:
 
 def _decode(name: str, data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = _decoded(data, "utf-16")
+        text = _try_decode(data, "utf-16")
     else:
-        text = _decoded(data, "utf-8-sig")
+        text = _try_decode(data, "utf-8-sig")
         if text is None and not _BINARY.search(data.decode("latin-1")):
-            text = _decoded(data, "cp1252")
+            text = _try_decode(data, "cp1252")
             if text is None or not _is_western(text):
                 raise BadInput(f"{name} is not UTF-8: save it as UTF-8.")
     if text is None or _BINARY.search(text):
@@ -105,7 +105,7 @@ def _decode(name: str, data: bytes) -> str:
     return _tidy(text)
 
 
-def _decoded(data: bytes, encoding: str) -> str | None:
+def _try_decode(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -223,10 +223,10 @@ class _Html:
         first = self._number
         for number, line in enumerate(self._text[self._at : end].split("\n"), start=first):
             self._broken = self._broken or number > first
-            self._add(self._shown(line), number)
+            self._add(self._visible_text(line), number)
         self._skip(end)
 
-    def _shown(self, line: str) -> str:
+    def _visible_text(self, line: str) -> str:
         """Return the text of a line; 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))

@@ -33,31 +33,31 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
 
 
-def _as_list(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _one_line(value: Any) -> Any:
+def _to_one_line(value: Any) -> Any:
     """Put text on one line: front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
-Line = Annotated[str, BeforeValidator(_one_line), Field(min_length=3, max_length=400)]
-Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=400)]
+Line = Annotated[str, BeforeValidator(_to_one_line), Field(min_length=3, max_length=400)]
+Tag = Annotated[str, BeforeValidator(_to_one_line), Field(min_length=1, max_length=400)]
 
 
 class Template(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
-    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+    title: Annotated[str, BeforeValidator(_to_one_line)] = Field(
         min_length=3, max_length=LONGEST_TITLE
     )
     kind: str = Field(pattern=_SLUG, max_length=LONGEST_KIND)
-    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
+    use_when: Annotated[tuple[Line, ...], BeforeValidator(_to_list)] = Field(
         min_length=1, max_length=MOST_USES
     )
-    tags: Annotated[tuple[Tag, ...], BeforeValidator(_as_list)] = Field(max_length=MOST_TAGS)
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_to_list)] = Field(max_length=MOST_TAGS)
     body: str = Field(min_length=20)
     origin: Origin = "shipped"
 

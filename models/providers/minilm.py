@@ -33,7 +33,7 @@ def open_minilm(name: str) -> Embeddings:
     if not all(is_pulled(file, data_home()) for file in files):
         raise BadInput(f"embedded:{name} is not downloaded yet: run `contend models pull {name}`.")
     model, vocabulary = (weights_path(file, data_home()) for file in files)
-    return _loaded(model, vocabulary, files[0].context_tokens)
+    return _load_once(model, vocabulary, files[0].context_tokens)
 
 
 def preload(name: str) -> None:
@@ -43,7 +43,7 @@ def preload(name: str) -> None:
 
 
 @cache
-def _loaded(model: Path, vocabulary: Path, longest: int) -> MiniLM:
+def _load_once(model: Path, vocabulary: Path, longest: int) -> MiniLM:
     return MiniLM(model, vocabulary, longest)
 
 

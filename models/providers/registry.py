@@ -151,7 +151,7 @@ def register(name: str, provider: Provider) -> None:
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
     """Return the chat model of a spec, opened once per event loop."""
     opener = provider_of(spec).open
-    model: BaseChatModel = _opened(str(spec), options, lambda: opener(spec.name, options))
+    model: BaseChatModel = _open_once(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
@@ -160,11 +160,11 @@ def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
     opener = provider_of(spec).open_embeddings
     if opener is None:
         raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")
-    model: Embeddings = _opened(f"embed {spec}", options, lambda: opener(spec.name, options))
+    model: Embeddings = _open_once(f"embed {spec}", options, lambda: opener(spec.name, options))
     return model
 
 
-def _opened(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
+def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
     key = (name, options)
     if key not in opened:
