@@ -68,7 +68,7 @@ def _value(node: ast.expr) -> Number:
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
             return _check_size(_OPERATORS[type(sign)](_value(left), _value(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-            return _check_size(_FUNCTIONS[name]([_value(each) for each in args]))
+            return _check_size(_FUNCTIONS[name](*map(_value, args)))
     raise NotCalculable(_explain_refusal(node))
 
 
@@ -109,7 +109,7 @@ def _check_limit(limit: int, values: Sequence[Number]) -> Sequence[Number]:
     return values
 
 
-def _round(values: Sequence[Number]) -> Number:
+def _round(*values: Number) -> Number:
     value, *digits = values
     return round(value, *(int(each) for each in _check_limit(_FINEST_ROUNDING, digits)))
 
@@ -120,28 +120,22 @@ def _to_integers(values: Sequence[Number]) -> list[int]:
     return [int(value) for value in values]
 
 
-_FUNCTIONS: dict[str, Callable[[Sequence[Number]], Number]] = {
-    "abs": lambda values: abs(*values),
-    "ceil": lambda values: math.ceil(*values),
-    "comb": lambda values: math.comb(*_to_integers(_check_limit(_LARGEST_CHOICE, values))),
-    "cos": lambda values: math.cos(*values),
-    "exp": lambda values: math.exp(*values),
-    "factorial": lambda values: math.factorial(
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    **{
+        name: getattr(math, name)
+        for name in ("ceil", "cos", "exp", "floor", "log", "log10", "log2", "sin", "sqrt", "tan")
+    },
+    "abs": abs,
+    "comb": lambda *values: math.comb(*_to_integers(_check_limit(_LARGEST_CHOICE, values))),
+    "factorial": lambda *values: math.factorial(
         *_to_integers(_check_limit(_LARGEST_FACTORIAL, values))
     ),
-    "floor": lambda values: math.floor(*values),
-    "log": lambda values: math.log(*values),
-    "log10": lambda values: math.log10(*values),
-    "log2": lambda values: math.log2(*values),
-    "max": max,
-    "min": min,
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
     "round": _round,
-    "sin": lambda values: math.sin(*values),
-    "sqrt": lambda values: math.sqrt(*values),
-    "sum": sum,
-    "tan": lambda values: math.tan(*values),
+    "sum": lambda *values: sum(values),
 }
 _OFFER = (
     f"there are + - * / // % **, parentheses, {', '.join(_CONSTANTS)}, and the functions "
-    f"{', '.join(_FUNCTIONS)}"
+    f"{', '.join(sorted(_FUNCTIONS))}"
 )

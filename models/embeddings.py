@@ -39,8 +39,7 @@ class Traits:
     query_prefix: str = ""
     document_prefix: str = ""
     min_similarity: float | None = None
-    """The score that separates a fitting template from a stray one: measured, or the protocol's
-    own for its own model; None when nobody has said."""
+    """The lowest score of a fitting template; None if unknown."""
     measured: bool = True
     """Whether that score was measured here."""
     spread: float | None = None

@@ -23,8 +23,8 @@ from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
 EMBEDDED = f"embedded:{weights.DEFAULT}"
-# Tokens for instructions, the latest turns and the answer, besides the question; half of a small
-# window.
+# Tokens for instructions, the latest turns and the answer, in addition to the question; half of a
+# small window.
 _DEBATE_ROOM = 12_288
 
 

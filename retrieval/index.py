@@ -1,4 +1,4 @@
-"""A FAISS index behind langchain's store: saved without pickle, verified before use."""
+"""A FAISS index in langchain's store: saved without pickle, verified before use."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.models.text import clean_piece
+from contend.retrieval.quotes.words import LOWERED, RAISED
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 
@@ -28,12 +29,10 @@ _BLOCK = re.compile(
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
 # Possessive and atomic, so that an unclosed tag does not backtrack.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
-_MOST_VAIN_CHARS = 30_000_000
-_RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
-_LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+_MOST_WASTED_CHARS = 30_000_000
 _SCRIPTS = {
-    "sup": (re.compile(r"[\d+−=()n-]+"), _RAISED),
-    "sub": (re.compile(r"[\d+−=()-]+"), _LOWERED),
+    "sup": (re.compile(r"[\d+−=()n-]+"), RAISED),
+    "sub": (re.compile(r"[\d+−=()-]+"), LOWERED),
 }
 
 # Signs of another encoding: many accented letters in a row, symbols inside words.
@@ -170,7 +169,7 @@ class _Html:
         self._number = 1
         self._broken = True
         self._script = ""
-        self._vain = 0
+        self._wasted = 0
 
     def read(self) -> bool:
         """Read the page; return False if it is broken."""
@@ -178,8 +177,8 @@ class _Html:
         while found := _MARKUP.search(self._text, look):
             end = self._end(found)
             if end < 0:
-                self._vain += len(self._text) - found.end()
-                if not found[2] or self._vain > _MOST_VAIN_CHARS:
+                self._wasted += len(self._text) - found.end()
+                if not found[2] or self._wasted > _MOST_WASTED_CHARS:
                     return False
                 look = found.end()
                 continue

@@ -42,11 +42,6 @@ def preload(name: str) -> None:
         open_minilm(name).embed_query("warm")
 
 
-@cache
-def _load_once(model: Path, vocabulary: Path, longest: int) -> MiniLM:
-    return MiniLM(model, vocabulary, longest)
-
-
 class MiniLM(Embeddings):
     """Mean-pooled sentence vectors; longer texts are read in windows. Loaded on first use."""
 
@@ -111,3 +106,6 @@ class MiniLM(Embeddings):
         states = self._session.run(None, given)[0]
         summed: np.ndarray[Any, Any] = (states * mask[..., None]).sum(axis=1)
         return summed
+
+
+_load_once = cache(MiniLM)

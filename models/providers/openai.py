@@ -53,17 +53,10 @@ def provider(_: str) -> Provider:
 
 def compatible(service: Service) -> Provider:
     """Build a provider for an OpenAI-compatible service."""
-
-    def open_model(name: str, options: Options) -> Opened[BaseChatModel]:
-        return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
-
-    def open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
-        return _open_embeddings(name, options, service.base_url(), SecretStr(_key(service)))
-
     return Provider(
-        open=open_model,
+        open=partial(_open_chat, service),
         check=partial(_check, service),
-        open_embeddings=open_embeddings,
+        open_embeddings=partial(_open_embeddings, service),
         takes_images=lambda name: _look_up_ability(name, "image_inputs"),
         takes_tools=lambda name: _look_up_ability(name, "tool_calling"),
         thinks=lambda name: _look_up_ability(name, "reasoning_output"),
@@ -77,17 +70,20 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
     return profile.get(ability) if profile else None
 
 
-def _open_embeddings(
-    name: str, options: Options, base_url: str | None, key: SecretStr
-) -> Opened[Embeddings]:
+def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
+    """Open a client for this model; langchain's default is shared between event loops."""
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    return timeout, DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+
+
+def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:
     from langchain_openai import OpenAIEmbeddings
 
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    timeout, client = _open_client(options)
     model = OpenAIEmbeddings(
         model=name,
-        openai_api_key=key,
-        openai_api_base=base_url,
+        openai_api_key=SecretStr(_key(service)),
+        openai_api_base=service.base_url(),
         request_timeout=timeout,
         # Send text: other servers accept no tokens, and counting them downloads a tokenizer.
         check_embedding_ctx_length=False,
@@ -97,23 +93,15 @@ def _open_embeddings(
     return Opened(model, client.aclose)
 
 
-def open_chat(
-    name: str,
-    options: Options,
-    base_url: str | None,
-    key: SecretStr,
-    extra_body: dict[str, object] | None = None,
-) -> Opened[BaseChatModel]:
+def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
     """Open a ChatOpenAI without retries that reports usage while streaming."""
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    # langchain's default client is shared between event loops.
-    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    timeout, client = _open_client(options)
     model = ChatOpenAI(
         model=name,
         temperature=options.temperature,
         max_tokens=options.max_tokens,
-        api_key=key,
-        base_url=base_url,
+        api_key=SecretStr(_key(service)),
+        base_url=service.base_url(),
         timeout=timeout,
         max_retries=0,
         stream_usage=True,
@@ -122,7 +110,6 @@ def open_chat(
         use_responses_api=False,
         http_async_client=client,
         http_client=_unused_client(),
-        extra_body=extra_body,
     )
     return Opened(model, client.aclose)
 

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -197,12 +198,10 @@ async def close_models() -> None:
 
 async def check_models(specs: Iterable[str]) -> None:
     """Raise BadInput unless every model can be used; asks each provider once, costs nothing."""
-    by_provider: dict[str, list[ModelSpec]] = {}
-    for spec in sorted({str(parse_spec(text)) for text in specs}):
-        parsed = parse_spec(spec)
-        by_provider.setdefault(parsed.provider, []).append(parsed)
-    for group in by_provider.values():
-        await provider_of(group[0]).check([spec.name for spec in group])
+    parsed = sorted({parse_spec(text) for text in specs}, key=str)
+    for _, group in groupby(parsed, key=lambda spec: spec.provider):
+        first, *others = group
+        await provider_of(first).check([first.name, *(spec.name for spec in others)])
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:

@@ -226,8 +226,8 @@ def _count(text: str) -> int:
 
 def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
     """Whether a block quote consists mostly of the quotes inside it."""
-    held = sum(len(each.text) for each in inner)
-    return held >= _LEAST_INNER * len(span.text)
+    quoted = sum(len(each.text) for each in inner)
+    return quoted >= _LEAST_INNER * len(span.text)
 
 
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
