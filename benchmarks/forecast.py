@@ -3,7 +3,7 @@
 The critical path follows from what needs what. A score needs its argument; a round needs all of the
 one before to be scored, for a weak argument is replaced before anybody answers it; the judge's last
 argument needs those of the others, whose scores run beside it; the verdict needs all. The roles
-take different times to argue, and their arguments to be scored: whoever waits without need shows.
+take different times to argue, and their arguments to be scored: an unneeded wait shows.
 """
 
 import asyncio

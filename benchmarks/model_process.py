@@ -63,12 +63,12 @@ def main() -> None:
         script = panel(options.delay)
     with ModelServer(script, models=None) as server:
         print(server.openai_url, flush=True)
-        told = 0
+        reported = 0
         for _ in sys.stdin:
             calls = server.wait_for_idle()
-            seen = [_seen(call, script) for call in calls[told:]]
+            seen = [_seen(call, script) for call in calls[reported:]]
             print(json.dumps(seen), flush=True)
-            told = len(calls)
+            reported = len(calls)
 
 
 def _seen(call: Call, script: Script) -> dict[str, object]:

@@ -85,9 +85,9 @@ def _checks(server: ModelProcess) -> Result:
     for _ in range(_RUNS):
         watch = _Stopwatch()
         asyncio.run(debate(chosen, watch))
-        heard = watch.last("seat_complete", 2, "propose")
+        proposed_at = watch.last("seat_complete", 2, "propose")
         calls = server.take_calls()[2 * _SEATS : 3 * _SEATS]
-        ratios.add(watch.last("convergence_status", 2) - heard, calls)
+        ratios.add(watch.last("convergence_status", 2) - proposed_at, calls)
         server.take_calls()
     return ratios.result(f"{_SEATS} conviction checks over the slowest")
 
@@ -183,6 +183,6 @@ def _refine(seats: int, rounds: int) -> "DebateSettings":
 
 def _table(seats: int) -> dict[str, Any]:
     """Return seats with a model each, so that prefixes are tracked by seat."""
-    laid = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
+    given = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
     calm = {"max_retries": 0, "templates": False, "embedding_model": "embedded:minilm-l6"}
-    return {"seats": laid, "judge_model": "openai:judge", **calm}
+    return {"seats": given, "judge_model": "openai:judge", **calm}

@@ -88,9 +88,9 @@ def finish_reason(message: AIMessage) -> str | None:
     return None
 
 
-def accept_answer(said: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
+def accept_answer(answer: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
     """Return the reply, or raise if it is incomplete or empty."""
-    finish, calling = said.finish, said.calling
+    finish, calling = answer.finish, answer.calling
     if finish is None and provider_of(spec).reports_finish:
         raise UnusableAnswer("cut", "the stream ended in the middle of the answer", usage)
     if finish in _TOO_LONG:
@@ -99,9 +99,9 @@ def accept_answer(said: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
         raise UnusableAnswer("empty", "it called for a tool instead of answering", usage)
     if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
         raise UnusableAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(said.text)
+    speech, thinking = split_thinking(answer.text)
     text = clean_reply(speech)
     if not text and not calling:
         raise UnusableAnswer("empty", "the answer was empty", usage)
-    thoughts = clean_reply("\n".join(filter(None, [said.reasoning, thinking])))
+    thoughts = clean_reply("\n".join(filter(None, [answer.reasoning, thinking])))
     return Reply(text, thoughts, usage, calling)

@@ -42,7 +42,7 @@ def calculate(expression: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of doubtful Python, which no user wrote
             tree = ast.parse(expression.strip(), mode="eval")
-        return _written(_value(tree.body))
+        return _format(_value(tree.body))
     except NotCalculable:
         raise
     except ZeroDivisionError as error:
@@ -58,7 +58,7 @@ def calculate(expression: str) -> str:
 def _value(node: ast.expr) -> Number:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return _bounded(number)
+            return _check_size(number)
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
@@ -66,13 +66,13 @@ def _value(node: ast.expr) -> Number:
         case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
             return _power(_value(base), _value(exponent))
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
-            return _bounded(_OPERATORS[type(sign)](_value(left), _value(right)))
+            return _check_size(_OPERATORS[type(sign)](_value(left), _value(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-            return _bounded(_FUNCTIONS[name]([_value(each) for each in args]))
-    raise NotCalculable(_refusal(node))
+            return _check_size(_FUNCTIONS[name](*map(_value, args)))
+    raise NotCalculable(_explain_refusal(node))
 
 
-def _refusal(node: ast.expr) -> str:
+def _explain_refusal(node: ast.expr) -> str:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
         return "^ means nothing here; write powers as **"
     if isinstance(node, ast.Tuple):
@@ -80,7 +80,7 @@ def _refusal(node: ast.expr) -> str:
     return f"'{ast.unparse(node)}' means nothing here; {_OFFER}"
 
 
-def _bounded(value: Number) -> Number:
+def _check_size(value: Number) -> Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise NotCalculable("the result is no finite number")
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
@@ -95,51 +95,47 @@ def _power(base: Number, exponent: Number) -> Number:
     result = base**exponent
     if isinstance(result, complex):
         raise NotCalculable("the result is no real number")
-    return _bounded(result)
+    return _check_size(result)
 
 
-def _written(value: Number) -> str:
+def _format(value: Number) -> str:
     """Print only reliable digits: 0.1 + 0.2 is 0.3."""
     return str(value) if isinstance(value, int) else f"{value:.15g}"
 
 
-def _at_most(limit: int, values: Sequence[Number]) -> Sequence[Number]:
+def _check_limit(limit: int, values: Sequence[Number]) -> Sequence[Number]:
     if any(abs(value) > limit for value in values):
         raise NotCalculable(f"this works up to {limit:,} only")
     return values
 
 
-def _round(values: Sequence[Number]) -> Number:
+def _round(*values: Number) -> Number:
     value, *digits = values
-    return round(value, *(int(each) for each in _at_most(_FINEST_ROUNDING, digits)))
+    return round(value, *(int(each) for each in _check_limit(_FINEST_ROUNDING, digits)))
 
 
-def _whole(values: Sequence[Number]) -> list[int]:
+def _to_integers(values: Sequence[Number]) -> list[int]:
     if any(value != int(value) for value in values):
         raise NotCalculable("whole numbers are needed")
     return [int(value) for value in values]
 
 
-_FUNCTIONS: dict[str, Callable[[Sequence[Number]], Number]] = {
-    "abs": lambda values: abs(*values),
-    "ceil": lambda values: math.ceil(*values),
-    "comb": lambda values: math.comb(*_whole(_at_most(_LARGEST_CHOICE, values))),
-    "cos": lambda values: math.cos(*values),
-    "exp": lambda values: math.exp(*values),
-    "factorial": lambda values: math.factorial(*_whole(_at_most(_LARGEST_FACTORIAL, values))),
-    "floor": lambda values: math.floor(*values),
-    "log": lambda values: math.log(*values),
-    "log10": lambda values: math.log10(*values),
-    "log2": lambda values: math.log2(*values),
-    "max": max,
-    "min": min,
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    **{
+        name: getattr(math, name)
+        for name in ("ceil", "cos", "exp", "floor", "log", "log10", "log2", "sin", "sqrt", "tan")
+    },
+    "abs": abs,
+    "comb": lambda *values: math.comb(*_to_integers(_check_limit(_LARGEST_CHOICE, values))),
+    "factorial": lambda *values: math.factorial(
+        *_to_integers(_check_limit(_LARGEST_FACTORIAL, values))
+    ),
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
     "round": _round,
-    "sin": lambda values: math.sin(*values),
-    "sqrt": lambda values: math.sqrt(*values),
-    "sum": sum,
-    "tan": lambda values: math.tan(*values),
+    "sum": lambda *values: sum(values),
 }
 _OFFER = (
     f"there are + - * / // % **, parentheses, {', '.join(_CONSTANTS)}, and the functions "
-    f"{', '.join(_FUNCTIONS)}"
+    f"{', '.join(sorted(_FUNCTIONS))}"
 )

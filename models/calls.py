@@ -128,13 +128,13 @@ async def ask_model(
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)
         opened = open_model(this.spec, replace(_options(seat, settings), max_tokens=ceiling))
-        model = _bound(opened, this.spec, aids)
+        model = _bind_tools(opened, this.spec, aids)
         return await _stream(model, this.spec, [*messages, *nudge], settings, listener, aids)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
 
-def _bound(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
+def _bind_tools(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
     """Bind the tools; a model that must answer gets none, where the provider allows that."""
     if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
         return model
@@ -209,7 +209,9 @@ async def _with_retries(
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
-            failure = classify(error) or _unexpected(error)
+            failure = classify(error) or Failure(
+                "unexpected", f"{type(error).__name__}: {first_line(error)}"
+            )
             spent = priced(_spent(error, failure), spec, settings.prices)
         trouble = Trouble("retried", str(spec), failure, spent)
         if not failure.retryable or tries == settings.max_retries:
@@ -217,11 +219,6 @@ async def _with_retries(
         listener.trouble(trouble)
         await _pause_before_retry(_backoff(tries, failure, settings), listener)
     raise AssertionError  # count() never ends
-
-
-def _unexpected(error: Exception) -> Failure:
-    """Describe an unknown error, scrubbed, because it is stored in the checkpoint."""
-    return Failure("unexpected", f"{type(error).__name__}: {first_line(error)}")
 
 
 def _spent(error: Exception, failure: Failure) -> Usage:

@@ -39,8 +39,7 @@ class Traits:
     query_prefix: str = ""
     document_prefix: str = ""
     min_similarity: float | None = None
-    """The score that separates a fitting template from a stray one: measured, or the protocol's
-    own for its own model; None when nobody has said."""
+    """The lowest score of a fitting template; None if unknown."""
     measured: bool = True
     """Whether that score was measured here."""
     spread: float | None = None
@@ -102,11 +101,11 @@ class Embedder:
         on_progress: Progress = lambda _done, _total: None,
     ) -> Vectors:
         # The embedded model reads long texts in windows of its own.
-        parts = [[text] if self.pinned else _pieces(text) for text in texts]
+        parts = [[text] if self.pinned else _split_text(text) for text in texts]
         pieces = [prefix + piece for each in parts for piece in each]
         try:
             model = open_embeddings(parse_spec(self.spec), self._options)
-            return _joined(await self._batches(model, pieces, on_progress), parts)
+            return _average_pieces(await self._batches(model, pieces, on_progress), parts)
         except BadInput as error:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
@@ -120,32 +119,32 @@ class Embedder:
         on_progress(0, len(texts))
         for start in range(0, len(texts), self._batch):
             batch = texts[start : start + self._batch]
-            found.append(_unit(await model.aembed_documents(batch), len(batch)))
+            found.append(_normalize(await model.aembed_documents(batch), len(batch)))
             on_progress(start + len(batch), len(texts))
         whole: Vectors = np.concatenate(found)
         return whole
 
 
-def _pieces(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     """Split a text into pieces that any model can read, between words if possible."""
     if len(text.encode()) <= _LONGEST:
         return [text]
     middle = len(text) // 2
     cut = max(text.rfind(" ", 0, middle), 0) or middle
-    return [*_pieces(text[:cut]), *_pieces(text[cut:])]
+    return [*_split_text(text[:cut]), *_split_text(text[cut:])]
 
 
-def _joined(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
+def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
     """Return one vector per text: the mean of its pieces."""
     import numpy as np
 
     if len(vectors) == len(parts):
         return vectors
     starts = np.cumsum([0, *(len(each) for each in parts[:-1])])
-    return _unit(np.add.reduceat(vectors, starts), len(parts))
+    return _normalize(np.add.reduceat(vectors, starts), len(parts))
 
 
-def _unit(found: Any, expected: int) -> Vectors:
+def _normalize(found: Any, expected: int) -> Vectors:
     """Normalise vectors, so that their product is their similarity."""
     import numpy as np
 

@@ -60,7 +60,7 @@ class BadAnswer(Exception):
 
 
 def classify(error: Exception) -> Failure | None:
-    """Return the failure behind an exception, or None if it is our own bug."""
+    """Return the failure that an exception means, or None if it is our own bug."""
     if isinstance(error, BadAnswer):
         return error.failure
     status = _status(error)

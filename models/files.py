@@ -56,6 +56,7 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, readable by this user alone."""
+    """Write a file, and its folder, that is there whole or not at all, for this user alone."""
+    make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)

@@ -11,21 +11,21 @@ Prices = Mapping[str, tuple[float, float]]
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
     """Add the cost: stated prices first, then zero for local models."""
-    if (stated := _stated(spec, prices)) is not None:
+    if (stated := _find_price(spec, prices)) is not None:
         return usage.model_copy(update={"cost_usd": _cost(usage, stated)})
     if provider_of(spec).is_free:
         return usage.model_copy(update={"cost_usd": 0.0})
     return usage
 
 
-def _stated(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
+def _find_price(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
     """Return the stated price of a model, however the user wrote its name."""
     if str(spec) in prices:
         return prices[str(spec)]
-    return next((price for key, price in prices.items() if _names(key, spec)), None)
+    return next((price for key, price in prices.items() if _is_name_of(key, spec)), None)
 
 
-def _names(key: str, spec: ModelSpec) -> bool:
+def _is_name_of(key: str, spec: ModelSpec) -> bool:
     try:
         return parse_spec(key) == spec
     except BadInput:

@@ -23,8 +23,8 @@ from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
 EMBEDDED = f"embedded:{weights.DEFAULT}"
-# Tokens for instructions, the latest turns and the answer, besides the question; half of a small
-# window.
+# Tokens for instructions, the latest turns and the answer, in addition to the question; half of a
+# small window.
 _DEBATE_ROOM = 12_288
 
 
@@ -43,7 +43,7 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
     if "embedding_model" in settings.model_fields_set:
         return wanted
     by_ollama = any(parse_spec(seat.model).provider == "ollama" for seat in seats)
-    return wanted if by_ollama and _has(wanted, await _pulled()) else EMBEDDED_EMBEDDING
+    return wanted if by_ollama and _has_pulled(wanted, await _list_pulled()) else EMBEDDED_EMBEDDING
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
@@ -52,28 +52,32 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
     With none chosen: the protocol's default models if Ollama has them, else a hosted model if
     there is a key, else the built-in one. With some chosen: the first of them.
     """
-    seats, notice = await _chosen(settings)
+    seats, notice = await _choose_models(settings)
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
 
 
-async def _chosen(settings: DebateSettings) -> tuple[list[Seat], str]:
+async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
-        return _normal(seats), "All models chosen by you."
-    pulled = await _pulled()
+        return _write_specs_in_full(seats), "All models chosen by you."
+    pulled = await _list_pulled()
     wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
-    if not named and not (pulled and all(_has(seat.model, pulled) for seat in wanted)):
-        model, why = _without_ollama()
-        return _normal([_with(seat, model) for seat in seats]), why
+    if not named and not (pulled and all(_has_pulled(seat.model, pulled) for seat in wanted)):
+        model, why = _choose_without_ollama()
+        return _write_specs_in_full([_set_model(seat, model) for seat in seats]), why
     spare = named[0].model if named else wanted[0].model
-    chosen = [s if s in named or _has(s.model, pulled) else _with(s, spare) for s in seats]
+    chosen = [
+        s if s in named or _has_pulled(s.model, pulled) else _set_model(s, spare) for s in seats
+    ]
     if not named:
-        return _normal(chosen), "No models chosen; using the default models from Ollama."
+        return _write_specs_in_full(
+            chosen
+        ), "No models chosen; using the default models from Ollama."
     others = [new for old, new in zip(seats, chosen, strict=True) if old not in named]
     names = ", ".join(seat.name for seat in others)
     models = ", ".join(dict.fromkeys(seat.model for seat in others))
-    return _normal(chosen), f"No model chosen for {names}; using {models}."
+    return _write_specs_in_full(chosen), f"No model chosen for {names}; using {models}."
 
 
 async def preflight(
@@ -147,7 +151,7 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
 
 def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) -> None:
     seen = [image for image in images if strategy_for(settings).sees(seat, image)]
-    blind = _first_that(seat, lambda provider, name: provider.takes_images(name) is False)
+    blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
     if not seen or blind is None:
         return
     leave = "Omit --image" if not all(image.seats for image in seen) else "Give it no images"
@@ -161,7 +165,7 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
     """Refuse a model without tool support, and a document search without documents."""
     if not strategy_for(settings).most_tool_calls:  # a service client may define any seats
         raise BadInput(f"{settings.protocol} does not support tools; remove those of {seat.name}.")
-    unable = _first_that(seat, lambda provider, name: provider.takes_tools(name) is False)
+    unable = _first_lacking(seat, lambda provider, name: provider.takes_tools(name) is False)
     if unable is not None:
         raise BadInput(
             f"{seat.name}'s model {unable} cannot use tools ({', '.join(seat.tools)}). Remove "
@@ -175,7 +179,7 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
         )
 
 
-def _first_that(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
+def _first_lacking(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
     """Return the first of a seat's models, fallbacks included, that lacks something."""
     specs = map(parse_spec, models_of([seat]))
     return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
@@ -190,11 +194,11 @@ def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
     raise QuestionTooLong(
         f"The question is too long for {seat.name}'s model {spec}, which has a context window of "
         f"{window:,} tokens.",
-        f"Shorten it{_wider(spec, tokens)}, or choose a model with a larger window.",
+        f"Shorten it{_suggest_window(spec, tokens)}, or choose a model with a larger window.",
     )
 
 
-def _wider(spec: ModelSpec, tokens: int) -> str:
+def _suggest_window(spec: ModelSpec, tokens: int) -> str:
     """Suggest the setting that makes the question fit, if the model allows it."""
     needed = min(2 * tokens, tokens + _DEBATE_ROOM)
     rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
@@ -203,14 +207,14 @@ def _wider(spec: ModelSpec, tokens: int) -> str:
     return f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
 
 
-def _without_ollama() -> tuple[str, str]:
+def _choose_without_ollama() -> tuple[str, str]:
     for provider, model in _HOSTED.items():
         if os.environ.get(API_KEYS[provider], "").strip():
             return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
     return EMBEDDED, f"No API key and no Ollama models found; using the demo model {EMBEDDED}."
 
 
-async def _pulled() -> list[str]:
+async def _list_pulled() -> list[str]:
     from contend.models.providers.ollama import (
         pulled_models,  # slow to import
     )
@@ -221,18 +225,18 @@ async def _pulled() -> list[str]:
         return []
 
 
-def _has(model: str, pulled: list[str]) -> bool:
+def _has_pulled(model: str, pulled: list[str]) -> bool:
     from contend.models.providers.ollama import has_model
 
     spec = parse_spec(model)
     return spec.provider == "ollama" and has_model(spec.name, pulled)
 
 
-def _with(seat: Seat, model: str) -> Seat:
+def _set_model(seat: Seat, model: str) -> Seat:
     return seat.model_copy(update={"model": model})
 
 
-def _normal(seats: list[Seat]) -> list[Seat]:
+def _write_specs_in_full(seats: list[Seat]) -> list[Seat]:
     """Write specs in full, so that records and prices use one name per model."""
     return [
         seat.model_copy(

@@ -93,20 +93,21 @@ class _Sieve:
 
     sign = ""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str = "") -> None:
+        self._mark = mark
         self._shown = ""
         self._pending = ""
 
     def feed(self, piece: str) -> str:
         self._pending += piece
-        seen = len(self._shown)
-        while self._pending and self._step(last=False):
-            pass
-        return self._shown[seen:]
+        return self._advance(last=False)
 
     def finish(self) -> str:
+        return self._advance(last=True)
+
+    def _advance(self, *, last: bool) -> str:
         seen = len(self._shown)
-        while self._pending and self._step(last=True):
+        while self._pending and self._step(last=last):
             pass
         return self._shown[seen:]
 
@@ -169,10 +170,6 @@ class _Fences(_Sieve):
 
     sign = "`"
 
-    def __init__(self, mark: str) -> None:
-        super().__init__()
-        self._mark = mark
-
     def _decide(self, *, last: bool) -> bool:
         if not self._pending.startswith("```"):
             return (last or not "```".startswith(self._pending)) and self._show(1)
@@ -187,10 +184,6 @@ class _Objects(_Sieve):
     """Holds a line that begins like a JSON object until it ends; drops it if tagged."""
 
     sign = "{"
-
-    def __init__(self, mark: str) -> None:
-        super().__init__()
-        self._mark = mark
 
     def _decide(self, *, last: bool) -> bool:
         if not self._begins_line() or not _OBJECT.match(self._pending):

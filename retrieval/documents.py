@@ -16,7 +16,7 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Document
-from contend.models.files import make_private_folder, regular_size, write_private_file
+from contend.models.files import regular_size, write_private_file
 from contend.models.text import clean_piece
 from contend.retrieval.readers import KINDS, Source, read, shown
 
@@ -29,7 +29,7 @@ SPLITTER = "2"
 
 _ID_CHARS = 24
 # The splitter would split these character by character.
-_OVERLONG = re.compile(rf"[^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}}")
+_OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 _FILE = "corpus.jsonl"
 
 
@@ -88,9 +88,9 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
     loaded: dict[str, Loaded] = {}
     ids: set[str] = set()
     total = 0
-    for file in _files(paths, problems, skipped):
+    for file in _list_files(paths, problems, skipped):
         try:
-            data = _content(file.path, MAX_TOTAL_BYTES - total)
+            data = _read_content(file.path, MAX_TOTAL_BYTES - total)
             total += len(data)
             digest = hashlib.sha256(data).hexdigest()
             if twin := loaded.get(digest):
@@ -99,12 +99,12 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
             else:
                 source = read(file.path, data)
                 loaded[digest] = _load(file, digest, source, ids)
-                notices += _without_text(file, source)
+                notices += _note_empty_pages(file, source)
         except BadInput as error:
             problems.append(str(error))
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
-    return list(loaded.values()), [*_skipped_notice(skipped), *notices]
+    return list(loaded.values()), [*_note_skipped(skipped), *notices]
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,14 @@ class _File:
     given: set[Path]
 
 
-def _files(paths: Sequence[Path], problems: list[str], skipped: Counter[str]) -> Iterable[_File]:
+def _list_files(
+    paths: Sequence[Path], problems: list[str], skipped: Counter[str]
+) -> Iterable[_File]:
     """Return the files to read, each once: in the given order, sorted inside folders."""
     files: dict[Path, _File] = {}
     for path in dict.fromkeys(paths):
         folder = stat.S_ISDIR(_mode(path))
-        found = _in_folder(path, problems, skipped) if folder else iter([path])
+        found = _walk_folder(path, problems, skipped) if folder else iter([path])
         some = False
         for file in found:
             some = True
@@ -146,11 +148,11 @@ def _name(file: Path, folder: Path | None) -> str:
 _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
-def _in_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
+def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
     """Yield the readable files below a folder, without following links, which may loop."""
 
     def unreadable(error: OSError) -> None:
-        problems.append(_unreadable(Path(error.filename), error))
+        problems.append(_explain_unreadable(Path(error.filename), error))
 
     for parent, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -174,18 +176,18 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _without_text(file: _File, source: Source) -> list[str]:
+def _note_empty_pages(file: _File, source: Source) -> list[str]:
     """Warn about pages without text, which may be scanned."""
     empty = source.length - len(source.parts)
     if not source.paged or not empty:
         return []
-    pages = f"{empty} of {source.length} pages"
     return [
-        f"{file.name}: {pages} have no text; if they are scanned, run text recognition (OCR) first."
+        f"{file.name}: {empty} of {source.length} pages have no text; if they are scanned, run "
+        "text recognition (OCR) first."
     ]
 
 
-def _skipped_notice(skipped: Counter[str]) -> list[str]:
+def _note_skipped(skipped: Counter[str]) -> list[str]:
     total = skipped.total()
     if not total:
         return []
@@ -193,7 +195,7 @@ def _skipped_notice(skipped: Counter[str]) -> list[str]:
     return [f"Skipped {files} of unsupported types: {', '.join(sorted(skipped))}."]
 
 
-def _content(path: Path, room: int) -> bytes:
+def _read_content(path: Path, room: int) -> bytes:
     """Read a file or raise the reason why it is refused."""
     name = shown(path)
     try:
@@ -212,20 +214,20 @@ def _content(path: Path, room: int) -> bytes:
     except FileNotFoundError as error:
         raise BadInput(f"File not found: {name}.") from error
     except OSError as error:
-        raise BadInput(_unreadable(path, error)) from error
+        raise BadInput(_explain_unreadable(path, error)) from error
     if not data:
         raise BadInput(f"{name} is empty: give a file with text in it.")
     return data
 
 
-def _unreadable(path: Path, error: OSError) -> str:
+def _explain_unreadable(path: Path, error: OSError) -> str:
     return f"Cannot read {shown(path)} ({error.strerror}): check its permissions."
 
 
 def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
     short = _short_name(file.path.stem, ids)
     ids.add(short)
-    pages, passages = _cut(short, source)
+    pages, passages = _split(short, source)
     document = Document(
         id=short,
         name=file.name,
@@ -244,16 +246,17 @@ def _short_name(stem: str, taken: set[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
+def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
     """Split a file into pages and passages; no passage crosses a PDF page."""
     if source.paged:
         pages = [DocumentPage(number, text) for number, text in source.parts]
-        chunks = [(page.number, text) for page in pages for _, text in _chunks(page.text)]
+        chunks = [(page.number, text) for page in pages for _, text in _split_text(page.text)]
     else:
         whole = "\n".join(text for _, text in source.parts)
         begins = list(accumulate((len(text) + 1 for _, text in source.parts), initial=0))
         pieces = [
-            (source.parts[bisect_right(begins, at) - 1][0], at, text) for at, text in _chunks(whole)
+            (source.parts[bisect_right(begins, at) - 1][0], at, text)
+            for at, text in _split_text(whole)
         ]
         chunks = [(line, text) for line, _, text in pieces]
         # A long line begins several passages but is one place.
@@ -261,11 +264,11 @@ def _cut(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Pas
         borders = sorted(places.items(), key=lambda place: place[1])
         spans = pairwise([*borders, (0, len(whole))])
         pages = [DocumentPage(line, whole[at:end].rstrip()) for (line, at), (_, end) in spans]
-        pages = _with_rows(pages, source.raw)
+        pages = _add_rows(pages, source.raw)
     return tuple(pages), tuple(Passage(name, number, text) for number, text in chunks)
 
 
-def _with_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
+def _add_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
     """Add the rows as written to the pages of a table; the header goes with the first."""
     if not rows:
         return pages
@@ -273,13 +276,10 @@ def _with_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> li
     raw: list[list[str]] = [[] for _ in pages]
     for line, row in rows:
         raw[max(bisect_right(numbers, line) - 1, 0)].append(row)
-    return [
-        DocumentPage(page.number, page.text, "\n".join(own))
-        for page, own in zip(pages, raw, strict=True)
-    ]
+    return [replace(page, raw="\n".join(own)) for page, own in zip(pages, raw, strict=True)]
 
 
-def _chunks(text: str) -> list[tuple[int, str]]:
+def _split_text(text: str) -> list[tuple[int, str]]:
     """Split text at paragraphs, lines, sentences or words; also return where each part begins."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -291,28 +291,19 @@ def _chunks(text: str) -> list[tuple[int, str]]:
         add_start_index=True,
     )
     chunks: list[tuple[int, str]] = []
-    for begin, stretch, overlong in _stretches(text):
-        if overlong:
+    begin = 0
+    # Overlong words are at the odd places.
+    for nth, stretch in enumerate(_OVERLONG.split(text)):
+        if nth % 2:
             chunks.append((begin, stretch))
-            continue
-        chunks += [
-            (begin + piece.metadata["start_index"], piece.page_content)
-            for piece in splitter.create_documents([stretch])
-            if piece.page_content.strip()
-        ]
+        else:
+            chunks += [
+                (begin + piece.metadata["start_index"], piece.page_content)
+                for piece in splitter.create_documents([stretch])
+                if piece.page_content.strip()
+            ]
+        begin += len(stretch)
     return chunks
-
-
-def _stretches(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Separate overlong words from the rest of the text."""
-    reached = 0
-    for found in _OVERLONG.finditer(text):
-        if reached < found.start():
-            yield reached, text[reached : found.start()], False
-        yield found.start(), found.group(), True
-        reached = found.end()
-    if reached < len(text):
-        yield reached, text[reached:], False
 
 
 def corpus_id(documents: Sequence[Document]) -> str:
@@ -327,10 +318,9 @@ def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
         return
     file = _corpus_file(corpus_id([one.document for one in loaded]), home)
     try:
-        if file.exists() and _proven(file) is not None:
+        if file.exists() and _verified_body(file) is not None:
             return
-        make_private_folder(file.parent)
-        body = "".join(_record(one) for one in loaded).encode()
+        body = "".join(_build_record(one) for one in loaded).encode()
         write_private_file(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     except OSError as error:
         raise BadInput(
@@ -343,7 +333,7 @@ def _corpus_file(name: str, home: Path) -> Path:
     return home / "documents" / name / _FILE
 
 
-def _record(one: Loaded) -> str:
+def _build_record(one: Loaded) -> str:
     fields = {
         "id": one.document.id,
         "length": one.document.pages,
@@ -353,7 +343,7 @@ def _record(one: Loaded) -> str:
     return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def _proven(file: Path) -> bytes | None:
+def _verified_body(file: Path) -> bytes | None:
     """Return the records of a file if they match the checksum in its first line."""
     digest, _, body = file.read_bytes().partition(b"\n")
     return body if digest == hashlib.sha256(body).hexdigest().encode() else None
@@ -368,7 +358,7 @@ def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
 def _load_corpus(name: str, home: Path) -> Corpus:
     file = _corpus_file(name, home)
     try:
-        body = _proven(file)
+        body = _verified_body(file)
     except OSError:
         body = None
     if body is None:

@@ -1,6 +1,7 @@
 """Reads the user's images, stores them by content and prepares them for models."""
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Image
-from contend.models.files import make_private_folder, read_regular, write_private_file
+from contend.models.files import read_regular, write_private_file
 from contend.models.text import clean_piece
 
 MAX_IMAGE_BYTES = 10_000_000
@@ -72,7 +73,6 @@ def save_images(pictures: Sequence[Picture], home: Path) -> None:
     for picture in pictures:
         path = _path(picture.image, home)
         try:
-            make_private_folder(path.parent)
             write_private_file(path, picture.data)
         except OSError as error:
             why = error.strerror or error
@@ -81,18 +81,15 @@ def save_images(pictures: Sequence[Picture], home: Path) -> None:
 
 def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
     """Load the images of a debate and verify their checksums."""
-    found = []
-    for image in images:
-        try:
-            data = _path(image, home).read_bytes()
-        except OSError:
-            data = b""
-        if hashlib.sha256(data).hexdigest() != image.sha256:
-            raise BadInput(
-                f"The image {image.name} of this debate is missing from the data folder."
-            )
-        found.append(Picture(image, data))
-    return tuple(found)
+    return tuple(Picture(image, _load(image, home)) for image in images)
+
+
+def _load(image: Image, home: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        data = _path(image, home).read_bytes()
+        if hashlib.sha256(data).hexdigest() == image.sha256:
+            return data
+    raise BadInput(f"The image {image.name} of this debate is missing from the data folder.")
 
 
 def _path(image: Image, home: Path) -> Path:

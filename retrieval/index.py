@@ -1,4 +1,4 @@
-"""A FAISS index behind langchain's store: saved without pickle, verified before use."""
+"""A FAISS index in langchain's store: saved without pickle, verified before use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
-from contend.models.files import make_private_folder, write_private_file
+from contend.models.files import write_private_file
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -85,23 +85,20 @@ class VectorIndex:
         if not self.fits(vector):
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
-    def search(self, vector: Vectors, limit: int) -> list[Hit]:
-        """Return the nearest texts, best first."""
-        limit = min(limit, len(self.store.index_to_docstore_id))
-        found = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
-        return [Hit(str(document.id), float(score)) for document, score in found]
-
-    def search_among(self, vector: Vectors, limit: int, places: Sequence[int]) -> list[Hit]:
-        """Return the nearest of the texts at these places, best first, by exact search."""
+    def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
+        """Return the nearest texts, or of those at these places by exact search, best first."""
         import faiss
         import numpy as np
 
+        if places is None:
+            limit = min(limit, len(self.store.index_to_docstore_id))
+            near = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
+            return [Hit(str(document.id), float(score)) for document, score in near]
         if not places:
             return []
         index = self.store.index
-        if isinstance(
-            index, faiss.IndexHNSW
-        ):  # approximate search may miss the few that are wanted
+        if isinstance(index, faiss.IndexHNSW):
+            # An approximate search may miss the few that are wanted.
             index = faiss.downcast_index(index.storage)
         wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
         chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
@@ -134,7 +131,7 @@ async def open_index(
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
     """Open the index of these texts; embed only those that the folder lacks."""
-    kept = await asyncio.to_thread(_kept, folder, embedder.spec, texts, what)
+    kept = await asyncio.to_thread(_load_kept, folder, embedder.spec, texts, what)
     if not await _is_made_by(embedder, kept, texts):
         notice = _REBUILT.format(what=what, why="made by another model of the same name")
         kept = _Kept(None, {}, kept.wanted, notice)
@@ -145,7 +142,9 @@ async def open_index(
     if missing:
         fresh = await embedder.documents([texts[key] for key in missing], on_progress)
         known |= {kept.wanted[key]: row for key, row in zip(missing, fresh, strict=True)}
-    store, notice = await asyncio.to_thread(_make, folder, embedder.spec, texts, kept, known)
+    store, notice = await asyncio.to_thread(
+        _build_and_save, folder, embedder.spec, texts, kept, known
+    )
     return VectorIndex(store, len(missing), notice)
 
 
@@ -193,7 +192,7 @@ class _Kept:
         return dict(zip(self.entries.values(), vectors, strict=True))
 
 
-def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
+def _load_kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
     wanted = {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
     try:
         return _Kept(*_load(folder, model), wanted, "")
@@ -202,7 +201,7 @@ def _kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kep
         return _Kept(None, {}, wanted, notice)
 
 
-def _make(
+def _build_and_save(
     folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
 ) -> tuple[FAISS, str]:
     """Build the index and save it if possible."""
@@ -240,16 +239,14 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
     import faiss
 
     if not (folder / MANIFEST).is_file():
-        raise _Unusable("incomplete" if _stray(folder) else "")
+        raise _Unusable("incomplete" if _has_stray_files(folder) else "")
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
         vectors, entries = folder / manifest.vectors_name, folder / manifest.entries_name
         if (manifest.format, manifest.model) != (FORMAT, model):
             raise _Unusable("made by another model or release")
-        if (_digest(vectors), _digest(entries)) != (
-            manifest.vectors_sha256,
-            manifest.entries_sha256,
-        ):
+        digests = _digest(vectors), _digest(entries)
+        if digests != (manifest.vectors_sha256, manifest.entries_sha256):
             raise _Unusable("damaged")
         lines = entries.read_text("utf-8").splitlines()
         known = {key: digest for key, digest in map(json.loads, lines)}  # noqa: C416 - checks pairs
@@ -261,7 +258,7 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
     return index, known
 
 
-def _stray(folder: Path) -> bool:
+def _has_stray_files(folder: Path) -> bool:
     """Whether there are files that no other process is still writing."""
     return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
 
@@ -304,7 +301,6 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
     """Write both files under content-based names, then the manifest that points to them."""
     import faiss
 
-    make_private_folder(folder)
     vectors = faiss.serialize_index(index).tobytes()
     listed = "".join(f"{json.dumps(pair)}\n" for pair in entries.items()).encode()
     manifest = Manifest(

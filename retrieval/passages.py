@@ -4,17 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from contend.graph.settings import data_home
 from contend.graph.values import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
-from contend.retrieval.index import Hit, VectorIndex, index_name, open_index
+from contend.retrieval.index import VectorIndex, index_name, open_index
 from contend.retrieval.open_once import SharedCache
-
-if TYPE_CHECKING:
-    from contend.models.embeddings import Vectors
 
 _open: SharedCache[VectorIndex] = SharedCache(most=4)
 
@@ -70,17 +66,9 @@ async def find_passages(
     places = access.places(corpus)
     best: dict[str, tuple[int, float]] = {}
     for vector in vectors:
-        hits = await asyncio.to_thread(_search, index, vector, limit, places)
+        hits = await asyncio.to_thread(index.search, vector, limit, places)
         for rank, hit in enumerate(hits):
             place = (rank, -hit.score)
             best[hit.key] = min(place, best.get(hit.key, place))
     nearest = sorted(best, key=lambda key: best[key])[:limit]
     return tuple(corpus.passages[int(key)] for key in nearest)
-
-
-def _search(
-    index: VectorIndex, vector: "Vectors", limit: int, places: list[int] | None
-) -> list[Hit]:
-    if places is None:
-        return index.search(vector, limit)
-    return index.search_among(vector, limit, places)

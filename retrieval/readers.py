@@ -12,6 +12,7 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.models.text import clean_piece
+from contend.retrieval.quotes.words import LOWERED, RAISED
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 
@@ -28,12 +29,10 @@ _BLOCK = re.compile(
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
 # Possessive and atomic, so that an unclosed tag does not backtrack.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
-_MOST_VAIN_CHARS = 30_000_000
-_RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
-_LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+_MOST_WASTED_CHARS = 30_000_000
 _SCRIPTS = {
-    "sup": (re.compile(r"[\d+−=()n-]+"), _RAISED),
-    "sub": (re.compile(r"[\d+−=()-]+"), _LOWERED),
+    "sup": (re.compile(r"[\d+−=()n-]+"), RAISED),
+    "sub": (re.compile(r"[\d+−=()-]+"), LOWERED),
 }
 
 # Signs of another encoding: many accented letters in a row, symbols inside words.
@@ -93,11 +92,11 @@ def _tidy(text: str) -> str:
 
 def _decode(name: str, data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = _decoded(data, "utf-16")
+        text = _try_decode(data, "utf-16")
     else:
-        text = _decoded(data, "utf-8-sig")
+        text = _try_decode(data, "utf-8-sig")
         if text is None and not _BINARY.search(data.decode("latin-1")):
-            text = _decoded(data, "cp1252")
+            text = _try_decode(data, "cp1252")
             if text is None or not _is_western(text):
                 raise BadInput(f"{name} is not UTF-8: save it as UTF-8.")
     if text is None or _BINARY.search(text):
@@ -105,7 +104,7 @@ def _decode(name: str, data: bytes) -> str:
     return _tidy(text)
 
 
-def _decoded(data: bytes, encoding: str) -> str | None:
+def _try_decode(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
@@ -170,7 +169,7 @@ class _Html:
         self._number = 1
         self._broken = True
         self._script = ""
-        self._vain = 0
+        self._wasted = 0
 
     def read(self) -> bool:
         """Read the page; return False if it is broken."""
@@ -178,8 +177,8 @@ class _Html:
         while found := _MARKUP.search(self._text, look):
             end = self._end(found)
             if end < 0:
-                self._vain += len(self._text) - found.end()
-                if not found[2] or self._vain > _MOST_VAIN_CHARS:
+                self._wasted += len(self._text) - found.end()
+                if not found[2] or self._wasted > _MOST_WASTED_CHARS:
                     return False
                 look = found.end()
                 continue
@@ -223,10 +222,10 @@ class _Html:
         first = self._number
         for number, line in enumerate(self._text[self._at : end].split("\n"), start=first):
             self._broken = self._broken or number > first
-            self._add(self._shown(line), number)
+            self._add(self._visible_text(line), number)
         self._skip(end)
 
-    def _shown(self, line: str) -> str:
+    def _visible_text(self, line: str) -> str:
         """Return the text of a line; 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))

@@ -33,7 +33,7 @@ _MOST_PLAIN_WORDS = 15
 
 
 @dataclass(frozen=True)
-class Found:
+class TemplateSearch:
     """The templates for a question, a sentence about them, and problems."""
 
     templates: tuple[TemplateUse, ...]
@@ -128,7 +128,7 @@ async def open_searcher(
     current = await asyncio.to_thread(fingerprint, home)
 
     async def make() -> Searcher:
-        library, texts = await asyncio.to_thread(_texts, home)
+        library, texts = await asyncio.to_thread(_load_texts, home)
         folder = index_folder(home, embedder.spec)
         index = await open_index(folder, embedder, texts, "templates", on_progress)
         return Searcher(library, index, embedder)
@@ -136,7 +136,7 @@ async def open_searcher(
     return await _open.get((home, embedder.spec, current), make)
 
 
-def _texts(home: Path) -> tuple[Library, dict[str, str]]:
+def _load_texts(home: Path) -> tuple[Library, dict[str, str]]:
     """Load the library and its lines by key, followed by the plain requests."""
     library = load_library(home)
     plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
@@ -153,18 +153,20 @@ async def rebuild_index(
     return await open_searcher(embedder, on_progress)
 
 
-async def find_templates(question: str, settings: DebateSettings, embedding_model: str) -> Found:
+async def find_templates(
+    question: str, settings: DebateSettings, embedding_model: str
+) -> TemplateSearch:
     """Find templates; if the embedding model fails, the debate runs without them."""
     if not settings.templates:
         # Say nothing where templates are off by default.
         usual = type(settings).model_fields["templates"].default
-        return Found((), "Templates are off." if usual else "")
+        return TemplateSearch((), "Templates are off." if usual else "")
     embedder = Embedder(embedding_model, settings)
     try:
         searcher = await open_searcher(embedder)
         ranking = await searcher.rank(question)
     except EmbeddingFailed as failed:
-        return Found(
+        return TemplateSearch(
             (), "The embedding model failed; the debate runs without templates.", (str(failed),)
         )
     rule, notes = rule_of(embedder, settings)
@@ -180,7 +182,7 @@ async def find_templates(question: str, settings: DebateSettings, embedding_mode
         )
         for each in ranking.chosen(settings.top_k, rule)
     )
-    return Found(uses, " ".join([_sentence(uses), *notes]))
+    return TemplateSearch(uses, " ".join([_describe(uses), *notes]))
 
 
 async def find_duplicates(
@@ -212,7 +214,7 @@ def rule_of(embedder: Embedder, settings: DebateSettings) -> tuple[Rule, list[st
     return Rule(traits.min_similarity, traits.spread), [] if traits.measured else [note]
 
 
-def _sentence(uses: tuple[TemplateUse, ...]) -> str:
+def _describe(uses: tuple[TemplateUse, ...]) -> str:
     if not uses:
         return "No reasoning template matches the question."
     names = ", ".join(f"{use.title} ({use.score:.2f})" for use in uses)

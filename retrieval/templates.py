@@ -3,10 +3,11 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contend.graph.errors import BadInput
-from contend.models.files import make_private_folder, read_regular, write_private_file
+from contend.models.files import read_regular, write_private_file
 from contend.models.text import clean, clean_piece
 
 Origin = Literal["shipped", "user", "candidate"]
@@ -32,31 +33,31 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) \S", re.MULTILINE)
 
 
-def _as_list(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _one_line(value: Any) -> Any:
+def _to_one_line(value: Any) -> Any:
     """Put text on one line: front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
-Line = Annotated[str, BeforeValidator(_one_line), Field(min_length=3, max_length=400)]
-Tag = Annotated[str, BeforeValidator(_one_line), Field(min_length=1, max_length=400)]
+Line = Annotated[str, BeforeValidator(_to_one_line), Field(min_length=3, max_length=400)]
+Tag = Annotated[str, BeforeValidator(_to_one_line), Field(min_length=1, max_length=400)]
 
 
 class Template(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     id: str = Field(pattern=_SLUG, max_length=_LONGEST_ID)
-    title: Annotated[str, BeforeValidator(_one_line)] = Field(
+    title: Annotated[str, BeforeValidator(_to_one_line)] = Field(
         min_length=3, max_length=LONGEST_TITLE
     )
     kind: str = Field(pattern=_SLUG, max_length=LONGEST_KIND)
-    use_when: Annotated[tuple[Line, ...], BeforeValidator(_as_list)] = Field(
+    use_when: Annotated[tuple[Line, ...], BeforeValidator(_to_list)] = Field(
         min_length=1, max_length=MOST_USES
     )
-    tags: Annotated[tuple[Tag, ...], BeforeValidator(_as_list)] = Field(max_length=MOST_TAGS)
+    tags: Annotated[tuple[Tag, ...], BeforeValidator(_to_list)] = Field(max_length=MOST_TAGS)
     body: str = Field(min_length=20)
     origin: Origin = "shipped"
 
@@ -66,13 +67,7 @@ class Template(BaseModel):
         return [f"{self.title}. {first}", *others]
 
     def as_file(self) -> str:
-        head = {
-            "id": self.id,
-            "title": self.title,
-            "kind": self.kind,
-            "use_when": list(self.use_when),
-            "tags": list(self.tags),
-        }
+        head = self.model_dump(mode="json", exclude={"body", "origin"})
         front = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
         return f"---\n{front}---\n{self.body}\n"
 
@@ -150,51 +145,43 @@ def candidate_folder(home: Path) -> Path:
 
 def load_library(home: Path) -> Library:
     """Load all templates; invalid files are skipped and reported."""
-    templates, problems = list(shipped_templates()), []
-    taken = {template.id: "a shipped template" for template in templates}
-    for path in _files(user_folder(home)):
-        try:
-            template = read_template(path, "user")
-        except BadInput as error:
-            problems.append(str(error))
-            continue
-        if template.id in taken:
-            problems.append(
-                f"{path} has the id '{template.id}', which is already used by {taken[template.id]}."
-            )
-            continue
-        taken[template.id] = str(path)
-        templates.append(template)
-    return Library(tuple(templates), tuple(problems))
-
-
-def candidates(home: Path) -> list[Template]:
-    return list(load_candidates(home).templates)
+    taken = {template.id: "a shipped template" for template in shipped_templates()}
+    own = _load_folder(user_folder(home), "user", taken)
+    return Library((*shipped_templates(), *own.templates), own.problems)
 
 
 def load_candidates(home: Path) -> Library:
     """Load the candidates; invalid files are reported."""
-    found, problems = [], []
-    for path in _files(candidate_folder(home)):
+    return _load_folder(candidate_folder(home), "candidate", None)
+
+
+def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> Library:
+    """Load the templates of a folder; with `taken`, refuse and remember ids in use."""
+    templates: list[Template] = []
+    problems: list[str] = []
+    for path in _files(folder):
         try:
-            found.append(read_template(path, "candidate"))
+            template = read_template(path, origin)
         except BadInput as error:
             problems.append(str(error))
-    return Library(tuple(found), tuple(problems))
+            continue
+        if taken is not None and taken.setdefault(template.id, str(path)) != str(path):
+            problems.append(
+                f"{path} has the id '{template.id}', which is already used by {taken[template.id]}."
+            )
+        else:
+            templates.append(template)
+    return Library(tuple(templates), tuple(problems))
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
     """Return a value that changes with the user's templates; cheap, as every debate asks."""
-    folder = user_folder(home)
-    if not folder.is_dir():
-        return ()
-    stats = []
-    with os.scandir(folder) as found:
-        for file in found:
-            with contextlib.suppress(OSError):  # a broken link is reported when it is read
-                if file.name.endswith(".md"):
-                    stats.append((file.name, file.stat()))
-    return tuple(sorted((name, each.st_mtime_ns, each.st_size) for name, each in stats))
+    found = []
+    for file in _files(user_folder(home)):
+        with contextlib.suppress(OSError):  # a broken link is reported when it is read
+            stats = file.stat()
+            found.append((file.name, stats.st_mtime_ns, stats.st_size))
+    return tuple(found)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -205,9 +192,7 @@ def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
     """Add templates, all or none."""
     added: list[Path] = []
     try:
-        for template in templates:
-            path = add_template(template, home)
-            added.append(path)
+        added.extend(add_template(template, home) for template in templates)
     except BaseException:
         for path in added:
             path.unlink(missing_ok=True)
@@ -234,19 +219,13 @@ def add_template(template: Template, home: Path) -> Path:
 
 def keep_candidate(template: Template, home: Path) -> Path:
     """Save a candidate under an unused id."""
-    taken = {each.id for each in (*load_library(home).templates, *candidates(home))}
-    taken |= {path.stem for path in _own_files(home)}
-    free = next(name for name in _numbered(template.id[:_ROOM_FOR_NUMBER]) if name not in taken)
+    known = (*load_library(home).templates, *load_candidates(home).templates)
+    taken = {each.id for each in known} | {path.stem for path in _own_files(home)}
+    name = template.id[:_ROOM_FOR_NUMBER]
+    numbered = (f"{name}-{number}" for number in count(2))
+    free = next(each for each in chain([name], numbered) if each not in taken)
     named = template.model_copy(update={"id": free, "origin": "candidate"})
     return _write(candidate_folder(home) / f"{free}.md", named.as_file())
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}-{number}"
-        number += 1
 
 
 def accept_candidate(template_id: str, home: Path) -> Path:
@@ -270,10 +249,9 @@ def remove_template(template_id: str, home: Path) -> Path:
         try:
             path.unlink()
         except OSError as error:
-            why = error.strerror or error
-            raise BadInput(f"Cannot remove {path}: {why}.") from error
+            raise BadInput(f"Cannot remove {path}: {error.strerror or error}.") from error
         return path
-    if any(template.id == template_id for template in shipped_templates()):
+    if Library(shipped_templates()).find(template_id):
         raise BadInput(f"'{template_id}' is built in and cannot be removed.")
     raise BadInput(
         f"No template has the id '{template_id}'. List them with `contend templates list`."
@@ -293,7 +271,6 @@ def _id_of(path: Path) -> str:
 
 def _write(path: Path, text: str) -> Path:
     try:
-        make_private_folder(path.parent)
         write_private_file(path, text.encode())
     except OSError as error:
         raise BadInput(f"Cannot write {path}: {error.strerror or error}.") from error
@@ -308,8 +285,8 @@ def advice(template: Template) -> list[str]:
         wanted = ", ".join(f"'## {heading}'" for heading in HEADINGS)
         found.append(f"the body must have exactly the headings {wanted}, in this order")
     for heading, least in zip(HEADINGS, (3, 2, 2), strict=True):
-        if (count := len(_ITEM.findall(parts.get(heading, "")))) < least:
-            found.append(f"'{heading}' has {count} of at least {least} items")
+        if (items := len(_ITEM.findall(parts.get(heading, "")))) < least:
+            found.append(f"'{heading}' has {items} of at least {least} items")
     words = len(template.body.split())
     if not 80 <= words <= 400:
         found.append(f"the body has {words} words; aim for 80 to 400")

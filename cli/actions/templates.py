@@ -41,7 +41,6 @@ from contend.retrieval.templates import (
     accept_candidate,
     add_templates,
     advice,
-    candidates,
     keep_candidate,
     load_candidates,
     load_library,
@@ -275,8 +274,8 @@ def _confirm() -> bool:
 
 
 def _find(template_id: str) -> Template:
-    everything = [*load_library(data_home()).templates, *candidates(data_home())]
-    found = next((each for each in everything if each.id == template_id), None)
+    library, waiting = load_library(data_home()), load_candidates(data_home())
+    found = library.find(template_id) or waiting.find(template_id)
     if found is None:
         raise BadInput(
             f"No template has the id '{template_id}'. List them with `contend templates list`."

@@ -30,12 +30,12 @@ _WINDOW = 8192
 # The small model can serve two seats at once; a user's own may be too large for that.
 _SLOTS_KNOWN = 2
 _SLOTS_OWN = 1
-_LOOPBACK = "127.0.0.1"
 
 # The least and the most characters of one sentence, without its first and its last two.
 _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
+# Against loops. A plain repeat penalty would also punish the full stop.
 _DRY = {
     "dry_multiplier": 0.5,
     "dry_base": 1.75,
@@ -56,8 +56,8 @@ class _Served:
 
 
 # Sentences per turn of the demo model, with room for every character to be a token.
-_SENTENCES = 4
-_SPEECH_TOKENS = 300 * _SENTENCES
+_FEWEST_SENTENCES, _SENTENCES = 2, 4
+_TURN_TOKENS = 300 * _SENTENCES
 _STRUCTURED_TOKENS = 1024
 # At 0 a small model loops, even with a schema.
 _STRUCTURED_TEMPERATURE = 0.2
@@ -74,7 +74,7 @@ def provider(_: str) -> Provider:
         open=_open,
         check=_check,
         window=window,
-        # The server was started with it: a longer prompt is a 400.
+        # The server was started with it and rejects a longer prompt.
         largest_window=window,
         is_free=True,
         is_demonstration=lambda name: name in KNOWN,
@@ -86,18 +86,18 @@ def provider(_: str) -> Provider:
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     """Open a model; a schema limits structured answers, sentences those of the demo model."""
-    path, timeout = find_weights(name, data_home()), options.total_timeout
+    temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
-        model = chat_model(
-            path,
-            temperature=_STRUCTURED_TEMPERATURE,
-            max_tokens=_STRUCTURED_TOKENS,
-            timeout=timeout,
-        )
-    else:
-        known = {"max_sentences": _SENTENCES, "max_tokens": _SPEECH_TOKENS}
-        bounds = known if name in KNOWN else {"max_tokens": options.max_tokens}
-        model = chat_model(path, temperature=options.temperature, timeout=timeout, **bounds)
+        temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
+    elif name in KNOWN:
+        max_sentences, max_tokens = _SENTENCES, _TURN_TOKENS
+    model = chat_model(
+        find_weights(name, data_home()),
+        temperature=temperature,
+        max_sentences=max_sentences,
+        max_tokens=max_tokens,
+        timeout=options.total_timeout,
+    )
     client = model.http_async_client
     return Opened(model, client.aclose if client else None)
 
@@ -142,11 +142,10 @@ def chat_model(
     *,
     temperature: float | None,
     max_sentences: int | None = None,
-    min_sentences: int = 2,
     max_tokens: int | None = None,
     timeout: float | None = None,
 ) -> ChatOpenAI:
-    """Return a chat model on these weights; `max_sentences` is for speeches, never for JSON."""
+    """Return a chat model on these weights; `max_sentences` is for prose, never for JSON."""
     # Imported here: these take a second, and a command such as --help must not wait for them.
     from langchain_openai import ChatOpenAI
     from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
@@ -171,32 +170,25 @@ def chat_model(
         timeout=timeout,
         # The call policy has an idle timeout of its own.
         stream_chunk_timeout=None,
-        extra_body=_request_options(path, max_sentences, min_sentences),
+        extra_body=_request_options(path, max_sentences),
     )
 
 
-def _request_options(
-    path: Path, max_sentences: int | None, min_sentences: int
-) -> dict[str, Any] | None:
-    if max_sentences:
-        return speech_options(max_sentences, min_sentences)
-    return dict(_DRY) if path.stem in KNOWN else None
-
-
-def speech_options(max_sentences: int, min_sentences: int = 2) -> dict[str, Any]:
-    """Return the request options that make a small model write a few whole sentences."""
+def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | None:
+    """Make a small model write a few whole sentences, without loops."""
+    if not max_sentences:
+        return _DRY if path.stem in KNOWN else None
+    # The bias nudges it to end a sentence, which keeps them short.
     return {
-        "grammar": speech_grammar(max_sentences, min_sentences),
-        # A nudge to end a sentence: it keeps them short, and run-on sentences rare.
+        "grammar": _build_grammar(max_sentences),
         "logit_bias": [[".", _FULL_STOP_BIAS]],
-        # Against loops. A plain repeat penalty would also punish the full stop.
         **_DRY,
     }
 
 
-def speech_grammar(max_sentences: int, min_sentences: int = 2) -> str:
+def _build_grammar(max_sentences: int) -> str:
     """Build a grammar that ends the answer after the last sentence."""
-    least = max(1, min(min_sentences, max_sentences))
+    least = min(_FEWEST_SENTENCES, max_sentences)
     return "\n".join(
         (
             f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
@@ -275,7 +267,7 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters.model_alias = {path.stem}
     parameters.n_parallel = _SLOTS_KNOWN if path.stem in KNOWN else _SLOTS_OWN
     parameters.n_ctx = context_tokens(path) * parameters.n_parallel
-    parameters.hostnames = [_LOOPBACK]
+    parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.ui = False

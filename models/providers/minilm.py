@@ -33,18 +33,13 @@ def open_minilm(name: str) -> Embeddings:
     if not all(is_pulled(file, data_home()) for file in files):
         raise BadInput(f"embedded:{name} is not downloaded yet: run `contend models pull {name}`.")
     model, vocabulary = (weights_path(file, data_home()) for file in files)
-    return _loaded(model, vocabulary, files[0].context_tokens)
+    return _load_once(model, vocabulary, files[0].context_tokens)
 
 
 def preload(name: str) -> None:
     """Load the model early; errors are reported when it is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
-
-
-@cache
-def _loaded(model: Path, vocabulary: Path, longest: int) -> MiniLM:
-    return MiniLM(model, vocabulary, longest)
 
 
 class MiniLM(Embeddings):
@@ -111,3 +106,6 @@ class MiniLM(Embeddings):
         states = self._session.run(None, given)[0]
         summed: np.ndarray[Any, Any] = (states * mask[..., None]).sum(axis=1)
         return summed
+
+
+_load_once = cache(MiniLM)

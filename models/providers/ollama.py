@@ -91,8 +91,7 @@ async def _learn(client: AsyncClient, name: str) -> None:
         return
     if shown.capabilities:
         _abilities[_host(), name] = frozenset(shown.capabilities)
-    facts = shown.modelinfo or {}
-    for fact, value in facts.items():
+    for fact, value in (shown.modelinfo or {}).items():
         if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
             _trained[_host(), name] = value
 
@@ -110,20 +109,20 @@ def _host() -> str:
     return os.environ.get("OLLAMA_HOST", "")
 
 
-def _window(name: str, options: Options) -> int:
-    wanted = options.context_tokens or WINDOW
-    return min(wanted, _largest_window(name) or wanted)
+def _client_options(options: Options) -> dict[str, Timeout]:
+    return {"timeout": Timeout(options.total_timeout, connect=options.connect_timeout)}
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     from langchain_ollama import ChatOllama  # slow to import
 
+    wanted = options.context_tokens or WINDOW
     model = ChatOllama(
         model=name,
         temperature=options.temperature,
-        num_ctx=_window(name, options),
+        num_ctx=min(wanted, _largest_window(name) or wanted),
         num_predict=options.max_tokens,
-        client_kwargs={"timeout": Timeout(options.total_timeout, connect=options.connect_timeout)},
+        client_kwargs=_client_options(options),
     )
     client = model._async_client
     return Opened(model, client.close if client else None)
@@ -132,7 +131,6 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 def _open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
     from langchain_ollama import OllamaEmbeddings  # slow to import
 
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    model = OllamaEmbeddings(model=name, client_kwargs={"timeout": timeout})
+    model = OllamaEmbeddings(model=name, client_kwargs=_client_options(options))
     client = model._async_client
     return Opened(model, client.close if client else None)

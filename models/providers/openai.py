@@ -53,41 +53,37 @@ def provider(_: str) -> Provider:
 
 def compatible(service: Service) -> Provider:
     """Build a provider for an OpenAI-compatible service."""
-
-    def open_model(name: str, options: Options) -> Opened[BaseChatModel]:
-        return open_chat(name, options, service.base_url(), SecretStr(_key(service)))
-
-    def open_embeddings(name: str, options: Options) -> Opened[Embeddings]:
-        return _open_embeddings(name, options, service.base_url(), SecretStr(_key(service)))
-
     return Provider(
-        open=open_model,
+        open=partial(_open_chat, service),
         check=partial(_check, service),
-        open_embeddings=open_embeddings,
-        takes_images=lambda name: _listed_ability(name, "image_inputs"),
-        takes_tools=lambda name: _listed_ability(name, "tool_calling"),
-        thinks=lambda name: _listed_ability(name, "reasoning_output"),
+        open_embeddings=partial(_open_embeddings, service),
+        takes_images=lambda name: _look_up_ability(name, "image_inputs"),
+        takes_tools=lambda name: _look_up_ability(name, "tool_calling"),
+        thinks=lambda name: _look_up_ability(name, "reasoning_output"),
     )
 
 
 @cache
-def _listed_ability(name: str, ability: Ability) -> bool | None:
+def _look_up_ability(name: str, ability: Ability) -> bool | None:
     """Look an ability up in langchain's model list; None if the model is not listed."""
     profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
     return profile.get(ability) if profile else None
 
 
-def _open_embeddings(
-    name: str, options: Options, base_url: str | None, key: SecretStr
-) -> Opened[Embeddings]:
+def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
+    """Open a client for this model; langchain's default is shared between event loops."""
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    return timeout, DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+
+
+def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:
     from langchain_openai import OpenAIEmbeddings
 
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
+    timeout, client = _open_client(options)
     model = OpenAIEmbeddings(
         model=name,
-        openai_api_key=key,
-        openai_api_base=base_url,
+        openai_api_key=SecretStr(_key(service)),
+        openai_api_base=service.base_url(),
         request_timeout=timeout,
         # Send text: other servers accept no tokens, and counting them downloads a tokenizer.
         check_embedding_ctx_length=False,
@@ -97,23 +93,15 @@ def _open_embeddings(
     return Opened(model, client.aclose)
 
 
-def open_chat(
-    name: str,
-    options: Options,
-    base_url: str | None,
-    key: SecretStr,
-    extra_body: dict[str, object] | None = None,
-) -> Opened[BaseChatModel]:
+def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
     """Open a ChatOpenAI without retries that reports usage while streaming."""
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    # langchain's default client is shared between event loops.
-    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_authorities())
+    timeout, client = _open_client(options)
     model = ChatOpenAI(
         model=name,
         temperature=options.temperature,
         max_tokens=options.max_tokens,
-        api_key=key,
-        base_url=base_url,
+        api_key=SecretStr(_key(service)),
+        base_url=service.base_url(),
         timeout=timeout,
         max_retries=0,
         stream_usage=True,
@@ -122,13 +110,12 @@ def open_chat(
         use_responses_api=False,
         http_async_client=client,
         http_client=_unused_client(),
-        extra_body=extra_body,
     )
     return Opened(model, client.aclose)
 
 
 @cache
-def _authorities() -> SSLContext:
+def _ssl_context() -> SSLContext:
     """Share one context: reading the certificates is the slowest part of opening a client."""
     return create_ssl_context()
 
@@ -136,7 +123,7 @@ def _authorities() -> SSLContext:
 @cache
 def _unused_client() -> DefaultHttpxClient:
     """Share one synchronous client, which is never used."""
-    return DefaultHttpxClient(verify=_authorities())
+    return DefaultHttpxClient(verify=_ssl_context())
 
 
 def _key(service: Service) -> str:
@@ -154,17 +141,17 @@ async def _check(service: Service, names: list[str]) -> None:
             base_url=base_url,
             max_retries=0,
             timeout=CHECK_TIMEOUT,
-            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_authorities()),
+            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_ssl_context()),
         ) as client:
             if service.key_path:
                 await _check_key(service, client)
-            available = await _listed(service, client)
+            available = await _list_models(service, client)
     except APIConnectionError as error:
-        raise BadInput(_unreachable(service, base_url, error)) from error
+        raise BadInput(_explain_unreachable(service, base_url, error)) from error
     except BadInput:
         raise
     except Exception as error:  # an address or key that cannot be sent
-        raise BadInput(_unreachable(service, base_url, error)) from error
+        raise BadInput(_explain_unreachable(service, base_url, error)) from error
     for name in names:
         if available and not {name, service.listed_as(name)} & set(available):
             fix = "Check the name and the account's access."
@@ -177,28 +164,28 @@ async def _check_key(service: Service, client: AsyncOpenAI) -> None:
         await client.get(service.key_path, cast_to=object)
     except APIStatusError as error:
         if error.status_code == 401:
-            raise _refused(service, error) from error
+            raise _refused_key_error(service, error) from error
 
 
-async def _listed(service: Service, client: AsyncOpenAI) -> list[str]:
+async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
     """List the models; empty if the service cannot list them, which is not an error."""
     try:
         answer = await client.models.with_raw_response.list()
     except APIStatusError as error:
         if error.status_code in (401, 403):
-            raise _refused(service, error) from error
+            raise _refused_key_error(service, error) from error
         # No list, too many requests, an outage: the call policy handles those.
         return []
     try:
-        return _names(json.loads(answer.text))
+        return _parse_names(json.loads(answer.text))
     except ValueError as error:
         raise BadInput(
-            f"The server at {_place(service.base_url())} is not {service.label}-compatible: "
-            "it did not send JSON. Check the address."
+            f"The server at {_format_address(service.base_url())} is not "
+            f"{service.label}-compatible: it did not send JSON. Check the address."
         ) from error
 
 
-def _names(answer: object) -> list[str]:
+def _parse_names(answer: object) -> list[str]:
     """Parse `{"data": [{"id": ...}]}`, or the bare list of some services."""
     models = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(models, list):
@@ -206,16 +193,16 @@ def _names(answer: object) -> list[str]:
     return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
 
 
-def _refused(service: Service, error: APIStatusError) -> BadInput:
+def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
     return BadInput(
         f"{service.label} refused the key in {service.key_name}: {first_line(error.message)}"
     )
 
 
-def _unreachable(service: Service, base_url: str | None, error: Exception) -> str:
+def _explain_unreachable(service: Service, base_url: str | None, error: Exception) -> str:
     why = first_line(error) or type(error).__name__
-    return f"Cannot reach {service.label} at {_place(base_url)}: {why}"
+    return f"Cannot reach {service.label} at {_format_address(base_url)}: {why}"
 
 
-def _place(base_url: str | None) -> str:
+def _format_address(base_url: str | None) -> str:
     return scrub(base_url) if base_url else "its default address"

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -151,7 +152,7 @@ def register(name: str, provider: Provider) -> None:
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
     """Return the chat model of a spec, opened once per event loop."""
     opener = provider_of(spec).open
-    model: BaseChatModel = _opened(str(spec), options, lambda: opener(spec.name, options))
+    model: BaseChatModel = _open_once(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
@@ -160,11 +161,11 @@ def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
     opener = provider_of(spec).open_embeddings
     if opener is None:
         raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")
-    model: Embeddings = _opened(f"embed {spec}", options, lambda: opener(spec.name, options))
+    model: Embeddings = _open_once(f"embed {spec}", options, lambda: opener(spec.name, options))
     return model
 
 
-def _opened(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
+def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
     key = (name, options)
     if key not in opened:
@@ -197,12 +198,10 @@ async def close_models() -> None:
 
 async def check_models(specs: Iterable[str]) -> None:
     """Raise BadInput unless every model can be used; asks each provider once, costs nothing."""
-    by_provider: dict[str, list[ModelSpec]] = {}
-    for spec in sorted({str(parse_spec(text)) for text in specs}):
-        parsed = parse_spec(spec)
-        by_provider.setdefault(parsed.provider, []).append(parsed)
-    for group in by_provider.values():
-        await provider_of(group[0]).check([spec.name for spec in group])
+    parsed = sorted({parse_spec(text) for text in specs}, key=str)
+    for _, group in groupby(parsed, key=lambda spec: spec.provider):
+        first, *others = group
+        await provider_of(first).check([first.name, *(spec.name for spec in others)])
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:

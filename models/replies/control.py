@@ -24,7 +24,7 @@ def nonce(debate_id: str, turn_id: str) -> str:
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
     """Parse the last block of this reply that carries the tag, if it is valid."""
-    tagged = _tagged(reply, tag)
+    tagged = _find_tagged(reply, tag)
     if not tagged:
         return None
     _, _, data = tagged[-1]
@@ -37,15 +37,15 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
 
 def without_block(reply: str, tag: str) -> str:
     """Remove the control block; blocks with other tags stay."""
-    for start, end, _ in reversed(_tagged(reply, tag)):
+    for start, end, _ in reversed(_find_tagged(reply, tag)):
         before = re.sub(r"```[^\n`]*\s*\Z", "", reply[:start])
         after = re.sub(r"\A\s*```", "", reply[end:]) if before != reply[:start] else reply[end:]
         reply = before + after
     # A remaining tag is in an invalid block.
-    return _FENCED.sub(lambda found: _without_broken(found.group(), tag), reply).strip()
+    return _FENCED.sub(lambda found: _drop_broken(found.group(), tag), reply).strip()
 
 
-def _without_broken(fenced: str, tag: str) -> str:
+def _drop_broken(fenced: str, tag: str) -> str:
     """Remove a fence with the tag, except the prose after one that was never closed."""
     if tag not in fenced:
         return fenced
@@ -54,7 +54,7 @@ def _without_broken(fenced: str, tag: str) -> str:
     return after[prose.start() :] if prose else ""
 
 
-def _tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:
+def _find_tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:
     """Find the JSON objects with this tag at the start of a line, fenced or bare."""
     found: list[tuple[int, int, dict[str, Any]]] = []
     reached = 0

@@ -60,10 +60,10 @@ class Claim:
 
 def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
     """Read the block; take missing reasons and names from the text."""
-    said = claim_from_words(speech) if block.convinced else None
+    stated = claim_from_words(speech) if block.convinced else None
     return Claim(
         convinced=block.convinced,
-        named=(block.convinced_by or "").strip() or (said.named if said else ""),
+        named=(block.convinced_by or "").strip() or (stated.named if stated else ""),
         argument=block.argument.strip(),
         quote=block.quote.strip(),
         reasoning=block.reasoning.strip() or speech,
@@ -72,11 +72,11 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
 
 def claim_from_words(speech: str) -> Claim | None:
     """Read `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
-    found = first_signal(speech, _claim)
+    found = first_signal(speech, _read_claim)
     return replace(found[0], reasoning=found[1]) if found else None
 
 
-def _claim(statement: str) -> tuple[Claim, int] | None:
+def _read_claim(statement: str) -> tuple[Claim, int] | None:
     if denies := _SAYS_NOT.match(statement):
         return Claim(convinced=False, read_from="words"), denies.end()
     says = _SAYS.match(statement)
@@ -101,10 +101,10 @@ def named_seat(named: str, known: Mapping[str, str]) -> str | None:
     alike = {_plain(name): seat for name, seat in known.items()}
     text = _plain(named)
     longest_first = sorted(alike, key=len, reverse=True)
-    return next((alike[name] for name in longest_first if _begins(text, name)), None)
+    return next((alike[name] for name in longest_first if _starts_with_name(text, name)), None)
 
 
-def _begins(text: str, name: str) -> bool:
+def _starts_with_name(text: str, name: str) -> bool:
     rest = text[len(name) :]
     # `model-b-2` is another name than `model-b`; after punctuation comes the reason.
     return bool(name) and text.startswith(name) and not re.match(r"\w|[-.:/]\w", rest)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, Severity
-from contend.models.replies.critique_words import Found, read_severity_marks
+from contend.models.replies.critique_words import MarkedPoint, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
 
@@ -33,7 +33,7 @@ class CritiqueBlock(BaseModel):
 _SHORT = 120
 
 
-def _ended_at_a_word(text: str) -> str:
+def _end_at_word(text: str) -> str:
     """Mark a text that was cut off at the limit with an ellipsis."""
     if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
         return text
@@ -44,7 +44,7 @@ def _ended_at_a_word(text: str) -> str:
 class ShortPoint(CritiquePoint):
     """One objection, short."""
 
-    text: Annotated[str, StringConstraints(max_length=_SHORT), AfterValidator(_ended_at_a_word)]
+    text: Annotated[str, StringConstraints(max_length=_SHORT), AfterValidator(_end_at_word)]
 
 
 class ShortCritiqueBlock(CritiqueBlock):
@@ -57,7 +57,9 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read the block; new points get the next free ids, known ones keep theirs."""
-    points = _numbered([(p.id or "", p.severity, p.status, p.text) for p in block.points], known)
+    points = _number_points(
+        [(p.id or "", p.severity, p.status, p.text) for p in block.points], known
+    )
     return Assessment(
         ready=block.ready,
         score=block.score,
@@ -69,7 +71,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point])
 def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
-    points = _numbered(
+    points = _number_points(
         [
             (p.id or "", p.severity, p.status if p.id in ids else "open", p.text)
             for p in report.points
@@ -92,7 +94,7 @@ def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     marks = read_severity_marks(speech, known)
     if marks is None:
         return None
-    points = _numbered(marks.found, known)
+    points = _number_points(marks.found, known)
     return Assessment(
         ready=marks.ready,
         score=marks.score,
@@ -129,7 +131,7 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
     return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
 
 
-def _numbered(found: list[Found], known: list[Point]) -> tuple[Point, ...]:
+def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
     """Number the points; a known one keeps its id and, if it has no new text, its text."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])

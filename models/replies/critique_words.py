@@ -9,7 +9,7 @@ from contend.graph.readings import SEVERITY_MARKS, Point, PointStatus, Severity
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
 
-Found = tuple[str, Severity, PointStatus, str]
+MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
@@ -56,7 +56,7 @@ class SeverityMarks:
 
     ready: bool
     score: float | None
-    found: list[Found]
+    found: list[MarkedPoint]
     none_critical: bool
 
 
@@ -107,7 +107,7 @@ def _under_headings(lines: list[_Line]) -> Iterator[str]:
     """Yield the lines, with the label of a heading added to each item below it."""
     heading, waiting = "", False
     for line in lines:
-        label, bare = _parted(line.text)[0], _is_bare(line.text)
+        label, bare = _split_label(line.text)[0], _is_bare(line.text)
         other = bare or line.sign.startswith("#") or (_severity_of(heading) and _severity_of(label))
         if line.nested:
             yield line.text
@@ -151,7 +151,7 @@ class _Reading:
     """Collects points line by line; unexplained critical words raise a doubt."""
 
     known: dict[str, Point]
-    found: list[Found] = field(default_factory=list)
+    found: list[MarkedPoint] = field(default_factory=list)
     denied: bool = False
     doubt: bool = False
 
@@ -170,7 +170,7 @@ class _Reading:
     def take(self, line: str) -> None:
         """Read a line; a mark at the start of a sentence begins a point."""
         for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
-            lead, rest = _parted(part)
+            lead, rest = _split_label(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
             ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
@@ -197,7 +197,7 @@ class _Reading:
                 self.doubt |= how_bad == "critical" and not claimed
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_label(text: str) -> tuple[str, str]:
     """Split a line into its label and the rest."""
     label = _LABEL.match(text)
     end = label.end() if label else 0
@@ -206,7 +206,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 def _is_bare(text: str) -> bool:
     """Whether a line is only a severity or state, perhaps with a count."""
-    lead, rest = _parted(text)
+    lead, rest = _split_label(text)
     labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
     return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
 

@@ -17,14 +17,14 @@ _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNOR
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 
-def _lower(value: object) -> object:
+def _to_lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
 class DecisionBlock(BaseModel):
     """What the judge's control block carries."""
 
-    decision: Annotated[Word, BeforeValidator(_lower)]
+    decision: Annotated[Word, BeforeValidator(_to_lower)]
     reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
 
 
@@ -41,7 +41,7 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 def decision_from_words(speech: str) -> Decision | None:
     """Read the line that begins with the word; None if there is none or they disagree."""
-    found = first_signal(speech, _word)
+    found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
@@ -53,16 +53,16 @@ def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
     return read.model_copy(update={"read_from": "extraction"})
 
 
-def _word(statement: str) -> tuple[Word, int] | None:
+def _read_word(statement: str) -> tuple[Word, int] | None:
     label = _LABEL.match(statement)
     at = label.end() if label else 0
     found = _WORD.match(statement, at)
-    words = {_opening(sentence) for sentence in _SENTENCES.split(statement[at:])} - {None}
+    words = {_first_word(sentence) for sentence in _SENTENCES.split(statement[at:])} - {None}
     if found is None or len(words) != 1:
         return None
     return "stop" if words == {"stop"} else "continue", found.end()
 
 
-def _opening(sentence: str) -> str | None:
+def _first_word(sentence: str) -> str | None:
     found = _WORD.match(sentence)
     return found[1].lower() if found else None

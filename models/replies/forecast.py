@@ -5,7 +5,7 @@ Every field is read on its own; what cannot be parsed is left out, never correct
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from contend.graph.readings import (
     StatedProbabilities,
     VerdictReading,
 )
+from contend.models.replies.signals import labelled_value
 
 _LONGEST_POINT, _LONGEST_ITEM, _MOST_ITEMS = 300, 500, 12
 _MOST_SPLITS = 3
@@ -63,7 +64,6 @@ class ScoreBlock(BaseModel):
 
 
 def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> ArgumentReading:
-    """Read an argument's block."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=_one_of(block.outcome, outcomes),
@@ -127,9 +127,9 @@ def score_from_words(
     """Read `Logical strength: 0.7` and the other criteria; None unless each appears once."""
     scores: dict[Criterion, float | None] = {}
     for name in criteria:
-        said = _labelled(speech, name.replace("_", r"[ _-]"))
-        found = re.fullmatch(r"(0(?:\.\d+)?|1(?:\.0+)?)", said or "")
-        scores[name] = float(found.group(1)) if found else None
+        stated = _labelled(speech, name.replace("_", r"[ _-]"))
+        found = re.fullmatch(r"(0(?:\.\d+)?|1(?:\.0+)?)", stated)
+        scores[name] = float(found[1]) if found else None
     return _score(scores, argument, "", "words")
 
 
@@ -146,8 +146,7 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
     """Build a form for probabilities; the smallest models choose among whole distributions."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
-        splits = tuple(_split_words(split, outcomes) for split in _splits(len(outcomes)))
-        split: Any = (Literal[splits], ...)
+        split: Any = (Literal[tuple(_list_splits(outcomes))], ...)
         percent = Annotated[int, Field(ge=0, le=100)]
         return create_model("Numbers", outcome=supported, split=split, confidence=(percent, ...))
     entry = create_model("Entry", outcome=supported, probability=(float, ...))
@@ -208,14 +207,14 @@ def precedents_from_form(form: dict[str, Any]) -> tuple[PastEvent, ...]:
     return _precedents(form["precedents"])
 
 
-def _splits(count: int) -> list[tuple[int, ...]]:
-    """Return every way to split 100 in steps of ten."""
-    steps = range(0, 101, _STEP)
-    return [split for split in product(steps, repeat=count) if sum(split) == 100]
-
-
-def _split_words(split: Iterable[int], outcomes: Sequence[str]) -> str:
-    return ", ".join(f"{o} {share} %" for o, share in zip(outcomes, split, strict=True))
+def _list_splits(outcomes: Sequence[str]) -> list[str]:
+    """Return every way to split 100 % in steps of ten."""
+    splits = product(range(0, 101, _STEP), repeat=len(outcomes))
+    return [
+        ", ".join(f"{outcome} {share} %" for outcome, share in zip(outcomes, split, strict=True))
+        for split in splits
+        if sum(split) == 100
+    ]
 
 
 # --- single values ---
@@ -255,8 +254,8 @@ def _percentage_or_share(value: Any) -> float | None:
 
 def _one_of(value: Any, names: Sequence[str]) -> str | None:
     known = {name.casefold(): name for name in names}
-    said = "" if value is None else str(value)  # 0 may be the id of an outcome
-    return known.get(said.strip().strip("`'\"*.").casefold())
+    given = "" if value is None else str(value)  # 0 may be the id of an outcome
+    return known.get(given.strip().strip("`'\"*.").casefold())
 
 
 def _line(value: Any) -> str:
@@ -322,16 +321,14 @@ def _score(
 
 def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] | None:
     """Return the numbers after `Probabilities:` if every outcome has one of the same kind."""
-    said = _labelled(speech, r"probabilit(?:y|ies)")
+    stated = _labelled(speech, r"probabilit(?:y|ies)")
     raw: dict[str, float] = {}
     signs = set[str]()
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{_NUMBER}(?![\w.])"
-        found = re.findall(pattern, said or "", re.IGNORECASE)
-        if len(found) != 1:
-            return None
-        number = _number(float(found[0][0]))  # may be infinite if a model repeats a digit
-        if number is None:
+        found = re.findall(pattern, stated, re.IGNORECASE)
+        # A number may be infinite if a model repeats a digit.
+        if len(found) != 1 or (number := _number(float(found[0][0]))) is None:
             return None
         raw[outcome] = number
         signs.add(found[0][1])
@@ -339,16 +336,12 @@ def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] 
 
 
 def _confidence_line(speech: str) -> float | None:
-    said = re.fullmatch(_NUMBER, _labelled(speech, "confidence") or "")
-    if said is None:
+    stated = re.fullmatch(_NUMBER, _labelled(speech, "confidence"))
+    if stated is None:
         return None
-    number = float(said.group(1))
-    return _share(number / 100) if said.group(2) else _percentage_or_share(number)
+    number = float(stated[1])
+    return _share(number / 100) if stated[2] else _percentage_or_share(number)
 
 
-def _labelled(speech: str, label: str) -> str | None:
-    """Return the value of `Label: value`, if exactly one line has it."""
-    # No part may match across lines, which takes seconds for thousands of empty lines.
-    pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
-    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
-    return found[0].rstrip("*_. \t") if len(found) == 1 else None
+def _labelled(speech: str, label: str) -> str:
+    return labelled_value(speech, label).rstrip("*_. \t")

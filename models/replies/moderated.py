@@ -45,9 +45,9 @@ class RulingBlock(BaseModel):
     def _null_is_empty(cls, given: object) -> object:
         return "" if given is None else given
 
-    def found(self, sought: Sequence[Breach]) -> Breach | None:
+    def found(self, wanted: Sequence[Breach]) -> Breach | None:
         """Return the breach, if it counts here and has a ruling."""
-        breach = next((each for each in sought if each == self.breach), None)
+        breach = next((each for each in wanted if each == self.breach), None)
         return breach if self.ruling.strip() else None
 
 
@@ -100,13 +100,11 @@ class CheckBlock(BaseModel):
         """Return the check of a claim; one that cites a source it was not shown is unverifiable."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
-        strange = [part for part in named if part not in passages]
-        if not strange:
-            source = ", ".join(named) or OWN_KNOWLEDGE
-            return ClaimCheck(
-                claim=claim, verdict=self.verdict, source=source, why=self.why.strip()
-            )
-        why = f"{self.why.strip()} It named '{strange[0]}', which it was not shown.".strip()
+        source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
+        unknown = next((part for part in named if part not in passages), None)
+        if unknown is None:
+            return ClaimCheck(claim=claim, verdict=self.verdict, source=source, why=why)
+        why = f"{why} It named '{unknown}', which it was not shown.".strip()
         return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from contend.models.replies.signals import labelled_value
+
 WEIGHTS = {"correctness": 0.40, "completeness": 0.25, "clarity": 0.20, "depth": 0.15}
 
 _Rating = Annotated[int, Field(ge=1, le=10)]
@@ -24,7 +26,6 @@ class RatingBlock(BaseModel):
 
     @property
     def weighted(self) -> float:
-        """Return the weighted score."""
         ratings = self.model_dump(include=set(WEIGHTS))
         return float(round(sum(ratings[name] * share for name, share in WEIGHTS.items()), 2))
 
@@ -38,8 +39,8 @@ class RatingReport(RatingBlock):
 def ratings_from_words(speech: str) -> RatingBlock | None:
     """Read `Correctness: 7` and the other criteria; None unless each appears once."""
     ratings = {name: _rating(speech, name) for name in WEIGHTS}
-    reason = _labelled(speech, "justification")
-    finetune = _labelled(speech, r"would[- ]benefit[- ]from[- ]finetune")
+    reason = labelled_value(speech, "justification")
+    finetune = labelled_value(speech, r"would[- ]benefit[- ]from[- ]finetune").lower()
     if None in ratings.values() or not reason or finetune not in ("true", "false"):
         return None
     return RatingBlock(
@@ -50,16 +51,7 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 
 def _rating(speech: str, name: str) -> int | None:
-    value = _labelled(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
+    value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
     # Half points, ranges and other scales are not accepted.
-    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value or "")
+    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value)
     return int(found.group(1)) if found else None
-
-
-def _labelled(speech: str, label: str) -> str | None:
-    """Return the value of `Label: value`, if exactly one line has it."""
-    pattern = rf"^[\s\-*#]*{label}[*_]*\s*:[*_]*\s*(.+?)[*_\s]*$"
-    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
-    if len(found) != 1:
-        return None
-    return found[0].lower() if found[0].lower() in ("true", "false") else found[0]

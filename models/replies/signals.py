@@ -33,6 +33,14 @@ def first_signal(
     return first, after or speech
 
 
+def labelled_value(speech: str, label: str) -> str:
+    """Return the value of `Label: value`, or nothing unless exactly one line has it."""
+    # No part may match across lines, which takes seconds for thousands of empty lines.
+    pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
+    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
+    return found[0].rstrip("*_ \t") if len(found) == 1 else ""
+
+
 def opening_lines(speech: str) -> Iterator[str]:
     """Yield the lines that begin a statement, without markup, quotes and code."""
     fenced, goes_on = False, False
@@ -40,9 +48,7 @@ def opening_lines(speech: str) -> Iterator[str]:
         if _FENCE.match(line):
             fenced, goes_on = not fenced, False
             continue
-        text = _MARKUP.sub("", line)
-        if text and not fenced and not goes_on and not line.lstrip().startswith(">"):
+        text, sign = _MARKUP.sub("", line), line.lstrip()[:1]
+        if text and not fenced and not goes_on and sign != ">":
             yield text
-        marked = line.lstrip()[:1] in "#*-•" if text else False
-        quotes = line.lstrip().startswith(">")
-        goes_on = bool(text) and not marked and not quotes and not _ENDS.search(line)
+        goes_on = bool(text) and sign not in "#*-•>" and not _ENDS.search(line)

@@ -49,38 +49,15 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Words of a quote that must match the document exactly."""
-
-    words: QuoteWords
-
-    @property
-    def reach(self) -> int:
-        """How far after the previous part it may begin."""
-        return _MOST_LEFT_OUT if self.words.text.startswith(BORDER) else _MOST_IN_A_WORD
-
-    def occurrences(self, source: QuoteWords, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield where it begins and ends in a text, beginning between two places."""
-        sought = self.words.text
-        opens, closes = sought.startswith(BORDER), sought.endswith(BORDER)
-        last = high - opens + len(sought) - 1
-        at = source.text.find(sought, max(low - opens, 0), last)
-        while at >= 0:
-            if source.holds(self.words, at):
-                yield at + opens, at + len(sought) - closes
-            at = source.text.find(sought, at + 1, last)
-
-
-@dataclass(frozen=True)
 class _Quote:
-    """A quote as the parts around what was left out or inserted."""
+    """A quote as the parts around what was left out or inserted, which must match exactly."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[QuoteWords, ...]
     altered: bool = False
 
 
 @dataclass(frozen=True)
-class _Indexed:
+class _DocumentWords:
     """The words of a document, and where each page begins in them."""
 
     words: QuoteWords
@@ -88,21 +65,21 @@ class _Indexed:
     starts: tuple[int, ...]
     pages: tuple[str, ...]
 
-    def nth(self, at: int) -> int:
+    def page_at(self, at: int) -> int:
         return bisect_right(self.starts, at) - 1
 
-    def nth_of(self, number: int) -> int:
+    def page_of(self, number: int) -> int:
         """Return the page of a number; a line without a page belongs to the one before."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def span(self, number: int) -> tuple[int, int]:
         """Return where the words of a page begin and end."""
-        nth = self.nth_of(number)
+        nth = self.page_of(number)
         return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
 
-    def reads(self, start: int, end: int) -> str:
+    def text_between(self, start: int, end: int) -> str:
         """Return the text of the document between two places, in whole words."""
-        first, last = self.nth(start), self.nth(end - 1)
+        first, last = self.page_at(start), self.page_at(end - 1)
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
         pieces[0] = pieces[0][self._token(first, start).start() :]
@@ -117,24 +94,21 @@ class _Indexed:
 @dataclass(frozen=True)
 class _Place:
     document: str
-    index: _Indexed
+    words: _DocumentWords
     start: int
     end: int
 
     @property
     def label(self) -> str:
-        return f"{self.document}:{self.index.numbers[self.index.nth(self.start)]}"
-
-    @property
-    def reads(self) -> str:
-        return self.index.reads(self.start, self.end)
+        return f"{self.document}:{self.words.numbers[self.words.page_at(self.start)]}"
 
     def is_in(self, reference: Reference) -> bool:
         """Whether the reference names a page or line that contains the quote."""
-        first = self.index.nth_of(reference.first)
-        last = self.index.nth_of(reference.last)
-        held = reference.document == self.document
-        return held and first <= self.index.nth(self.end - 1) and self.index.nth(self.start) <= last
+        if reference.document != self.document:
+            return False
+        words = self.words
+        begins_before_end = words.page_at(self.start) <= words.page_of(reference.last)
+        return begins_before_end and words.page_of(reference.first) <= words.page_at(self.end - 1)
 
 
 def check_quotes(
@@ -145,23 +119,22 @@ def check_quotes(
     `disproved` are quotes of earlier turns that were not found; repeating one does not make it a
     quote of the debate.
     """
-    judge = _Judge(corpus, debate, disproved)
-    return tuple(check for span in find_spans(text, corpus.pages) for check in judge.check(span))
+    checker = _Checker(corpus, debate, disproved)
+    return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
 
-def was_said(quote: str, speeches: Sequence[str]) -> bool:
+def was_said(quote: str, turns: Sequence[str]) -> bool:
     """Whether one of the turns contains these words, however few they are."""
-    return any(_find(each, _said(text)) for each in _readings(quote) or () for text in speeches)
+    return _is_in_any(_readings(quote), turns)
 
 
-class _Judge:
+@dataclass(frozen=True)
+class _Checker:
     """Checks the quoted spans of one turn."""
 
-    def __init__(self, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str]) -> None:
-        self._corpus = corpus
-        self._index = _indexed(corpus)
-        self._debate = debate
-        self._disproved = disproved
+    corpus: Corpus
+    debate: Sequence[str]
+    disproved: Sequence[str]
 
     def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
         """Yield the check of a span or of the quotes inside it, and of each invalid citation."""
@@ -179,30 +152,25 @@ class _Judge:
     def _label_checks(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
         for reference in span.references:
             if not self._exists(reference):
-                yield QuoteCheck(
-                    text=reference.text,
-                    status="not_found",
-                    cited=reference.label,
-                    written=reference.text,
-                )
+                cited, text = reference.label, reference.text
+                yield QuoteCheck(text=text, status="not_found", cited=cited, written=text)
 
     def _exists(self, reference: Reference) -> bool:
-        pages = self._corpus.pages.get(reference.document, ())
-        last = self._corpus.lengths.get(reference.document, pages[-1].number if pages else 0)
+        pages = self.corpus.pages.get(reference.document, ())
+        last = self.corpus.lengths.get(reference.document, pages[-1].number if pages else 0)
         return 1 <= reference.first <= last and 1 <= reference.last <= last
 
     def _quote_check(self, span: QuotedSpan) -> QuoteCheck | None:
         quotes = _readings(span.text)
-        if quotes is None:
+        if not quotes:
             return None
         cited = span.references[0] if span.references else None
         named = [each for each in span.references if self._exists(each)]
         for quote in quotes:
-            place = self._place(quote, named)
-            if place:
-                return _found(span, quote, place, cited)
-        said = not cited and any(self._is_said(quote) for quote in quotes)
-        launders = said and any(_repeats(span.text, quotes, each) for each in self._disproved)
+            if place := self._find_place(quote, named):
+                return _build_check(span, quote, place, cited)
+        said = not cited and _is_in_any(quotes, self.debate)
+        launders = said and any(_repeats(span.text, quotes, each) for each in self.disproved)
         return QuoteCheck(
             text=span.text,
             status="from_debate" if said and not launders else "not_found",
@@ -210,27 +178,25 @@ class _Judge:
             written=cited.text if cited else None,
         )
 
-    def _place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
+    def _find_place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
         """Find the place of a quote, preferring a cited one."""
+        documents = _index_corpus(self.corpus)
         for reference in named:
-            for index in self._index.get(reference.document, ()):
-                low, high = index.span(reference.first)[0], index.span(reference.last)[1]
-                found = _find(quote, index.words, low, high)
-                if found:
-                    return _Place(reference.document, index, *found)
-        first = [each.document for each in named if each.document in self._index]
-        for name in dict.fromkeys([*first, *self._index]):
-            for index in self._index[name]:
-                found = _find(quote, index.words)
-                if found:
-                    return _Place(name, index, *found)
+            for words in documents.get(reference.document, ()):
+                low, high = words.span(reference.first)[0], words.span(reference.last)[1]
+                if found := _find(quote, words.words, low, high):
+                    return _Place(reference.document, words, *found)
+        first = [each.document for each in named if each.document in documents]
+        for name in dict.fromkeys([*first, *documents]):
+            for words in documents[name]:
+                if found := _find(quote, words.words):
+                    return _Place(name, words, *found)
         return None
 
-    def _is_said(self, quote: _Quote) -> bool:
-        return any(_find(quote, _said(turn)) for turn in self._debate)
 
-
-def _found(span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None) -> QuoteCheck:
+def _build_check(
+    span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None
+) -> QuoteCheck:
     """Build the check of a quote that was found."""
     holding = next((each for each in span.references if place.is_in(each)), None)
     written = holding or cited
@@ -240,7 +206,7 @@ def _found(span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | No
         cited=place.label if holding else cited.label if cited else None,
         written=written.text if written else None,
         where=place.label,
-        reads=place.reads if quote.altered else None,
+        reads=place.words.text_between(place.start, place.end) if quote.altered else None,
     )
 
 
@@ -260,23 +226,20 @@ def _count(text: str) -> int:
 
 def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
     """Whether a block quote consists mostly of the quotes inside it."""
-    held = sum(len(each.text) for each in inner)
-    return held >= _LEAST_INNER * len(span.text)
+    quoted = sum(len(each.text) for each in inner)
+    return quoted >= _LEAST_INNER * len(span.text)
 
 
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
     """Whether a quote equals or contains an earlier one that was not found."""
-    if any(_find(quote, _said(disproved)) for quote in quotes):
-        return True
-    if not _has_words(disproved, _FEWEST_DISPROVED):
-        return False
-    return any(_find(quote, _said(text)) for quote in _readings(disproved) or ())
+    contains = _has_words(disproved, _FEWEST_DISPROVED) and was_said(disproved, [text])
+    return contains or _is_in_any(quotes, [disproved])
 
 
 @lru_cache(maxsize=4)
-def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
+def _index_corpus(corpus: Corpus) -> dict[str, tuple[_DocumentWords, ...]]:
     """Index each document; a table twice, as read and as written."""
-    found: dict[str, tuple[_Indexed, ...]] = {}
+    found: dict[str, tuple[_DocumentWords, ...]] = {}
     for name, pages in corpus.pages.items():
         numbers = tuple(page.number for page in pages)
         texts = [[page.text for page in pages], [page.raw for page in pages]]
@@ -284,12 +247,12 @@ def _indexed(corpus: Corpus) -> dict[str, tuple[_Indexed, ...]]:
     return {name: indexes for name, indexes in found.items() if indexes}
 
 
-def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _Indexed:
+def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
     pages = _with_whole_words([strip_markup(text) for text in texts])
     spelled = [normalize_spelling(page) for page in pages]
     lengths = (len(QuoteWords.of(each).text) for each in spelled[:-1])
     starts = tuple(accumulate(lengths, initial=len(BORDER)))
-    return _Indexed(QuoteWords.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
+    return _DocumentWords(QuoteWords.of(BORDER + "".join(spelled)), numbers, starts, tuple(pages))
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
@@ -303,32 +266,36 @@ def _with_whole_words(pages: list[str]) -> list[str]:
     return pages
 
 
+def _is_in_any(quotes: Sequence[_Quote], turns: Sequence[str]) -> bool:
+    return any(_find(quote, _turn_words(turn)) for quote in quotes for turn in turns)
+
+
 @lru_cache(maxsize=512)
-def _said(turn: str) -> QuoteWords:
+def _turn_words(turn: str) -> QuoteWords:
     return QuoteWords.of(BORDER + normalize_spelling(strip_markup(turn)))
 
 
-def _readings(span: str) -> list[_Quote] | None:
-    """Return the ways to read a quote, best first, or None if it has no words."""
+def _readings(span: str) -> list[_Quote]:
+    """Return the ways to read a quote, best first; none if it has no words."""
     # With its opening mark, so that a leading `> 5` is not taken for a block quote.
     text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
-    whole = _part(text)
+    whole = _quote_words(text)
     if not whole:
-        return None
-    edited = _edited(_CAPITAL.sub(r"\1", text)) if _EDITED.search(text) else None
+        return []
+    edited = _split_at_edits(_CAPITAL.sub(r"\1", text)) if _EDITED.search(text) else None
     return [_Quote((whole,)), *([edited] if edited else [])]
 
 
-def _part(text: str, *, opens: bool = True, closes: bool = True) -> _Part | None:
+def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> QuoteWords | None:
     """Return the words of a text, if any; `opens` and `closes` demand whole words at its ends."""
     words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None
-    return _Part(QuoteWords.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}"))
+    return QuoteWords.of(f"{BORDER * opens}{BORDER.join(words)}{BORDER * closes}")
 
 
-def _edited(text: str) -> _Quote | None:
+def _split_at_edits(text: str) -> _Quote | None:
     """Split a quote at its edits, unless more was inserted than quoted."""
     inserted = [_count(edit[1] or "") for edit in _EDITED.finditer(text)]
     marked = _EDITED.sub(lambda edit: _GAP if _count(edit[1] or "") else f" {_GAP} ", text)
@@ -338,7 +305,7 @@ def _edited(text: str) -> _Quote | None:
         return None
     last = len(pieces) - 1
     parts = [
-        _part(
+        _quote_words(
             piece,
             opens=not (nth and joins(piece[:1])),
             closes=not (nth < last and joins(piece[-1:])),
@@ -354,23 +321,37 @@ def _find(
 ) -> tuple[int, int] | None:
     """Return where a quote begins and ends, beginning between two places."""
     first, *rest = quote.parts
-    if not all(part.words.text in source.text for part in quote.parts):
+    if not all(part.text in source.text for part in quote.parts):
         return None
-    begins = first.occurrences(source, low, len(source.text) if high is None else high)
+    begins = _occurrences(first, source, low, len(source.text) if high is None else high)
     chains = {end: begin for begin, end in (begins if rest else islice(begins, 1))}
     for part in rest:
-        chains = _prolonged(chains, part, source)
+        chains = _extend(chains, part, source)
     return next(((begin, end) for end, begin in chains.items()), None)
 
 
-def _prolonged(chains: dict[int, int], part: _Part, source: QuoteWords) -> dict[int, int]:
+def _extend(chains: dict[int, int], part: QuoteWords, source: QuoteWords) -> dict[int, int]:
     """Extend each match by the next part."""
     ends = list(chains)
     if not ends:
         return {}
+    reach = _MOST_LEFT_OUT if part.text.startswith(BORDER) else _MOST_IN_A_WORD
     found: dict[int, int] = {}
-    for at, to in part.occurrences(source, ends[0], ends[-1] + part.reach + 1):
+    for at, to in _occurrences(part, source, ends[0], ends[-1] + reach + 1):
         nearest = ends[bisect_right(ends, at) - 1]
-        if at - nearest <= part.reach:
+        if at - nearest <= reach:
             found[to] = chains[nearest]
     return found
+
+
+def _occurrences(
+    part: QuoteWords, source: QuoteWords, low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """Yield where a part begins and ends in a text, beginning between two places."""
+    opens, closes = part.text.startswith(BORDER), part.text.endswith(BORDER)
+    last = high - opens + len(part.text) - 1
+    at = source.text.find(part.text, max(low - opens, 0), last)
+    while at >= 0:
+        if source.holds(part, at):
+            yield at + opens, at + len(part.text) - closes
+        at = source.text.find(part.text, at + 1, last)

@@ -37,7 +37,7 @@ _CITATION = re.compile(rf"\[ ?{_NAMED}(?: ?[,;] ?(?:{_NAMED}|{_PLACE}))* ?\]", r
 _COMMA = re.compile(rf"(\[ ?)([^\W_][\w.-]{{0,60}}) ?, ?(?={_PAGE}\d)", re.IGNORECASE)
 _LINK = re.compile(r"\(|: ?https?:")
 _REFERENCE = re.compile(r"(?:([\w.-]+) ?: ?)?\D*?(\d+)(?: ?[-–] ?(\d+))?\s*")
-_BEHIND = re.compile(r"[^\w\[]{0,12}")
+_BEFORE_CITATION = re.compile(r"[^\w\[]{0,12}")
 # A citation, a space or a colon, and the opening quotation mark.
 _BEFORE = re.compile(r"\[[^\[\]]*\](?::?[ \t]*)[^\w\s\[\]]{1,2}\Z")
 _LONGEST_CITATION = 200
@@ -93,7 +93,9 @@ def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
         nth += 1
         if not quote and not _WORTH.search(prose):
             continue
-        more = _continued(prose, [prose for _, prose in blocks[nth : nth + _PARAGRAPHS]], documents)
+        more = _count_continued(
+            prose, [prose for _, prose in blocks[nth : nth + _PARAGRAPHS]], documents
+        )
         prose = "\n\n".join([prose, *(blocks[at][1] for at in range(nth, nth + more))])
         nth += more
         goes_on = nth < len(blocks) and not blocks[nth][0]
@@ -109,7 +111,7 @@ class _Block:
         self._documents = documents
         self._after = after.lstrip()
         self._codes = list(_CODE.finditer(self._text)) if "`" in self._text else []
-        self._seen = _masked(self._text)
+        self._seen = _mask_code(self._text)
         self._citations = _citations(self._seen, documents)
 
     def spans(self) -> Iterator[QuotedSpan]:
@@ -156,7 +158,7 @@ class _Block:
 
     def _citation_at(self, start: int, end: int) -> tuple[int, int]:
         """Return where a span ends and its citation begins: after it, or as its last word."""
-        at = _behind(self._seen, end)
+        at = _citation_start(self._seen, end)
         last = self._seen.rfind("[", start, end)
         if at not in self._citations and last in self._citations:
             rest = self._seen[self._citations[last].end() : end]
@@ -169,11 +171,11 @@ class _Block:
         seen = self._seen[:end]
         if not _WORTH.search(self._text, start, end):
             return
-        straight, loose = _straight(seen, start)
-        paired, open_pair = _paired(seen, start)
+        straight, loose = _find_straight(seen, start)
+        paired, open_pair = _find_paired(seen, start)
         spans = [*straight, *paired, *self._spaced(start, end), *self._code(start, end)]
         for opens, closes in _SINGLE:
-            spans += _single(seen, start, opens, closes) if opens in seen else []
+            spans += _find_single(seen, start, opens, closes) if opens in seen else []
         for mark, begin in (('"', loose), open_pair):
             # In a long quote every paragraph opens with a mark, and only the last one closes.
             if begin is not None and mark and self._after.startswith(mark):
@@ -188,7 +190,7 @@ class _Block:
         """Yield quotes whose marks have spaces inside; only with a citation after them."""
         for at in self._citations:
             close = self._seen.rfind('"', max(start, at - 13), min(at, end))
-            if close < 0 or _behind(self._seen, close + 1) != at:
+            if close < 0 or _citation_start(self._seen, close + 1) != at:
                 continue
             begin = self._seen.rfind('"', start, close) + 1
             spaced = self._seen[begin : begin + 1].isspace() or self._seen[close - 1].isspace()
@@ -199,18 +201,18 @@ class _Block:
         """Yield inline code that is followed by a citation."""
         for code in self._codes:
             ticks = 2 if code.group().startswith("``") else 1
-            cited = _behind(self._seen, code.end()) in self._citations
+            cited = _citation_start(self._seen, code.end()) in self._citations
             if cited and start <= code.start() and code.end() <= end:
                 yield code.start() + ticks, code.end() - ticks
 
 
-def _masked(text: str) -> str:
+def _mask_code(text: str) -> str:
     """Mask inline code."""
     return _CODE.sub(lambda code: f"·{'x' * (len(code.group()) - 2)}·", text)
 
 
-def _behind(text: str, at: int) -> int:
-    found = _BEHIND.match(text, at)
+def _citation_start(text: str, at: int) -> int:
+    found = _BEFORE_CITATION.match(text, at)
     return found.end() if found else at
 
 
@@ -245,13 +247,13 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
     return tuple(found)
 
 
-def _continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
+def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
     """Count the further paragraphs of a quote that ends, with a citation, in the last."""
     if not following or not _WORTH.search(prose):
         return 0
-    seen = _masked(prose)
-    _, loose = _straight(seen, 0)
-    _, (mark, begin) = _paired(seen, 0)
+    seen = _mask_code(prose)
+    _, loose = _find_straight(seen, 0)
+    _, (mark, begin) = _find_paired(seen, 0)
     ends = [*(['"'] if loose is not None else []), *(_CLOSERS[mark] if begin is not None else [])]
     if not ends:
         return 0
@@ -260,7 +262,7 @@ def _continued(prose: str, following: Sequence[str], documents: Collection[str])
             return 0
         places = [at for at in (paragraph.find(each) for each in ends) if at >= 0]
         if places:
-            at = _behind(paragraph, min(places) + 1)
+            at = _citation_start(paragraph, min(places) + 1)
             return count if at in _citations(paragraph, documents) else 0
     return 0
 
@@ -315,22 +317,21 @@ def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
     yield "\n".join(quote), "\n".join(prose)
 
 
-def _straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]:
+def _find_straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]:
     """Find quotes in straight marks, and where the last unclosed one opened."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
-    at = text.find('"', start)
-    while at >= 0:
+    for mark in re.compile('"').finditer(text, start):
+        at = mark.start()
         before, after = text[max(at - 1, 0) : at] or " ", text[at + 1 : at + 2] or " "
         if opened and not before.isspace() and not joins(after):
             spans.append((opened.pop(), at))
         elif not after.isspace() and not joins(before):
             opened.append(at + 1)
-        at = text.find('"', at + 1)
     return spans, opened[-1] if opened else None
 
 
-def _paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, int | None]]:
+def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, int | None]]:
     """Find quotes in paired marks, and the last unclosed one."""
     spans: list[tuple[int, int]] = []
     opened: dict[str, list[int]] = {mark: [] for mark in _CLOSERS}
@@ -349,7 +350,7 @@ def _paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, in
     return spans, (unclosed, opened[unclosed][-1] if unclosed else None)
 
 
-def _single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
+def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
     """Find quotes in single marks; an apostrophe must not end them."""
     marks = list(_marks(text, start, opens, closes))
     begin = None

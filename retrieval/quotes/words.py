@@ -21,8 +21,8 @@ _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
 _POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ"
 # Characters that NFKC would change: 10⁶ is not 106, nor 2½ a 21⁄2.
 _KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
-_RAISED = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
-_LOWERED = str.maketrans("0123456789+-−", "₀₁₂₃₄₅₆₇₈₉₊₋₋")
+RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
+LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _LETTER = r"[^\W\d_]"
 # Parts of words that `re` does not treat as letters.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"
@@ -42,7 +42,7 @@ def _without_note(found: re.Match[str]) -> str:
 
 
 def _scripted(found: re.Match[str]) -> str:
-    return found[2].translate(_RAISED if found[1].lower() == "sup" else _LOWERED)
+    return found[2].translate(RAISED if found[1].lower() == "sup" else LOWERED)
 
 
 # Characters without which the pattern cannot match (`""`: always try, None: only in text that is
@@ -60,7 +60,7 @@ _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE), _scripted),
     ("<", re.compile(r"<br ?/?>", re.IGNORECASE), " "),
     ("<", re.compile(rf"</?(?:{_TAGS})(?: [^<>\n]{{0,300}})?>", re.IGNORECASE), ""),
-    ("^", re.compile(r"\^\{?([+−-]?\d{1,4})\}?"), lambda found: found[1].translate(_RAISED)),
+    ("^", re.compile(r"\^\{?([+−-]?\d{1,4})\}?"), lambda found: found[1].translate(RAISED)),
     (_POWERS, re.compile(rf"(?<!{_LETTER})({_LETTER}{{4,}}|[.,;:!?\"”’»])[⁰¹²³⁴-⁹]+"),
      _without_note),
     ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),

@@ -259,8 +259,8 @@ async def test_a_search_among_some_texts_finds_each_of_them(
     places = [list(many).index(key) for key in TEXTS]
     vectors = await embedder().queries(["rain on day 7", *TEXTS.values()])
     for vector in vectors:
-        found = [hit.key for hit in index.search_among(vector, 10, places)]
+        found = [hit.key for hit in index.search(vector, 10, places)]
         assert sorted(found) == sorted(TEXTS)
-    best = [index.search_among(vector, 1, places)[0].key for vector in vectors[1:]]
+    best = [index.search(vector, 1, places)[0].key for vector in vectors[1:]]
     assert best == list(TEXTS)
-    assert index.search_among(vectors[0], 10, []) == []
+    assert index.search(vectors[0], 10, []) == []

@@ -11,10 +11,10 @@ from contend.graph.settings import AdversarialSettings
 from contend.models import embeddings
 from contend.retrieval import template_search
 from contend.retrieval.template_search import (
-    Found,
     Ranked,
     Ranking,
     Rule,
+    TemplateSearch,
     find_duplicates,
     find_templates,
 )
@@ -37,11 +37,13 @@ def _forget() -> None:
     scripted.embedded.clear()
 
 
-async def find(question: str = ROOT_CAUSE, spec: str = "scripted:embed", **changes: Any) -> Found:
+async def find(
+    question: str = ROOT_CAUSE, spec: str = "scripted:embed", **changes: Any
+) -> TemplateSearch:
     return await find_templates(question, AdversarialSettings(**changes), spec)
 
 
-def ids(found: Found) -> list[str]:
+def ids(found: TemplateSearch) -> list[str]:
     return [use.id for use in found.templates]
 
 

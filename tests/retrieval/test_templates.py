@@ -16,9 +16,9 @@ from contend.retrieval.templates import (
     add_template,
     add_templates,
     advice,
-    candidates,
     fingerprint,
     keep_candidate,
+    load_candidates,
     load_library,
     parse_template,
     plain_requests,
@@ -256,13 +256,13 @@ def test_the_fingerprint_changes_with_the_users_files(home: Path) -> None:
 def test_a_candidate_is_used_only_after_a_yes(home: Path) -> None:
     keep_candidate(template(), home)
     assert load_library(home).find("tea-choice") is None
-    (waiting,) = candidates(home)
+    (waiting,) = load_candidates(home).templates
     assert waiting.origin == "candidate"
     accept_candidate("tea-choice", home)
     found = load_library(home).find("tea-choice")
     assert found is not None
     assert found.origin == "user"
-    assert candidates(home) == []
+    assert load_candidates(home).templates == ()
 
 
 def test_a_candidate_may_be_given_another_id_before_the_yes(home: Path) -> None:
@@ -275,15 +275,15 @@ def test_a_candidate_may_be_given_another_id_before_the_yes(home: Path) -> None:
 def test_a_candidate_never_takes_an_id_that_is_used(home: Path) -> None:
     for _ in range(2):
         keep_candidate(template(id="root-cause"), home)
-    assert [each.id for each in candidates(home)] == ["root-cause-2", "root-cause-3"]
+    assert [each.id for each in load_candidates(home).templates] == ["root-cause-2", "root-cause-3"]
     remove_template("root-cause-2", home)
-    assert [each.id for each in candidates(home)] == ["root-cause-3"]
+    assert [each.id for each in load_candidates(home).templates] == ["root-cause-3"]
 
 
 def test_a_long_id_leaves_room_for_its_number(home: Path) -> None:
     for _ in range(2):
         keep_candidate(template(id="x" * 60), home)
-    assert {each.id for each in candidates(home)} == {"x" * 54, "x" * 54 + "-2"}
+    assert {each.id for each in load_candidates(home).templates} == {"x" * 54, "x" * 54 + "-2"}
 
 
 def test_no_candidate_is_accepted_that_is_not_there(home: Path) -> None:
