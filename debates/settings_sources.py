@@ -84,17 +84,6 @@ class Configured:
         }
 
 
-def load_settings(
-    protocol: str,
-    flags: Mapping[str, Any],
-    model: str | None,
-    config: Path | None,
-    environ: Mapping[str, str],
-) -> DebateSettings:
-    """Return the settings of a debate."""
-    return configure(protocol, flags, model, config, environ).settings
-
-
 def configure(
     protocol: str,
     flags: Mapping[str, Any],
@@ -108,7 +97,8 @@ def configure(
     given |= _from_file(schema, config)
     given |= _from_flags(schema, flags)
     if model is not None:
-        given = _for_every_seat(schema, model) | given
+        seats = schema.of_one_model(model)
+        given = {name: Given(value, "--model") for name, value in seats.items()} | given
     settings = _validated(schema, given)
     sources = {name: each.source for name, each in given.items()}
     return Configured(settings, sources, notices)
@@ -145,6 +135,17 @@ def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
             "--model or --set."
         )
     return {"seats": [_seat(pair) for pair in pairs]}
+
+
+def parse_options(
+    protocol: str, assignments: Sequence[str], seats: Sequence[str], positions: Sequence[str]
+) -> dict[str, Any]:
+    """Parse the arguments of --set, --seat and --position."""
+    return {
+        **parse_assignments(assignments),
+        **parse_seats(protocol, seats),
+        **parse_positions(protocol, positions),
+    }
 
 
 def _seat(pair: str) -> dict[str, str]:
@@ -247,10 +248,6 @@ def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[
         else:
             given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given
-
-
-def _for_every_seat(schema: type[DebateSettings], model: str) -> dict[str, Given]:
-    return {name: Given(value, "--model") for name, value in schema.of_one_model(model).items()}
 
 
 def _known(schema: type[DebateSettings], key: str, source: str) -> str:

@@ -17,7 +17,7 @@ from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event
-from contend.debates.settings_sources import load_settings
+from contend.debates.settings_sources import configure
 from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.settings.forecast import ForecastSettings, settings_of
@@ -46,7 +46,7 @@ class ServiceOptions:
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         """Return the settings of a debate whose request asks for `wanted`."""
         flags: dict[str, Any] = {**self.assignments, **wanted}
-        loaded = load_settings(PROTOCOL, flags, self.model, self.config, dict(os.environ))
+        loaded = configure(PROTOCOL, flags, self.model, self.config, dict(os.environ)).settings
         if loaded.pause != "never":
             raise BadInput("pause must be 'never' in a service, because nobody can answer.")
         return cast("ForecastSettings", loaded)

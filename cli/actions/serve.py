@@ -7,11 +7,13 @@ import socket
 
 import uvicorn
 
-from contend.cli.actions.models import pull_missing
+from contend.cli.actions.ask import TerminalReporter
 from contend.cli.database import records
 from contend.cli.view.console import print_message
+from contend.debates.prepare import check_seats
 from contend.graph.errors import BadInput
-from contend.models.seats import choose_seats, preflight
+from contend.graph.state import DebateState
+from contend.models.seats import choose_seats
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
@@ -28,8 +30,8 @@ def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
         raise BadInput("The address given to --host is empty.")
     settings = options.settings()
     plan = asyncio.run(choose_seats(settings))
-    pull_missing(plan.seats, quiet=False)
-    asyncio.run(preflight(plan.seats, settings, "?"))
+    state: DebateState = {"question": "?", "seats": plan.seats}
+    asyncio.run(check_seats(state, settings, TerminalReporter(quiet=False), fetch=True))
     with records():  # refuse a database that cannot be opened
         pass
     listening = _listen(host, port)

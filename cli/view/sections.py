@@ -10,6 +10,7 @@ from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
 from contend.graph.contract.terms import ROLES
+from contend.graph.phases import PHASES
 
 _LONGEST_REASON = 400
 _AFTER_THE_ROUNDS = {
@@ -22,14 +23,8 @@ _AFTER_THE_ROUNDS = {
 _SUMMARISED = ("conviction_check", "judge_continue")
 # Not streamed: a moderator's turn may begin with a ruling, a fact check takes several calls, and
 # proposed positions come after the streamed text.
-_PRINTED_WHOLE = ("positions", "request", "summary", "end", "fact_check")
-_NOT_STREAMED = ("score", *_SUMMARISED, *_PRINTED_WHOLE)
-_DOING = {
-    "score": "rating the answer",
-    "fact_check": "checking claims",
-    "judge_continue": "deciding whether to continue",
-    "conviction_check": "considering the other answers",
-}
+_NOT_STREAMED = frozenset(name for name, row in PHASES.items() if not row.is_streamed)
+_DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 def is_after_the_rounds(phase: str) -> bool:
@@ -127,6 +122,10 @@ class Sections:
         """End the current line so that a message can follow."""
         self._page.live.hide()
         self._printer.cut(between_words=between_words)
+
+    def resume_waiting(self) -> None:
+        """Show the waiting line again after a message."""
+        self._page.live.resume()
 
     def stop_waiting(self) -> None:
         """Remove the waiting line."""

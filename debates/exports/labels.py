@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from contend.graph.phases import PHASES, PhaseName
+
 if TYPE_CHECKING:  # every command loads this module, and --help must not load langgraph
     from contend.graph.settings import DebateSettings
     from contend.graph.state import DebateState, Turn
@@ -45,7 +47,6 @@ DEGRADED_WORDS = {
     "out_of_time": "no time was left",
     "no_numbers": "probabilities not readable",
     "no_precedents": "too few precedents",
-    "not_scored": "argument not scored",
     "argued_again": "too weak, argued again",
     "argued_anew": "argued once more",
     "overlong": "over the length limit",
@@ -54,34 +55,14 @@ DEGRADED_WORDS = {
     "not_asked": "could not be asked whether it concedes",
     "void_concession": "a concession without effect",
     "concession_withdrawn": "a concession taken back",
-}
-DEGRADED_WORDS |= {
     "general_positions": "general positions instead of proposed ones",
     "not_checked": "not checked",
     "not_scored": "not scored",
     "not_anonymised": "names the judge may see",
     "folder_incomplete": "the folder could not be written",
 }
-# The kinds of turns in a moderated debate.
-FLOOR_PHASES = {
-    "positions": "positions",
-    "request": "request",
-    "opening": "opening statement",
-    "argument": "argument",
-    "rebuttal": "rebuttal",
-    "closing": "closing statement",
-    "correction": "correction",
-    "ruling": "ruling",
-    "fact_check": "fact check",
-    "summary": "summary of the round",
-    "end": "end of the debate",
-}
-# All turns that are not plain arguments.
-PHASE_WORDS = FLOOR_PHASES | {
-    "conviction_check": "asked whether it concedes",
-    "judge_continue": "asked whether another round is worth it",
-    "verdict": "the verdict",
-}
+# The section or the speaker's role already says what these turns are.
+_UNTITLED = frozenset({"propose", "critique", "remark", "synthesize", "score"})
 POINT_WORDS = {
     "open": "open",
     "partial": "partly resolved",
@@ -111,6 +92,19 @@ def why_it_stopped(record: Mapping[str, Any]) -> str:
     """Return why the debate stopped; a judge that failed did not stop it."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
+
+
+def phase_title(phase: PhaseName) -> str:
+    """Return what a turn is, such as `rebuttal`; empty for plain answers and critiques."""
+    return "" if phase in _UNTITLED else PHASES[phase].label
+
+
+def known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+def dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"${amount:.4f}"
 
 
 def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -162,7 +156,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
     return f"{seat} conceded to {to} in round {entry['round']}: {argument}{said}"
 
 
-def stand_in_words(phase: str, status: str) -> str:
+def describe_stand_in(phase: str, status: str) -> str:
     """Describe a turn that replaces a failed call; empty for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
@@ -213,7 +207,12 @@ def tool_words(use: Mapping[str, Any]) -> str:
     return f"⚒ {call_words(use)} {sign} {' '.join(use['result'].split())}"
 
 
-def quotes_told(checked: Iterable[Mapping[str, Any]]) -> str:
+def checked_quotes(quotes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the quotes that claim to be from a document."""
+    return [quote for quote in quotes if quote["status"] != "from_debate"]
+
+
+def count_quotes(checked: Iterable[Mapping[str, Any]]) -> str:
     """Count the quotes found in the documents, and citations of missing places."""
     listed = list(checked)
     quotes = [quote for quote in listed if quote["text"] != quote.get("written")]

@@ -25,10 +25,9 @@ from contend.graph.contract.result import DebateResult
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token
-from contend.service.bodies import read_body
 from contend.service.errors import Refused
 from contend.service.examples import example
-from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer
+from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
 from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
 from tests.graph.test_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
