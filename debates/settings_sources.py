@@ -76,7 +76,6 @@ class Configured:
     notices: list[str]
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Return every setting with its value and source."""
         values = self.settings.model_dump(mode="json")
         return {
             name: {"value": value, "source": self.sources.get(name, _DEFAULT)}
@@ -124,7 +123,7 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     return flags
 
 
-def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+def _parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
     """Parse `--seat NAME=MODEL` arguments into the setting `seats`."""
     if not pairs:
         return {}
@@ -143,8 +142,8 @@ def parse_options(
     """Parse the arguments of --set, --seat and --position."""
     return {
         **parse_assignments(assignments),
-        **parse_seats(protocol, seats),
-        **parse_positions(protocol, positions),
+        **_parse_seats(protocol, seats),
+        **_parse_positions(protocol, positions),
     }
 
 
@@ -155,7 +154,7 @@ def _seat(pair: str) -> dict[str, str]:
     return {"name": name, "model": model.strip()}
 
 
-def parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+def _parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
     """Parse `--position "NAME: POSITION"` arguments into the setting `positions`."""
     if not pairs:
         return {}

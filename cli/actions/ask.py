@@ -222,7 +222,6 @@ class _Session:
         return guarded
 
     def _say(self, message: str) -> None:
-        """Print a message on its own line."""
         if self._renderer:
             self._guarded(self._renderer.sections.break_line)()
         if not self._output.quiet:

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
@@ -54,16 +54,13 @@ class Finding:
     detail: str
     fix: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def checks() -> list[Finding]:
     return [
         _python(),
         *_packages(),
         _home(),
-        _database(),
+        _server() if is_on_server() else _file(),
         *_weights(),
         _ollama(),
         *_keys(),
@@ -114,10 +111,6 @@ def _home() -> Finding:
         fix = "set CONTEND_HOME to a folder you can write to"
         return Finding("problem", "data folder", f"{home} is not writable", fix)
     return Finding("ok", "data folder", f"{home}{note}")
-
-
-def _database() -> Finding:
-    return _server() if is_on_server() else _file()
 
 
 def _server() -> Finding:

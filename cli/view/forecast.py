@@ -55,7 +55,6 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
-    """Return the bare distribution."""
     return [
         f"{row['outcome_id']}\t{percent(row['probability'])}"
         for row in forecast["probability_distribution"]
@@ -63,7 +62,6 @@ def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def round_words(meta: Mapping[str, Any]) -> str:
-    """Summarise a round of a forecast."""
     summary = meta["summary"]
     known = {role: score for role, score in meta["scores"].items() if score is not None}
     scores = ", ".join(f"{role} {score:.2f}" for role, score in known.items())
@@ -122,7 +120,9 @@ def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     report = forecast["report"]
     yield "Consensus", of_one(forecast["consensus_score"])
-    reduced = " (reduced: numbers are missing)" if _lacks_numbers(report["gaps"]) else ""
+    # A missing score of an argument does not lower the confidence.
+    lacks_numbers = any(gap["what"] in _NUMBERS for gap in report["gaps"])
+    reduced = " (reduced: numbers are missing)" if lacks_numbers else ""
     yield "Confidence", of_one(report["confidence"]) + reduced
     yield from _pools(report["pools"])
     quality = report["argument_quality"]
@@ -141,11 +141,6 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
 
 
-def _lacks_numbers(gaps: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a gap lowered the confidence; a missing score does not."""
-    return any(gap["what"] in _NUMBERS for gap in gaps)
-
-
 def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     listed = list(pools)
     for name, words in _POOL_WORDS.items():
@@ -157,7 +152,6 @@ def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
-    """List the forecasts without an outcome."""
     for each in found:
         when = each.due.isoformat() if each.due else "no date"
         numbers = ", ".join(

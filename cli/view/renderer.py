@@ -11,7 +11,7 @@ from contend.cli.view.columns import Clock
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
-from contend.cli.view.sections import Sections, is_after_the_rounds
+from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
 from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
@@ -65,7 +65,6 @@ class Renderer:
             page.paragraph(DEMONSTRATION, "warning", indent=0)
 
     def remark(self, text: str) -> None:
-        """Print the user's comment on resuming."""
         self._page.line()
         self._page.print(Text("You", style="heading"))
         self._page.paragraph(text)
@@ -210,7 +209,7 @@ class Renderer:
     # --- a debate that is kept ---
 
     def turn(self, turn: Turn, *, thinking: bool) -> None:
-        self.eliminations(None if is_after_the_rounds(turn.phase) else turn.round)
+        self.eliminations(None if turn.phase in SECTIONS_AFTER_ROUNDS else turn.round)
         self.sections.open(turn.phase, turn.round)
         self.sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
 
@@ -222,7 +221,6 @@ class Renderer:
             self._eliminated(entry)
 
     def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        """Print every objection and its outcome."""
         if not points["open"] and not points["resolved"]:
             return
         self._page.rule("Objections")

@@ -13,7 +13,7 @@ from contend.graph.contract.terms import ROLES
 from contend.graph.phases import PHASES
 
 _LONGEST_REASON = 400
-_AFTER_THE_ROUNDS = {
+SECTIONS_AFTER_ROUNDS = {
     "closing": CLOSINGS,
     "end": CLOSINGS,
     "verdict": "Verdict",
@@ -25,11 +25,6 @@ _SUMMARISED = ("conviction_check", "judge_continue")
 # proposed positions come after the streamed text.
 _NOT_STREAMED = frozenset(name for name, row in PHASES.items() if not row.is_streamed)
 _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
-
-
-def is_after_the_rounds(phase: str) -> bool:
-    """Whether turns of this phase come after the rounds."""
-    return phase in _AFTER_THE_ROUNDS
 
 
 class Sections:
@@ -45,7 +40,6 @@ class Sections:
         self.set_seats(SeatTable(), (0, 0))
 
     def set_seats(self, seats: SeatTable, rounds: tuple[int, int]) -> None:
-        """Set the seats and the least and most rounds."""
         self._seats, self._rounds = seats, rounds
         self._printer = TurnPrinter(self._page, seats)
 
@@ -102,14 +96,12 @@ class Sections:
             self.note("Could not parse the judge's decision.")
 
     def _list(self, turn: ShownTurn) -> None:
-        """Print one line of a list of convictions."""
         if self._listed_round != self._round:
             self._page.line()
             self._listed_round = self._round
         self._page.print(self._seats.conviction(turn.seat, turn.reading, self._page.width))
 
     def print_decision(self, decision: str, reason: str) -> None:
-        """Print the judge's decision on another round."""
         what = "stopped the debate" if decision == "stop" else "asked for another round"
         text = f"The judge {what}: {reason}".rstrip(": ")
         self.note(sentence(one_line(text, _LONGEST_REASON)))
@@ -128,7 +120,6 @@ class Sections:
         self._page.live.resume()
 
     def stop_waiting(self) -> None:
-        """Remove the waiting line."""
         self._page.live.clear()
         self._awaited = []
 
@@ -218,14 +209,13 @@ class Sections:
 
     def open(self, phase: str, number: int) -> None:
         """Print the heading of a turn's section, if it is a new one."""
-        title = _AFTER_THE_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
+        title = SECTIONS_AFTER_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
         if title:
             self.open_section(title)
         else:
             self.open_round(number)
 
     def end_rounds(self) -> None:
-        """Put all later turns after the rounds."""
         self._rounds_over = True
 
     def open_section(self, title: str) -> None:

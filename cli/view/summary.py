@@ -19,7 +19,6 @@ from contend.debates.exports.moderated import moderated_facts
 
 
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the facts shown at the end of a debate."""
     usage = record["usage"]
     after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
@@ -73,7 +72,7 @@ def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("Objections", "could not be parsed")] if unread else []
     groups = point_groups(record["points"])
     counts = {name: len(group) for name, group in groups.items()}
-    shown = (f"{n} {name}" for name, n in counts.items() if n or name != "not raised again")
+    shown = (f"{n} {name}" for name, n in counts.items() if n or name != "dropped")
     return [("Objections", ", ".join(shown))]
 
 

@@ -132,7 +132,6 @@ class TurnPrinter:
 
 
 def about(turn: ShownTurn) -> list[Paragraph]:
-    """Return the facts about a turn."""
     facts = [Paragraph(_facts(turn), "muted")] if _facts(turn) else []
     reading = turn.reading if turn.reading and turn.reading["kind"] == "critique" else None
     points = _points(reading) if reading else ()

@@ -79,7 +79,6 @@ class FolderWriter:
         """Why the folder could not be written; the debate continues without it."""
 
     def write(self, current: FolderState) -> None:
-        """Bring the folder up to date."""
         if self._plan is None or self.trouble:
             return
         try:
@@ -239,7 +238,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Debate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
-        ("Begun", local_time(record["created_at"])),
+        ("Started", local_time(record["created_at"])),
     ]
 
 
@@ -312,6 +311,7 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
 
 
 def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
+    names = seat_names(record["seats"])
     parts: list[Part] = [
         Title("Summary"),
         Facts(_head(record)),
@@ -320,25 +320,28 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     if outcome := _outcome(record):
         parts.append(Facts(outcome))
     if record["points"]["open"] or record["points"]["resolved"]:
-        columns = ("Point", "Severity", "What became of it", "Text")
-        parts += [Title("Points", 2), Rows(columns, _points(record))]
+        columns = ("Objection", "Severity", "Outcome", "Text")
+        parts += [Title("Objections", 2), Rows(columns, _points(record))]
     parts += forecast_parts(record)
     if record.get("scores"):
         parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
         parts += [Title("Scores by statement", 2), Rows(*statements_table(record, statements))]
     if record.get("fact_checks"):
-        rows = [_check_row(each, record) for each in record["fact_checks"]]
-        head = ("Speaker", "Claim", "Verdict", "Source", "Why", "Correction")
+        keys = ("claim", "verdict", "source", "why")
+        rows = [
+            [names[each["seat"]], *(each[key] for key in keys), each["correction"] or ""]
+            for each in record["fact_checks"]
+        ]
+        head = ("Speaker", *(key.capitalize() for key in keys), "Correction")
         parts += [Title("Fact checks", 2), Rows(head, rows)]
     if record.get("rulings"):
-        names = seat_names(record["seats"])
         ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
         parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
-    keys = (
+    kept = (
         *("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score"),
         *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
     )
-    data = {key: record[key] for key in keys if key in record}
+    data = {key: record[key] for key in kept if key in record}
     if record.get("forecast"):  # without its log, which repeats the messages
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
     return ExportPage(parts, {**_identity(record), "summary": record["final_answer"], **data})
@@ -366,12 +369,6 @@ def _points(record: Mapping[str, Any]) -> list[list[str]]:
         for title, group in point_groups(record["points"]).items()
         for point in group
     ]
-
-
-def _check_row(check: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    names = seat_names(record["seats"])
-    cells = [names[check["seat"]], *(check[key] for key in ("claim", "verdict", "source", "why"))]
-    return [*cells, check["correction"] or ""]
 
 
 def _whole(

@@ -67,7 +67,7 @@ POINT_WORDS = {
     "open": "open",
     "partial": "partly resolved",
     "resolved": "resolved",
-    "dropped": "not raised again",
+    "dropped": "dropped",
 }
 
 PointData = Mapping[str, Any]
@@ -79,7 +79,7 @@ def stop_words(reason: str | None) -> str:
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
-DEMONSTRATION = "Argued by the demonstration model: its scores mean nothing."
+DEMONSTRATION = "Argued by the built-in demo model: its scores are not meaningful."
 
 
 def rating_words(rated: Mapping[str, Any]) -> str:
@@ -108,12 +108,10 @@ def dollars(amount: float | None) -> str:
 
 
 def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the names of the seats by id."""
     return {seat["id"]: seat["name"] for seat in seats}
 
 
 def opening_title(roles: Iterable[str]) -> str:
-    """Return the title of round 0."""
     return OPENINGS if "position_advocate" in roles else INITIAL
 
 
@@ -178,7 +176,7 @@ def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
         label = strategy_for(settings).label(seat, place)
         if label != seat.name:
             pairs.append(f"{seat.name} is {label}")
-    return [f"To each other: {', '.join(pairs)}."] if pairs else []
+    return [f"The models know each other only by label: {', '.join(pairs)}."] if pairs else []
 
 
 def brought_words(state: "DebateState") -> list[str]:
@@ -218,21 +216,21 @@ def count_quotes(checked: Iterable[Mapping[str, Any]]) -> str:
     quotes = [quote for quote in listed if quote["text"] != quote.get("written")]
     places = len(listed) - len(quotes)
     citations = "1 citation" if places == 1 else f"{places} citations"
-    astray = [f"{citations} of missing places"] if places else []
-    return "; ".join([*([_quote_counts(quotes)] if quotes else []), *astray])
+    missing = [f"{citations} of missing places"] if places else []
+    return "; ".join([*([_quote_counts(quotes)] if quotes else []), *missing])
 
 
 def _quote_counts(listed: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter(quote["status"] for quote in listed)
-    astray = sum(_is_astray(quote) for quote in listed)
-    under = f" ({astray} under another label)" if astray else ""
+    mislabelled = sum(_is_mislabelled(quote) for quote in listed)
+    under = f" ({mislabelled} under another label)" if mislabelled else ""
     altered = f", {counts['altered']} altered" if counts["altered"] else ""
     return (
         f"{counts['found']} found in the documents{altered}{under}, {counts['not_found']} not found"
     )
 
 
-def _is_astray(quote: Mapping[str, Any]) -> bool:
+def _is_mislabelled(quote: Mapping[str, Any]) -> bool:
     return bool(quote.get("where") and quote.get("cited")) and quote["cited"] != quote["where"]
 
 
@@ -241,7 +239,7 @@ def quote_words(quote: Mapping[str, Any]) -> str:
     text, cited = " ".join(quote["text"].split()), quote.get("cited")
     if quote.get("where"):
         sign = "≈ altered," if quote["status"] == "altered" else "✓"
-        named = f" (cited as [{cited}])" if _is_astray(quote) else ""
+        named = f" (cited as [{cited}])" if _is_mislabelled(quote) else ""
         reads = f"; in full: “{quote['reads']}”" if quote.get("reads") else ""
         return f"{sign} [{quote['where']}]{named} “{text}”{reads}"
     if text.startswith("["):
@@ -266,5 +264,5 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
     return {
         "open": [point for point in left if point["status"] != "dropped"],
         "resolved": list(points["resolved"]),
-        "not raised again": [point for point in left if point["status"] == "dropped"],
+        "dropped": [point for point in left if point["status"] == "dropped"],
     }

@@ -40,7 +40,6 @@ _LONGEST_HEADING = 120
 
 
 def to_markdown(debate: StoredDebate) -> str:
-    """Render the whole document."""
     record = debate.as_json()
     sections = [
         _head(debate),
@@ -61,8 +60,8 @@ def to_markdown(debate: StoredDebate) -> str:
 
 
 def _head(debate: StoredDebate) -> str:
-    begun = local_time(debate.created_at)
-    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, begun {begun}"
+    started = local_time(debate.created_at)
+    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}"
     for line in known_as(debate.as_settings(), debate.as_state().get("seats", [])):
         about += f"\n\n{line}"
     heading = shorten(debate.question, _LONGEST_HEADING)
@@ -131,8 +130,8 @@ def _concessions(record: Mapping[str, Any]) -> str:
     names = seat_names(record["seats"])
     lines = [f"- {sentence(concession_words(entry, names))}" for entry in gone]
     won = record["winner"]
-    lines += [f"- {names[won]} is the one left."] if won else []
-    return "## Who moved whom\n\n" + "\n".join(lines)
+    lines += [f"- {names[won]} is the only one left."] if won else []
+    return "## Concessions\n\n" + "\n".join(lines)
 
 
 def _verdict(record: Mapping[str, Any]) -> str:
@@ -143,7 +142,7 @@ def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
     if not points["open"] and not points["resolved"]:
         return ""
     groups = point_groups(points)
-    parts = ["## Points"] + ([] if groups["open"] else ["No point is open."])
+    parts = ["## Objections"] + ([] if groups["open"] else ["No objection is open."])
     for title, group in groups.items():
         if group:
             parts += [f"{title.capitalize()}:", "\n".join(_point(point) for point in group)]
@@ -164,21 +163,19 @@ def _score(record: Mapping[str, Any]) -> str:
         lines.append(f"**{rated['score']:g} of 10** by {by}: {rating_words(rated)}.")
         if rated["judge_shares_model_with"]:
             sharing = ", ".join(rated["judge_shares_model_with"])
-            lines.append(f"The judge shares its model with: {sharing}.")
+            lines.append(f"The judge is the same model as: {sharing}.")
         if rated["judge_wrote_answer"]:
-            lines.append("The judge rates an answer it wrote itself.")
+            lines.append("The judge wrote the answer itself.")
         lines.append(rated["justification"])
     return "## Score\n\n" + "\n\n".join(lines) if lines else ""
 
 
 def _moderated(record: Mapping[str, Any]) -> str:
-    """List scores, checks and rulings of a moderated debate."""
     lines = [f"- {name}: {value}" for name, value in moderated_facts(record)]
     return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
 
 
 def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """List documents, templates and checked quotes."""
     lines = [f"- {line}" for line in brought_words(debate.as_state())]
     used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
     lines += [f"- Reasoning templates: {', '.join(used)}"] if record["templates"] else []

@@ -63,7 +63,6 @@ class ExportPage:
 
 
 def on_one_line(text: str) -> str:
-    """Return text without line breaks."""
     return " ".join(text.split())
 
 

@@ -445,7 +445,7 @@ class TestBadInput:
         assert "retry_wait" in refused.json()["detail"].lower()
 
 
-def owed(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
+def unfinished(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
     return UnfinishedTask(cast("StoredDebate", SimpleNamespace(id=debate_id)), elsewhere)
 
 
@@ -453,13 +453,13 @@ class TestWhatIsOwed:
     """Which of the debates that nobody runs a service goes on with, and when."""
 
     async def test_no_more_than_may_run_at_once(self) -> None:
-        many = [owed(str(number)) for number in range(MOST_AT_ONCE + 1)]
+        many = [unfinished(str(number)) for number in range(MOST_AT_ONCE + 1)]
         assert len(Runs(ServiceOptions())._due(many)) == MOST_AT_ONCE
 
     async def test_the_machine_that_ran_it_last_goes_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        runs, theirs = Runs(ServiceOptions()), owed("a", elsewhere=True)
+        runs, theirs = Runs(ServiceOptions()), unfinished("a", elsewhere=True)
         assert runs._due([theirs]) == []
         monkeypatch.setattr("contend.service.runs._HEAD_START", 0)
         assert runs._due([theirs]) == [theirs.debate]
@@ -496,7 +496,7 @@ class TestErrors:
         body = client.post(PREFIX, json=asked()).json()
         assert (body["error"], body["status"]) == ("no_result", "interrupted")
         with closing(open_repository()) as records:
-            assert records.owed(timedelta(0)) == []
+            assert records.unfinished(timedelta(0)) == []
         gc.collect()  # asyncio tells of errors nobody looked at when their tasks are gone
         (told,) = caplog.records
         assert body["debate_id"] in told.getMessage()
