@@ -287,28 +287,27 @@ def scoreboard(records: Repository) -> Scoreboard:
     """Compute Brier score and log loss of all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
     # Load the turns, which name models and rounds, only of resolved forecasts.
-    whole = [_with_turns(records, each) for each in resolved]
-    pooled = [(_pool(each, "contract"), each.came or "") for each in whole]
-    pooled = [(values, came) for values, came in pooled if values]
+    whole = [_forecast(records.find(each.debate.id), each.came) for each in resolved]
     return Scoreboard(
         resolved=len(whole),
         pools=_rows(_by_pool(whole)),
         roles=_rows(_by_role(whole)),
         models=_rows(_by_model(whole)),
         rounds=_rows(_by_round(whole)),
-        calibration=calibration(pooled),
+        calibration=calibration(_pooled(whole, "contract")),
         factor=_factor(whole),
     )
-
-
-def _with_turns(records: Repository, found: Forecast) -> Forecast:
-    return _forecast(records.find(found.debate.id), found.came)
 
 
 def _pool(found: Forecast, name: str) -> dict[str, float]:
     """Return one pool of a forecast; empty if it is incomplete."""
     values = {pools.outcome_id: getattr(pools, name) for pools in found.result.report.pools}
     return {} if None in values.values() else values
+
+
+def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float], str]]:
+    """Return the complete pools, each with the outcome that came true."""
+    return [(values, each.came or "") for each in found if (values := _pool(each, name))]
 
 
 def _by_pool(found: Iterable[Forecast]) -> Scored:
@@ -369,6 +368,5 @@ def _rows(scored: Scored) -> list[Row]:
 
 
 def _factor(found: Sequence[Forecast]) -> float | None:
-    pooled = [(_pool(each, "log_odds"), each.came or "") for each in found]
-    pooled = [(values, came) for values, came in pooled if values]
+    pooled = _pooled(found, "log_odds")
     return fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None

@@ -66,7 +66,7 @@ class Lease:
                 .where(debates.c.id == self.debate_id, free)
                 .values(
                     lease_owner=self._owner,
-                    lease_holder=_this_process(),
+                    lease_holder=f"{_machine()}:{os.getpid()}",
                     lease_until=written(now + LEASE),
                 )
             )
@@ -114,13 +114,9 @@ def _is_dead(row: Any) -> bool:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except PermissionError:
-        return False
+    except PermissionError:  # it runs, as another user
+        pass
     return False
-
-
-def _this_process() -> str:
-    return f"{_machine()}:{os.getpid()}"
 
 
 @cache

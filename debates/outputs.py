@@ -23,22 +23,22 @@ def check_writable(base: Path) -> None:
         ) from error
 
 
-def find_folder(base: Path, begun: str, debate_id: str) -> Path | None:
+def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
     """Return the folder of this debate, if it was written."""
-    return next((p for p in _candidates(base, begun, debate_id) if _is_of(p, debate_id)), None)
+    return next((p for p in _candidates(base, started, debate_id) if _is_of(p, debate_id)), None)
 
 
-def make_folder(base: Path, begun: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
+def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
     """Fill the folder of this debate and return its path; never touch another debate's.
 
     A new folder is filled under a draft name and then renamed, so that it appears complete. After
     a crash the draft is found again.
     """
-    found = find_folder(base, begun, debate_id)
+    found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)
         return found
-    own, with_id = _candidates(base, begun, debate_id)
+    own, with_id = _candidates(base, started, debate_id)
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = with_id.with_name(f".{with_id.name}.new")
     draft.mkdir(mode=0o700, exist_ok=True)
@@ -49,8 +49,8 @@ def make_folder(base: Path, begun: str, debate_id: str, fill: Callable[[Path], N
         return draft.rename(with_id)
 
 
-def _candidates(base: Path, begun: str, debate_id: str) -> tuple[Path, Path]:
-    stamp = datetime.fromisoformat(begun).astimezone(UTC)
+def _candidates(base: Path, started: str, debate_id: str) -> tuple[Path, Path]:
+    stamp = datetime.fromisoformat(started).astimezone(UTC)
     name = f"{stamp:%Y-%m-%dT%H-%M-%S}_debate"
     day = base / f"{stamp:%Y-%m-%d}"
     return day / name, day / f"{name}_{debate_id[:8]}"

@@ -102,7 +102,7 @@ async def prepare_debate(
         warm_up(plan.embedding_model)
     state: DebateState = {"question": draft.question, "seats": plan.seats}
     state |= {"documents": files.documents, "images": files.images}
-    await _check_models(state, settings, reporter, fetch=fetch)
+    await check_seats(state, settings, reporter, fetch=fetch)
     if plan_of_folder := strategy_for(settings).folder_plan:
         check_writable(plan_of_folder.base)
     if fetch:
@@ -118,7 +118,7 @@ async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None)
     """Check that a stopped debate still has its files and models."""
     state = debate.as_state()
     check_kept(state.get("documents", []), state.get("images", []))
-    await _check_models(state, debate.as_settings(), reporter or Reporter(), fetch=True)
+    await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
 
 
 def write_debate(
@@ -154,7 +154,7 @@ def write_debate(
     return records.find(debate_id)
 
 
-async def _check_models(
+async def check_seats(
     state: DebateState, settings: DebateSettings, reporter: Reporter, *, fetch: bool
 ) -> None:
     """Download embedded models that are missing, then check every model."""

@@ -40,7 +40,6 @@ class StoredDebate(BaseModel):
         )
 
     def with_state(self, status: Status, state: DebateState, error: str | None) -> "StoredDebate":
-        """Return the debate in a newer state."""
         turns = list(state.get("turns", []))
         changed = {"status": status, "state": dump_state(state), "turns": turns, "error": error}
         return self.model_copy(update=changed)
@@ -60,7 +59,6 @@ class StoredDebate(BaseModel):
         return "failed" if self.status == "failed" else None
 
     def as_record(self) -> DebateRecord:
-        """Return everything known about the debate."""
         record = read_record(self.as_state(), self.id).rated(self.user_rating)
         about = self.model_dump(
             include={"protocol", "status", "created_at", "updated_at", "error", "settings"}

@@ -134,11 +134,10 @@ class Repository:
 
     def newest(self, limit: int) -> list[StoredDebate]:
         """Return the newest debates without their turns, newest first."""
-        query = sa.select(tables.debates).order_by(tables.debates.c.created_at.desc()).limit(limit)
-        with self._engine.connect() as connection:
-            return [_debate(connection, row, []) for row in connection.execute(query).all()]
+        newest_first = tables.debates.c.created_at.desc()
+        return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit))
 
-    def owed(self, untouched: timedelta) -> list[UnfinishedTask]:
+    def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
         """Return accepted debates that no process is running, without their turns.
 
         One that was not paused counts only after it was `untouched` for that long: a process that
@@ -174,7 +173,11 @@ class Repository:
     def done(self, protocol: str) -> list[StoredDebate]:
         """Return all finished debates of a protocol without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
-        query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
+        return self._list(
+            sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
+        )
+
+    def _list(self, query: sa.Select[Any]) -> list[StoredDebate]:
         with self._engine.connect() as connection:
             return [_debate(connection, row, []) for row in connection.execute(query).all()]
 

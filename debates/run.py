@@ -38,7 +38,6 @@ _RESERVED_EVENTS = 1_000_000
 
 
 def open_repository() -> Repository:
-    """Open the user's database."""
     return Repository(database())
 
 
@@ -137,9 +136,9 @@ class _Run:
         update: dict[str, Any] = {}
         if remark.say:
             update["turns"] = [human_turn(self.state, remark.say)]
-        unkept = recorded.get("degraded", [])[len(self.state.get("degraded", [])) :]
-        if unkept:
-            update["degraded"] = unkept
+        unsaved = recorded.get("degraded", [])[len(self.state.get("degraded", [])) :]
+        if unsaved:
+            update["degraded"] = unsaved
         return Command(update=update) if update else None
 
     def _announce_start(self) -> None:

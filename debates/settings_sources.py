@@ -76,23 +76,11 @@ class Configured:
     notices: list[str]
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Return every setting with its value and source."""
         values = self.settings.model_dump(mode="json")
         return {
             name: {"value": value, "source": self.sources.get(name, _DEFAULT)}
             for name, value in values.items()
         }
-
-
-def load_settings(
-    protocol: str,
-    flags: Mapping[str, Any],
-    model: str | None,
-    config: Path | None,
-    environ: Mapping[str, str],
-) -> DebateSettings:
-    """Return the settings of a debate."""
-    return configure(protocol, flags, model, config, environ).settings
 
 
 def configure(
@@ -108,7 +96,8 @@ def configure(
     given |= _from_file(schema, config)
     given |= _from_flags(schema, flags)
     if model is not None:
-        given = _for_every_seat(schema, model) | given
+        seats = schema.of_one_model(model)
+        given = {name: Given(value, "--model") for name, value in seats.items()} | given
     settings = _validated(schema, given)
     sources = {name: each.source for name, each in given.items()}
     return Configured(settings, sources, notices)
@@ -134,7 +123,7 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     return flags
 
 
-def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+def _parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
     """Parse `--seat NAME=MODEL` arguments into the setting `seats`."""
     if not pairs:
         return {}
@@ -147,6 +136,17 @@ def parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
     return {"seats": [_seat(pair) for pair in pairs]}
 
 
+def parse_options(
+    protocol: str, assignments: Sequence[str], seats: Sequence[str], positions: Sequence[str]
+) -> dict[str, Any]:
+    """Parse the arguments of --set, --seat and --position."""
+    return {
+        **parse_assignments(assignments),
+        **_parse_seats(protocol, seats),
+        **_parse_positions(protocol, positions),
+    }
+
+
 def _seat(pair: str) -> dict[str, str]:
     name, equals, model = pair.partition("=")
     if not equals or not name.strip() or not model.strip():
@@ -154,7 +154,7 @@ def _seat(pair: str) -> dict[str, str]:
     return {"name": name, "model": model.strip()}
 
 
-def parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
+def _parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
     """Parse `--position "NAME: POSITION"` arguments into the setting `positions`."""
     if not pairs:
         return {}
@@ -247,10 +247,6 @@ def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[
         else:
             given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given
-
-
-def _for_every_seat(schema: type[DebateSettings], model: str) -> dict[str, Given]:
-    return {name: Given(value, "--model") for name, value in schema.of_one_model(model).items()}
 
 
 def _known(schema: type[DebateSettings], key: str, source: str) -> str:

@@ -83,7 +83,6 @@ def check_teaches(debate: StoredDebate) -> None:
 
 
 def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
-    """Build the prompt that asks for a template."""
     mark = fence_mark(debate_id)
     data = partial(fence, mark=mark)
     points = [f"({point.status}) {point.text}" for point in points_of(state)]

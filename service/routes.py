@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Path, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
+from starlette.requests import ClientDisconnect
 
 from contend.debates.forecasts import problems
 from contend.debates.record import StoredDebate
@@ -19,7 +20,6 @@ from contend.graph.contract.result import (
 )
 from contend.graph.contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
 from contend.service.auth import require_token
-from contend.service.bodies import read_body
 from contend.service.errors import Refused
 from contend.service.examples import example
 from contend.service.openapi import ID, accepted, errors, ok
@@ -195,6 +195,29 @@ async def get_consensus(debate_id: _Id, runs: _Runs) -> JSONResponse:
     result = _result(await runs.find(str(debate_id)))
     parts = ("consensus_score", "probability_distribution", "disagreement_map")
     return JSONResponse({part: result[part] for part in parts})
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body; refuse it as soon as it is too large."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
+        raise Refused(415, "not_json", "Send the request as application/json.")
+    stated = request.headers.get("content-length", "")
+    if stated.isdigit() and int(stated) > MAX_REQUEST_BYTES:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_REQUEST_BYTES:
+                raise _too_large()
+    except ClientDisconnect as gone:
+        raise Refused(400, "incomplete", "The request ended before it was complete.") from gone
+    return bytes(body)
+
+
+def _too_large() -> Refused:
+    return Refused(413, "too_large", f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
 
 
 def _parsed(body: bytes) -> DebateRequest:

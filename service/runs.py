@@ -17,7 +17,7 @@ from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event
-from contend.debates.settings_sources import load_settings
+from contend.debates.settings_sources import configure
 from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.settings.forecast import ForecastSettings, settings_of
@@ -29,9 +29,9 @@ MOST_AT_ONCE = 32
 # After the debate's own limit, which ends it with a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
-_SECONDS_BETWEEN_LOOKS = 30.0
+_SECONDS_BETWEEN_CHECKS = 30.0
 # For the machine that ran a debate last: it checks several times in this period.
-_HEAD_START = 4 * _SECONDS_BETWEEN_LOOKS
+_HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _STOPS = "the service stops"
 
 
@@ -46,7 +46,7 @@ class ServiceOptions:
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         """Return the settings of a debate whose request asks for `wanted`."""
         flags: dict[str, Any] = {**self.assignments, **wanted}
-        loaded = load_settings(PROTOCOL, flags, self.model, self.config, dict(os.environ))
+        loaded = configure(PROTOCOL, flags, self.model, self.config, dict(os.environ)).settings
         if loaded.pause != "never":
             raise BadInput("pause must be 'never' in a service, because nobody can answer.")
         return cast("ForecastSettings", loaded)
@@ -58,7 +58,6 @@ class Run:
 
     debate: StoredDebate
     control: RunControl
-    timeout: float
     task: asyncio.Task[StoredDebate | None]
 
 
@@ -71,14 +70,14 @@ class Runs:
         self._running: dict[str, Run] = {}
         self._starting = 0
         self._stopping = asyncio.Event()
-        self._looking: asyncio.Task[None] | None = None
+        self._resuming: asyncio.Task[None] | None = None
         self._seen: dict[str, float] = {}
         """When each abandoned debate was first noticed."""
 
     async def open(self) -> None:
         """Open the database and resume unfinished debates."""
         self._records = await asyncio.to_thread(open_repository)
-        self._looking = asyncio.create_task(self._look_after_owed())
+        self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
         """Accept no more debates and pause the running ones."""
@@ -88,8 +87,8 @@ class Runs:
         for each in self._running.values():
             each.control.request_drain(_STOPS)
         tasks = {each.task for each in self._running.values()}
-        if self._looking:  # not cancelled: a check in progress would leak its connection
-            await self._looking
+        if self._resuming:  # not cancelled: a check in progress would leak its connection
+            await self._resuming
         tasks |= {each.task for each in self._running.values()}
         if tasks:
             _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
@@ -106,14 +105,14 @@ class Runs:
         if self._records:
             await asyncio.to_thread(self._records.close)
 
-    async def _look_after_owed(self) -> None:
+    async def _resume_unfinished(self) -> None:
         """Resume accepted debates that no process is running, at regular intervals.
 
         Debates are left unfinished when a service stops or the database becomes unavailable.
         """
         while True:
             try:
-                due = self._due(await asyncio.to_thread(self.records.owed, LEASE))
+                due = self._due(await asyncio.to_thread(self.records.unfinished, LEASE))
                 if due:
                     log_note(f"Resuming {_debates(len(due))} left unfinished.")
                 for debate in due:
@@ -122,17 +121,17 @@ class Runs:
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
                 log_error("could not check for unfinished debates", error)
-            if await wait_for_event(_SECONDS_BETWEEN_LOOKS, self._stopping):
+            if await wait_for_event(_SECONDS_BETWEEN_CHECKS, self._stopping):
                 return
 
-    def _due(self, owed: list[UnfinishedTask]) -> list[StoredDebate]:
+    def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         """Return the debates to resume now, within the limit of running debates."""
         now = asyncio.get_running_loop().time()
-        self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in owed}
+        self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
         free = MOST_AT_ONCE - len(self._running) - self._starting
         due = [
             each.debate
-            for each in owed
+            for each in unfinished
             if each.debate.id not in self._running
             and not (each.elsewhere and now - self._seen[each.debate.id] < _HEAD_START)
         ]
@@ -177,11 +176,11 @@ class Runs:
 
     def _begin(self, debate: StoredDebate) -> Run:
         debate = debate.model_copy(update={"status": "running"})
-        control, timeout = RunControl(), debate.settings["overall_timeout"]
+        control = RunControl()
         if self._stopping.is_set():  # after the debate was accepted
             control.request_drain(_STOPS)
         task = asyncio.create_task(self._run(debate, control))
-        run = Run(debate, control, timeout, task)
+        run = Run(debate, control, task)
         self._running[debate.id] = run
         task.add_done_callback(lambda _: self._running.pop(debate.id, None))
         return run
@@ -214,7 +213,8 @@ class Runs:
 
     async def wait(self, run: Run) -> StoredDebate:
         """Wait until the debate ends or its time is over, and return it."""
-        await asyncio.wait({run.task}, timeout=run.timeout + _GRACE)
+        limit = run.debate.settings["overall_timeout"] + _GRACE
+        await asyncio.wait({run.task}, timeout=limit)
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
         try:
             return ended or await self.find(run.debate.id)

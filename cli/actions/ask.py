@@ -5,8 +5,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,12 +41,7 @@ from contend.debates.prepare import (
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.settings_sources import (
-    configure,
-    parse_assignments,
-    parse_positions,
-    parse_seats,
-)
+from contend.debates.settings_sources import configure, parse_options
 from contend.graph.errors import BadInput
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
@@ -59,41 +54,29 @@ _SIGNALS = [
 
 
 @dataclass(frozen=True)
-class Files:
-    """Paths of attached files."""
-
-    documents: list[Path]
-    images: list[Path]
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Values of --seat and --position."""
-
-    seats: list[str]
-    positions: list[str]
-
-
-@dataclass(frozen=True)
 class Request:
     """The arguments of `contend ask`."""
 
     question: str | None
     protocol: str
     model: str | None
-    sides: Sides
     assignments: list[str]
+    seats: list[str]
+    positions: list[str]
     config: Path | None
-    files: Files
+    documents: list[Path]
+    images: list[Path]
     forecast: ForecastOptions
 
 
-class _TerminalReporter(Reporter):
-    def __init__(self, output: Output) -> None:
-        self._quiet = output.quiet
+class TerminalReporter(Reporter):
+    """Prints notes and shows progress on stderr."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
 
     def note(self, text: str) -> None:
-        print_message(f"Note: {text}", style="yellow")
+        print_message(f"Note: {text}", style="warning")
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:
         return show_download(weights, quiet=self._quiet)
@@ -112,14 +95,12 @@ def ask_question(request: Request, output: Output) -> int:
         question = forecast.prediction_context.task.question
     flags = {
         **(settings_of(forecast) if request.forecast.request and forecast else {}),
-        **parse_assignments(request.assignments),
-        **parse_seats(request.protocol, request.sides.seats),
-        **parse_positions(request.protocol, request.sides.positions),
+        **parse_options(request.protocol, request.assignments, request.seats, request.positions),
     }
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
-    settings, files = configured.settings, request.files
-    draft = draft_debate(question, settings, files.documents, files.images)
-    reporter = _TerminalReporter(output)
+    settings = configured.settings
+    draft = draft_debate(question, settings, request.documents, request.images)
+    reporter = TerminalReporter(quiet=output.quiet)
     notices = [*configured.notices, *draft.attachments.notices, due_notice(request.forecast)]
     for notice in [] if output.quiet else filter(None, notices):
         reporter.note(notice)
@@ -139,7 +120,7 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
     """Continue a stopped debate."""
     with database.existing(reference) as (records, debate):
         if debate.status != "done":
-            asyncio.run(prepare_resume(debate, _TerminalReporter(output)))
+            asyncio.run(prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
@@ -186,7 +167,7 @@ class _Session:
             raise
         finally:
             if self._renderer:
-                self._renderer.stop_waiting()
+                self._renderer.sections.stop_waiting()
         return self._close(ended)
 
     async def _run(self, remark: Remark) -> StoredDebate:
@@ -194,17 +175,17 @@ class _Session:
             run_debate(self._records, self._debate, self._watch(), self._control, remark)
         )
         stopper = _Stopper(self._control, running, self._say)
-        with stopper.listening():
-            try:
-                return await running
-            except asyncio.CancelledError:
-                if not stopper.cancelled:
-                    raise RuntimeError("another process took over this debate") from None
-                return self._records.find(self._debate.id)
+        stopper.listen()
+        try:
+            return await running
+        except asyncio.CancelledError:
+            if not stopper.cancelled:
+                raise RuntimeError("another process took over this debate") from None
+            return self._records.find(self._debate.id)
 
     def _watch(self) -> Watch:
         if self._output.events:
-            return self._guarded(_print_event)
+            return self._guarded(partial(write_json, one_line=True))
         if self._renderer:
             return self._guarded(partial(self._show, self._renderer))
         return lambda _: None
@@ -214,12 +195,12 @@ class _Session:
         if event["event"] in ("debate_start", "resumed"):
             renderer.header(self._debate, self._notice)
             if self._debate.as_state().get("stop"):
-                renderer.end_rounds()
+                renderer.sections.end_rounds()
             if self._said.strip():
                 renderer.remark(self._said)
         renderer.show(event)
         if event["event"] == "round_complete" and "summary" in event["metadata"]:
-            renderer.note(round_words(event["metadata"]))
+            renderer.sections.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
         """Keep a closed pipe from failing the debate; pause it if stdout is closed."""
@@ -241,13 +222,12 @@ class _Session:
         return guarded
 
     def _say(self, message: str) -> None:
-        """Print a message on its own line."""
         if self._renderer:
-            self._guarded(self._renderer.break_line)()
+            self._guarded(self._renderer.sections.break_line)()
         if not self._output.quiet:
-            print_message(message, style="yellow")
+            print_message(message, style="warning")
         if self._renderer:
-            self._guarded(self._renderer.resume_waiting)()
+            self._guarded(self._renderer.sections.resume_waiting)()
 
     def _close(self, ended: StoredDebate) -> int:
         if self._renderer:
@@ -259,16 +239,16 @@ class _Session:
             return OK
         if ended.status == "failed":
             why = sentence(ended.error or "the debate failed")
-            print_message(f"Error: {why} Progress is saved. Continue with: {again}", "red")
+            print_message(f"Error: {why} Progress is saved. Continue with: {again}", "error")
             return MODEL_FAILED
         if ended.error:
             print_message(
                 f"Paused: {sentence(ended.error)} Progress is saved. When the database is "
                 f"available again, continue with: {again}",
-                "red",
+                "error",
             )
         else:
-            print_message(f"Paused. Continue with: {again}", "yellow")
+            print_message(f"Paused. Continue with: {again}", "warning")
         return PAUSED
 
     def _print_result(self, ended: StoredDebate) -> None:
@@ -291,16 +271,13 @@ class _Stopper:
         self._asked = False
         self.cancelled = False
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Handle signals while the debate runs."""
+    def listen(self) -> None:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             try:
                 loop.add_signal_handler(number, self._stop)
             except NotImplementedError:  # Windows
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
-        yield
 
     def _stop(self) -> None:
         if not self._asked:
@@ -316,7 +293,3 @@ def _renderer(output: Output) -> Renderer | None:
     if output.quiet or output.events:
         return None
     return Renderer(stderr(widest=None) if output.json else stdout(widest=None))
-
-
-def _print_event(event: Event) -> None:
-    write_json(event, one_line=True)

@@ -112,23 +112,23 @@ def print_debate(debate: StoredDebate, *, thinking: bool) -> None:
     closings = closings_begin(debate.turns)
     for at, turn in enumerate(debate.turns):
         if at == closings:
-            screen.end_rounds()
+            screen.sections.end_rounds()
         if turn.phase != "score":
             screen.turn(turn, thinking=thinking)
     screen.eliminations()
     record = debate.as_json()
     screen.points(record["points"])
     if record["stop"] and debate.status != "done":
-        screen.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
+        screen.sections.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
     if debate.error:
-        screen.note(f"Failed: {debate.error}")
+        screen.sections.note(f"Failed: {debate.error}")
     if debate.status == "done":
         print_forecast_of(debate)
         screen.footer(debate)
     else:
         screen.notices(record["degraded"])
     if debate.status in ("paused", "interrupted", "failed"):
-        screen.note(f"Continue with: {resume_command(debate.id)}")
+        screen.sections.note(f"Continue with: {resume_command(debate.id)}")
 
 
 def document(debate: StoredDebate, form: str) -> str:

@@ -6,13 +6,12 @@ import platform
 import sqlite3
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from contend.cli.actions.models import is_unharmed, known_models
 from contend.cli.view.console import stdout
 from contend.cli.view.format import counted, plain
+from contend.debates.exports.page import hanging
 from contend.debates.repository import count_debates
 from contend.graph.checkpoints.saver import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable
@@ -54,16 +54,13 @@ class Finding:
     detail: str
     fix: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def checks() -> list[Finding]:
     return [
         _python(),
         *_packages(),
         _home(),
-        _database(),
+        _server() if is_on_server() else _file(),
         *_weights(),
         _ollama(),
         *_keys(),
@@ -79,23 +76,12 @@ def print_checks(findings: list[Finding]) -> None:
     width = screen.width if screen.is_terminal else sys.maxsize  # a pipe gets whole lines
     for finding in findings:
         head = f"{finding.level.ljust(_MARGIN)}{finding.what.ljust(widest)}  "
-        line = Text(_wrapped(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
+        line = Text(hanging(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
         line.stylize(_STYLES[finding.level], 0, len(finding.level))
         screen.print(line, soft_wrap=True)
         if finding.fix:
-            fix = _wrapped(f"{' ' * _MARGIN}fix: {plain(finding.fix)}", width, _MARGIN + 5)
+            fix = hanging(f"{' ' * _MARGIN}fix: {plain(finding.fix)}", width, _MARGIN + 5)
             screen.print(Text(fix), soft_wrap=True)
-
-
-def _wrapped(text: str, width: int, hang: int) -> str:
-    """Wrap at words and indent the later lines."""
-    return textwrap.fill(
-        text,
-        width,
-        subsequent_indent=" " * hang,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _python() -> Finding:
@@ -125,10 +111,6 @@ def _home() -> Finding:
         fix = "set CONTEND_HOME to a folder you can write to"
         return Finding("problem", "data folder", f"{home} is not writable", fix)
     return Finding("ok", "data folder", f"{home}{note}")
-
-
-def _database() -> Finding:
-    return _server() if is_on_server() else _file()
 
 
 def _server() -> Finding:

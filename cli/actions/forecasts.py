@@ -6,8 +6,9 @@ from pathlib import Path
 from contend.cli import database
 from contend.cli.actions.debates import write_document
 from contend.cli.view.console import print_hanging, print_message, stdout, write_json
-from contend.cli.view.forecast import calibration_svg, due_lines, percent, print_scoreboard
+from contend.cli.view.forecast import calibration_svg, due_lines, print_scoreboard
 from contend.debates import forecasts
+from contend.debates.exports.forecast import percent
 from contend.graph.errors import BadInput
 from contend.nodes.forecast.numbers import brier, log_loss
 

@@ -17,7 +17,6 @@ from rich.progress import (
 from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
-from contend.graph.values import Seat
 from contend.models.providers.registry import parse_spec, unknown_model
 from contend.models.providers.weights import (
     DEFAULT,
@@ -33,22 +32,13 @@ from contend.models.providers.weights import (
     weights_path,
 )
 from contend.models.providers.weights import Progress as OnProgress
-from contend.models.seats import missing_files, models_of
 
 
-def pull_missing(seats: list[Seat], *, quiet: bool) -> None:
-    """Download the weights that the seats need and this machine lacks."""
-    for weights in missing_files(models_of(seats)):
-        pull_weights(weights, quiet=quiet)
-
-
-def pull_embedding(spec: str, *, quiet: bool) -> None:
+def pull_embedding(spec: str) -> None:
     """Download the built-in embedding model if the spec names it."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
-        for weights in _files(parsed.name):
-            if not is_pulled(weights, data_home()):
-                pull_weights(weights, quiet=quiet)
+        _pull_files(parsed.name)
 
 
 def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[OnProgress]:
@@ -59,13 +49,16 @@ def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[On
     return progress(weights.name, DownloadColumn(), quiet=quiet)
 
 
-def pull_weights(weights: Weights, *, quiet: bool = False) -> None:
-    """Download one model file."""
-    try:
-        with show_download(weights, quiet=quiet) as on_progress:
-            pull(weights, data_home(), on_progress)
-    except WeightsUnavailable as error:
-        raise BadInput(str(error)) from error
+def _pull_files(name: str) -> None:
+    """Download the files of a built-in model that this machine lacks."""
+    for weights in _files(name):
+        if is_pulled(weights, data_home()):
+            continue
+        try:
+            with show_download(weights, quiet=False) as on_progress:
+                pull(weights, data_home(), on_progress)
+        except WeightsUnavailable as error:
+            raise BadInput(str(error)) from error
 
 
 @contextmanager
@@ -85,9 +78,7 @@ def pull_named(name: str | None) -> str:
     wanted = [name.removeprefix("embedded:")] if name else [DEFAULT, DEFAULT_EMBEDDING]
     paths = []
     for each in wanted:
-        for weights in _files(each):
-            if not is_pulled(weights, data_home()):
-                pull_weights(weights)
+        _pull_files(each)
         paths.append(f"{each} is ready: {weights_path(_files(each)[0], data_home())}")
     return "\n".join(paths)
 

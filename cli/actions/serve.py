@@ -3,21 +3,27 @@
 import asyncio
 import errno
 import os
+import signal
 import socket
+from types import FrameType
 
 import uvicorn
 
-from contend.cli.actions.models import pull_missing
+from contend.cli.actions.ask import TerminalReporter
 from contend.cli.database import records
 from contend.cli.view.console import print_message
+from contend.debates.prepare import check_seats
 from contend.graph.errors import BadInput
-from contend.models.seats import choose_seats, preflight
+from contend.graph.state import DebateState
+from contend.models.seats import choose_seats
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
 from contend.service.routes import PREFIX
-from contend.service.runs import ServiceOptions
-from contend.service.server import PausingServer
+from contend.service.runs import Runs, ServiceOptions
+
+# By then all debates are paused and their callers answered.
+_SECONDS_FOR_REQUESTS = 5
 
 
 def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
@@ -28,8 +34,8 @@ def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
         raise BadInput("The address given to --host is empty.")
     settings = options.settings()
     plan = asyncio.run(choose_seats(settings))
-    pull_missing(plan.seats, quiet=False)
-    asyncio.run(preflight(plan.seats, settings, "?"))
+    state: DebateState = {"question": "?", "seats": plan.seats}
+    asyncio.run(check_seats(state, settings, TerminalReporter(quiet=False), fetch=True))
     with records():  # refuse a database that cannot be opened
         pass
     listening = _listen(host, port)
@@ -38,7 +44,30 @@ def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"{plan.notice} Serving http://{place}{PREFIX}, documented under /docs.")
     running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    PausingServer(running, app.state.runs).run(sockets=[listening])
+    _PausingServer(running, app.state.runs).run(sockets=[listening])
+
+
+class _PausingServer(uvicorn.Server):
+    """Pauses the debates first, so that open requests end soon."""
+
+    def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
+        config.timeout_graceful_shutdown = _SECONDS_FOR_REQUESTS
+        super().__init__(config)
+        self._runs = runs
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """Stop; a second Ctrl-C does not wait for open requests.
+
+        Unlike uvicorn, do not raise the signal again: stopping is not an error.
+        """
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Pause the debates, answer their callers, and stop."""
+        await self._runs.stop()
+        await super().shutdown(sockets)
 
 
 def _listen(host: str, port: int) -> socket.socket:

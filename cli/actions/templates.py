@@ -49,14 +49,14 @@ from contend.retrieval.templates import (
 )
 
 
-def print_templates(*, as_json: bool) -> int:
+def print_templates(*, as_json: bool) -> None:
     library, waiting = load_library(data_home()), load_candidates(data_home())
     everything = [*library.templates, *waiting.templates]
     everything.sort(key=lambda each: each.id)
     _print_problems([*library.problems, *waiting.problems])
     if as_json:
         write_json([_described(each) for each in everything])
-        return OK
+        return
     table = Table(box=None, pad_edge=False)
     for heading in ("ID", "Kind", "Origin"):
         table.add_column(heading, no_wrap=True)
@@ -64,21 +64,19 @@ def print_templates(*, as_json: bool) -> int:
     for each in everything:
         table.add_row(each.id, each.kind, each.origin, Text(plain(each.title)))
     stdout().print(table)
-    return OK
 
 
-def print_template(template_id: str, *, as_json: bool) -> int:
+def print_template(template_id: str, *, as_json: bool) -> None:
     found = _find(template_id)
     if as_json:
         write_json(_described(found) | {"body": found.body})
     else:
         sys.stdout.write(plain(found.as_file()))
-    return OK
 
 
 def search_templates(
     question: str, limit: int, embedding_model: str | None, *, as_json: bool
-) -> int:
+) -> None:
     """Print the nearest templates and which of them a debate would use."""
     asked = checked_question(question)
     settings, embedder = _embedder(embedding_model)
@@ -106,7 +104,6 @@ def search_templates(
         for note in [_explained(used, ranking, rule, settings), *notes]:
             print_message(note)
     _print_problems(searcher.library.problems)
-    return OK
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
@@ -134,7 +131,7 @@ def _explained(
     return f"{counted(len(used), 'template')} would be used ({limits})."
 
 
-def add_files(files: Sequence[Path]) -> int:
+def add_files(files: Sequence[Path]) -> None:
     """Add templates; if one is invalid, none is added."""
     templates = [read_template(path, "user") for path in files]
     library = load_library(data_home())
@@ -151,7 +148,6 @@ def add_files(files: Sequence[Path]) -> int:
         print_message(f"Added {template.id}: {path}")
         for each in [*advice(template), *_copied(template, library)]:
             print_message(f"Advice: {each}.", style="warning")
-    return OK
 
 
 def _copied(template: Template, library: Library) -> list[str]:
@@ -163,14 +159,12 @@ def _copied(template: Template, library: Library) -> list[str]:
     ]
 
 
-def accept_template(template_id: str) -> int:
+def accept_template(template_id: str) -> None:
     print_message(f"Accepted: {accept_candidate(template_id, data_home())}")
-    return OK
 
 
-def delete_template(template_id: str) -> int:
+def delete_template(template_id: str) -> None:
     print_message(f"Removed {remove_template(template_id, data_home())}")
-    return OK
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
@@ -223,7 +217,7 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
     ]
 
 
-def rebuild_template_index(embedding_model: str | None) -> int:
+def rebuild_template_index(embedding_model: str | None) -> None:
     _, embedder = _embedder(embedding_model)
 
     async def build() -> Searcher:
@@ -235,7 +229,6 @@ def rebuild_template_index(embedding_model: str | None) -> int:
     _print_problems(searcher.library.problems)
     count = counted(len(searcher.library.templates), "template")
     print_message(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
-    return OK
 
 
 def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
@@ -257,7 +250,8 @@ def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
     for each in advice(kept):
         print_message(f"Advice: {each}.", style="warning")
     if yes or _confirm():
-        return accept_template(kept.id)
+        accept_template(kept.id)
+        return OK
     print_message(
         f"Saved as a candidate: {path}. Accept it with: contend templates accept {kept.id}\n"
         f"Delete it with: contend templates remove {kept.id}"
@@ -292,7 +286,7 @@ def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
     flags = {"embedding_model": embedding_model} if embedding_model else {}
     settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
     spec = asyncio.run(choose_seats(settings)).embedding_model
-    pull_embedding(spec, quiet=False)
+    pull_embedding(spec)
     return settings, Embedder(spec, settings)
 
 

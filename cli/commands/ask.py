@@ -72,6 +72,12 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the resu
 _Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
 
 
+def show_help(context: typer.Context) -> None:
+    """Show the help when no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     question: Annotated[
         str | None,
@@ -109,16 +115,24 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     _refuse_both(json, events)
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
-    from contend.cli.actions.ask import Files, Request, Sides, ask_question
+    from contend.cli.actions.ask import Request, ask_question
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.cli.view.console import Output  # slow to import
 
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
-    files = Files(_paths("--docs", docs), _paths("--image", image))
-    sides = Sides(seat or [], position or [])
-    forecast = ForecastOptions(outcome or [], request, due, yes)
-    asked = Request(question, protocol, model, sides, wanted, config, files, forecast)
+    asked = Request(
+        question=question,
+        protocol=protocol,
+        model=model,
+        assignments=wanted,
+        seats=seat or [],
+        positions=position or [],
+        config=config,
+        documents=_paths("--docs", docs),
+        images=_paths("--image", image),
+        forecast=ForecastOptions(outcome or [], request, due, yes),
+    )
     return ask_question(asked, Output(json, events, quiet))
 
 

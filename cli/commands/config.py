@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from contend.cli.commands.ask import Assignments, Config, Json, Model, Positions, Protocol, Seats
-from contend.cli.exit_codes import OK
 
 
 def config(
@@ -16,29 +15,23 @@ def config(
     assignments: Assignments = None,
     config: Config = None,
     json: Json = False,
-) -> int:
+) -> None:
     """Print every setting, its value and its source."""
     from contend.cli.actions.config import print_settings  # slow to import
-    from contend.debates.settings_sources import parse_assignments, parse_positions, parse_seats
+    from contend.debates.settings_sources import parse_options
 
-    flags = {
-        **parse_assignments(assignments or []),
-        **parse_seats(protocol, seat or []),
-        **parse_positions(protocol, position or []),
-    }
+    flags = parse_options(protocol, assignments or [], seat or [], position or [])
     print_settings(protocol, flags, model, config, as_json=json)
-    return OK
 
 
 def graph(
     protocol: Annotated[str, typer.Argument(help="The protocol to draw.")] = "adversarial",
-) -> int:
+) -> None:
     """Print a protocol's graph as a Mermaid diagram."""
     from importlib import import_module  # slow to import
 
-    from contend.debates.settings_sources import load_settings
+    from contend.debates.settings_sources import configure
 
-    load_settings(protocol, {}, None, None, {})
+    configure(protocol, {}, None, None, {})  # refuses an unknown protocol
     drawn = import_module(f"contend.graph.{protocol}").graph.get_graph().draw_mermaid()
     typer.echo(drawn, nl=False)
-    return OK

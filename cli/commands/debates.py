@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 import typer
 
 from contend.cli.commands.ask import Json
-from contend.cli.exit_codes import OK
 
 _Reference = Annotated[
     str, typer.Argument(metavar="ID", help="The debate's id, or the start of it.")
@@ -16,7 +15,7 @@ _Reference = Annotated[
 def list_debates(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many debates to list.")] = 20,
     json: Json = False,
-) -> int:
+) -> None:
     """List your debates, newest first."""
     from contend.cli.actions.debates import newest, print_list, summary
     from contend.cli.view.console import print_message, write_json  # slow to import
@@ -28,7 +27,6 @@ def list_debates(
         print_list(debates)
     else:
         print_message('No debates yet. Start one with: contend ask "..."')
-    return OK
 
 
 def show_debate(
@@ -37,7 +35,7 @@ def show_debate(
     thinking: Annotated[
         bool, typer.Option("--thinking", help="Include the models' thinking.")
     ] = False,
-) -> int:
+) -> None:
     """Print a whole debate."""
     from contend.cli import database  # slow to import
     from contend.cli.actions.debates import print_debate
@@ -48,13 +46,12 @@ def show_debate(
             write_json(found.as_json())
         else:
             print_debate(found, thinking=thinking)
-    return OK
 
 
 def rate(
     debate: _Reference,
     rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
-) -> int:
+) -> None:
     """Rate the answer of a debate from 1 to 10."""
     from contend.cli import database  # slow to import
     from contend.cli.view.console import print_message
@@ -69,7 +66,6 @@ def rate(
             )
         records.rate(found.id, rating)
         print_message(f"Rated debate {found.id[:8]} {rating} of 10.")
-    return OK
 
 
 def export(
@@ -90,7 +86,7 @@ def export(
     transcript: Annotated[
         bool, typer.Option("--transcript", help="Folder only: include the whole transcript.")
     ] = False,
-) -> int:
+) -> None:
     """Export a debate as one document, or as a folder of small files with an index."""
     from contend.cli import database  # slow to import
     from contend.cli.actions.debates import document, export_folder, write_document
@@ -106,4 +102,3 @@ def export(
             export_folder(found, form, output, transcript=transcript)
         else:
             write_document(document(found, form), output)
-    return OK

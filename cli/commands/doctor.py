@@ -1,5 +1,7 @@
 """Options of `contend doctor`."""
 
+from dataclasses import asdict
+
 from contend.cli.commands.ask import Json
 from contend.cli.exit_codes import FAILED, OK
 
@@ -11,7 +13,7 @@ def doctor(json: Json = False) -> int:
 
     findings = checks()
     if json:
-        write_json([finding.as_json() for finding in findings])
+        write_json([asdict(finding) for finding in findings])
     else:
         print_checks(findings)
     return FAILED if any(finding.level == "problem" for finding in findings) else OK

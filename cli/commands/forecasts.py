@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import typer
 
 from contend.cli.commands.ask import Json
-from contend.cli.exit_codes import OK
 
 
 def resolve(
@@ -17,12 +16,11 @@ def resolve(
         bool, typer.Option("--replace", help="Replace an outcome recorded earlier.")
     ] = False,
     json: Json = False,
-) -> int:
+) -> None:
     """Record which outcome of a forecast came true, and print its score."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.resolve_forecast(debate, outcome, replace=replace, as_json=json)
-    return OK
 
 
 def due(
@@ -30,12 +28,11 @@ def due(
         bool, typer.Option("--all", help="List all unresolved forecasts, with or without a date.")
     ] = False,
     json: Json = False,
-) -> int:
+) -> None:
     """List forecasts that are due for an outcome."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.list_due(every=every, as_json=json)
-    return OK
 
 
 def scoreboard(
@@ -43,22 +40,20 @@ def scoreboard(
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the calibration chart as SVG.")
     ] = None,
-) -> int:
+) -> None:
     """Score the resolved forecasts by pool, role, model and round, with their calibration."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.print_scores(plot, as_json=json)
-    return OK
 
 
 def schema(
     of: Annotated[
         Literal["request", "result"], typer.Argument(help="Which schema to print.")
     ] = "request",
-) -> int:
+) -> None:
     """Print the JSON Schema of a forecast's request or result."""
     from contend.cli.view.console import write_json  # slow to import
     from contend.graph.contract.result import json_schemas
 
     write_json(json_schemas()[f"debate_{of}"])
-    return OK

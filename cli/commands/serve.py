@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from contend.cli.commands.ask import Assignments, Config, Model
-from contend.cli.exit_codes import OK
 
 
 def serve(
@@ -14,7 +13,7 @@ def serve(
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
-) -> int:
+) -> None:
     """Serve the forecasting API; clients need the token in CONTEND_SERVICE_TOKEN."""
     from contend.cli.actions.serve import serve_forecasts  # slow to import
     from contend.debates.settings_sources import parse_assignments
@@ -22,4 +21,3 @@ def serve(
 
     options = ServiceOptions(model, parse_assignments(assignments or []), config)
     serve_forecasts(host, port, options)
-    return OK

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json
+from contend.cli.commands.ask import Json, show_help
 
 app = typer.Typer(help="Find, add and learn reasoning templates.")
 
@@ -14,29 +14,23 @@ _EmbeddingModel = Annotated[
     str | None,
     typer.Option("--embedding-model", "-e", metavar="SPEC", help="Embedding model to search with."),
 ]
-
-
-@app.callback(invoke_without_command=True)
-def templates_help(context: typer.Context) -> None:
-    """Show the help when no command is given."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app.callback(invoke_without_command=True)(show_help)
 
 
 @app.command("list")
-def list_templates(json: Json = False) -> int:
+def list_templates(json: Json = False) -> None:
     """List all templates: built-in, your own, and candidates to accept."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.print_templates(as_json=json)
+    actions.print_templates(as_json=json)
 
 
 @app.command("show")
-def show_template(template: _Id, json: Json = False) -> int:
+def show_template(template: _Id, json: Json = False) -> None:
     """Print one template."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.print_template(template, as_json=json)
+    actions.print_template(template, as_json=json)
 
 
 @app.command("search")
@@ -47,37 +41,37 @@ def search(
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many templates to list.")] = 5,
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
-) -> int:
+) -> None:
     """Show which templates a question would get."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.search_templates(question, limit, embedding_model, as_json=json)
+    actions.search_templates(question, limit, embedding_model, as_json=json)
 
 
 @app.command("add")
 def add(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A Markdown file.")],
-) -> int:
+) -> None:
     """Add templates of your own. If one is invalid, none is added."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.add_files(files)
+    actions.add_files(files)
 
 
 @app.command("accept")
-def accept(template: _Id) -> int:
+def accept(template: _Id) -> None:
     """Accept a candidate, so that debates use it."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.accept_template(template)
+    actions.accept_template(template)
 
 
 @app.command("remove")
-def remove(template: _Id) -> int:
+def remove(template: _Id) -> None:
     """Remove one of your templates or a candidate."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.delete_template(template)
+    actions.delete_template(template)
 
 
 @app.command("lint")
@@ -95,11 +89,11 @@ def lint(
 
 
 @app.command("rebuild")
-def rebuild(embedding_model: _EmbeddingModel = None) -> int:
+def rebuild(embedding_model: _EmbeddingModel = None) -> None:
     """Rebuild the template index."""
     from contend.cli.actions import templates as actions  # slow to import
 
-    return actions.rebuild_template_index(embedding_model)
+    actions.rebuild_template_index(embedding_model)
 
 
 @app.command("learn")

@@ -48,7 +48,6 @@ def per_row(count: int, width: int) -> int:
 
 
 def column_width(columns: int, width: int) -> int:
-    """Return the width of each of so many columns."""
     return min(WIDEST_TEXT, (width - len(_GAP) * (columns - 1)) // columns)
 
 
@@ -88,7 +87,6 @@ class Column:
         return self.turn is not None or self._given_up
 
     def feed(self, piece: str, model: str) -> None:
-        """Add text that the seat wrote."""
         self.model = model
         if piece:
             self.state = "writing"
@@ -109,7 +107,6 @@ class Column:
         self.draft = Draft("" if turn.is_repeated else f"{turn.text}\n")
 
     def drawn(self, width: int, height: int, *, stacked: bool) -> list[Text]:
-        """Draw the name, the state and the last lines."""
         name, state = self._title(), self._state_words()
         if not stacked:
             return [cut(name, width), cut(state, width), *self.draft.tail(height, width)]

@@ -30,7 +30,7 @@ class Output:
 class StreamConsole(Console):
     """A console that follows the size of its terminal and raises BrokenPipeError."""
 
-    def __init__(self, file: TextIO, widest: int | None) -> None:
+    def __init__(self, file: TextIO, widest: int | None = WIDEST_TEXT) -> None:
         self._widest = widest
         # A pipe may have colour, but never lines that are redrawn.
         interactive = None if file.isatty() else False
@@ -59,11 +59,6 @@ class StreamConsole(Console):
         raise BrokenPipeError
 
 
-def console(file: TextIO, widest: int | None = WIDEST_TEXT) -> Console:
-    """Open a console as wide as the terminal, but not too wide to read."""
-    return StreamConsole(file, widest)
-
-
 def _size(file: IO[str]) -> os.terminal_size:
     """Return the size of the stream's own terminal, unless the environment sets one."""
     if not os.environ.get("COLUMNS"):
@@ -75,11 +70,11 @@ def _size(file: IO[str]) -> os.terminal_size:
 
 
 def stdout(widest: int | None = WIDEST_TEXT) -> Console:
-    return console(sys.stdout, widest)
+    return StreamConsole(sys.stdout, widest)
 
 
 def stderr(widest: int | None = WIDEST_TEXT) -> Console:
-    return console(sys.stderr, widest)
+    return StreamConsole(sys.stderr, widest)
 
 
 def print_message(message: str, style: str = "") -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
+from contend.debates.exports.forecast import gap_words, of_one, outcome_labels, percent
 from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
 from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
@@ -41,20 +42,19 @@ def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Label
     for label, value in (*([] if roomy else _assessments(forecast)), *_facts(forecast)):
         print_hanging(screen, f"{label.ljust(_FACT)}{plain(value)}", hang=_FACT)
     for gap in forecast["report"]["gaps"]:
-        print_hanging(screen, f"! {gap_words(gap)}", hang=2, style="warning")
+        text = one_line(f"missing: {gap_words(gap)}", 400)
+        print_hanging(screen, f"! {text}", hang=2, style="warning")
 
 
 def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
     """Print the forecast of a finished debate, if it has one."""
     forecast = debate.state.get("forecast")
     if debate.status == "done" and forecast:
-        outcomes = debate.state["request"]["prediction_context"]["outcomes"]
-        labels = {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
-        print_forecast(stderr() if to_stderr else stdout(), forecast, labels)
+        screen = stderr() if to_stderr else stdout()
+        print_forecast(screen, forecast, outcome_labels(debate.state))
 
 
 def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
-    """Return the bare distribution."""
     return [
         f"{row['outcome_id']}\t{percent(row['probability'])}"
         for row in forecast["probability_distribution"]
@@ -62,7 +62,6 @@ def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def round_words(meta: Mapping[str, Any]) -> str:
-    """Summarise a round of a forecast."""
     summary = meta["summary"]
     known = {role: score for role, score in meta["scores"].items() if score is not None}
     scores = ", ".join(f"{role} {score:.2f}" for role, score in known.items())
@@ -74,17 +73,6 @@ def round_words(meta: Mapping[str, Any]) -> str:
     parts += [f"Strongest: the {best}."] if best else []
     parts += [f"The panel moves {' and '.join(moves)}."] if moves else []
     return " ".join(parts)
-
-
-def gap_words(gap: Mapping[str, Any]) -> str:
-    """Describe what is missing, from whom and why."""
-    who = f"{gap['role']}, " if gap.get("role") else ""
-    when = f"round {gap['round']}, " if gap.get("round") else ""
-    return one_line(f"missing: {who}{when}{gap['what'].replace('_', ' ')} ({gap['why']})", 400)
-
-
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
 
 
 def _distribution(
@@ -130,11 +118,12 @@ def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    report, score = forecast["report"], forecast["consensus_score"]
-    yield "Consensus", "unknown" if score is None else f"{score:.2f} of 1"
-    sure = report["confidence"]
-    reduced = " (reduced: numbers are missing)" if _lacks_numbers(report["gaps"]) else ""
-    yield "Confidence", ("unknown" if sure is None else f"{sure:.2f} of 1") + reduced
+    report = forecast["report"]
+    yield "Consensus", of_one(forecast["consensus_score"])
+    # A missing score of an argument does not lower the confidence.
+    lacks_numbers = any(gap["what"] in _NUMBERS for gap in report["gaps"])
+    reduced = " (reduced: numbers are missing)" if lacks_numbers else ""
+    yield "Confidence", of_one(report["confidence"]) + reduced
     yield from _pools(report["pools"])
     quality = report["argument_quality"]
     if quality["share"] is not None:
@@ -152,11 +141,6 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
 
 
-def _lacks_numbers(gaps: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a gap lowered the confidence; a missing score does not."""
-    return any(gap["what"] in _NUMBERS for gap in gaps)
-
-
 def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     listed = list(pools)
     for name, words in _POOL_WORDS.items():
@@ -168,7 +152,6 @@ def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
-    """List the forecasts without an outcome."""
     for each in found:
         when = each.due.isoformat() if each.due else "no date"
         numbers = ", ".join(

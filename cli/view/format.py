@@ -1,8 +1,7 @@
 """Numbers, times and other people's text for the terminal."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from contend.debates.exports.labels import INITIAL
 from contend.models.text import shorten
@@ -71,12 +70,6 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
 def listed(names: Sequence[str]) -> str:
     """Join names as in `A, B and C`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
-
-
-def score_words(rated: Mapping[str, Any]) -> str:
-    parts = ("correctness", "completeness", "clarity", "depth")
-    shown = ", ".join(f"{part} {rated[part]}" for part in parts)
-    return f"{rated['score']:g} of 10 ({shown})"
 
 
 def resume_command(debate_id: str) -> str:

@@ -11,7 +11,7 @@ from contend.cli.view.columns import Clock
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
-from contend.cli.view.sections import Sections, is_after_the_rounds
+from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
 from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
@@ -42,7 +42,7 @@ class Renderer:
 
     def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
         self._page, self._speakers = Page(console), Speakers()
-        self._sections = Sections(self._page, clock)
+        self.sections = Sections(self._page, clock)
         self._seats = SeatTable()
         self._unreported: list[Entry] = []
 
@@ -52,7 +52,7 @@ class Renderer:
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
         self._seats = SeatTable(state.get("seats", []), self._unreported)
-        self._sections.set_seats(self._seats, rounds)
+        self.sections.set_seats(self._seats, rounds)
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
@@ -65,21 +65,13 @@ class Renderer:
             page.paragraph(DEMONSTRATION, "warning", indent=0)
 
     def remark(self, text: str) -> None:
-        """Print the user's comment on resuming."""
         self._page.line()
         self._page.print(Text("You", style="heading"))
         self._page.paragraph(text)
 
-    def note(self, text: str) -> None:
-        self._sections.note(text)
-
-    def end_rounds(self) -> None:
-        """Put all later turns after the rounds."""
-        self._sections.end_rounds()
-
     def footer(self, debate: StoredDebate) -> None:
         """Print how the debate ended, what it cost and what to do next."""
-        self._sections.end()
+        self.sections.end()
         if debate.status != "done":
             return
         self._page.rule("Done")
@@ -105,19 +97,7 @@ class Renderer:
             self._on_chunk(event)
         elif shower:
             shower(event)
-        self.resume_waiting()
-
-    def break_line(self) -> None:
-        """End the current line so that a message can follow."""
-        self._sections.break_line()
-
-    def resume_waiting(self) -> None:
-        """Show the waiting line again after a message."""
         self._page.live.resume()
-
-    def stop_waiting(self) -> None:
-        """Remove the waiting line."""
-        self._sections.stop_waiting()
 
     def _on_rag_complete(self, event: Event) -> None:
         if event["content"]:
@@ -125,69 +105,69 @@ class Renderer:
 
     def _on_round_start(self, event: Event) -> None:
         number, meta = event["round"] or 0, event["metadata"]
-        self._sections.end()
+        self.sections.end()
         first = self._speakers.open_round(meta)
         active = [str(seat) for seat in meta.get("active", ())]
-        self._sections.open_round(number, active)
+        self.sections.open_round(number, active)
         if meta.get("at_once") and set(first) == set(active):
-            self._sections.join(first, number=number)
+            self.sections.join(first, number=number)
         else:
-            self._sections.wait_for(first)
+            self.sections.wait_for(first)
 
     def _on_chunk(self, event: Event) -> None:
         """Show that a seat was asked or what it writes, alone or beside others."""
         meta, piece, number = event["metadata"], event["content"], event["round"] or 0
         seat, model, phase = str(meta["seat"]), str(meta["model"]), str(meta.get("phase", ""))
-        if phase == "score" and self._sections.has_columns:
+        if phase == "score" and self.sections.has_columns:
             return  # arguments are scored while others are still being written
         if not piece:
             self._speakers.ask(seat, phase)
         is_seat = event["event"] == "seat_chunk"
         several = self._speakers.speaking_with(seat, phase) if is_seat else []
         if several:
-            self._sections.join(several, phase, number)[seat].feed(piece, model)
+            self.sections.join(several, phase, number)[seat].feed(piece, model)
         elif piece:
-            self._sections.stream(seat, model, phase, number, piece)
+            self.sections.stream(seat, model, phase, number, piece)
         else:
-            self._sections.end()
-            self._sections.wait_for([seat], phase)
+            self.sections.end()
+            self.sections.wait_for([seat], phase)
 
     def _on_seat_complete(self, event: Event) -> None:
         turn = ShownTurn.of_event(event)
         self._speakers.leave(turn.seat, turn.phase)
         if turn.phase != "score":
-            self._sections.finish(turn, event["round"] or 0)
+            self.sections.finish(turn, event["round"] or 0)
 
     def _on_round_complete(self, _: Event) -> None:
-        self._sections.end()
+        self.sections.end()
 
     def _on_model_eliminated(self, event: Event) -> None:
-        self._sections.end()
+        self.sections.end()
         entry = {**event["metadata"], "round": event["round"], "reasoning": event["content"]}
         self._seats.eliminate(entry)
         self._eliminated(entry)
 
     def _on_convergence_status(self, event: Event) -> None:
-        self._sections.end()
+        self.sections.end()
         if not event["metadata"].get("eliminated"):
             remaining = [str(seat) for seat in event["metadata"].get("remaining", ())]
-            self.note(f"Nobody conceded; still in: {self._seats.names(remaining)}.")
+            self.sections.note(f"Nobody conceded; still in: {self._seats.names(remaining)}.")
 
     def _on_judge_decision(self, event: Event) -> None:
-        self._sections.end()
+        self.sections.end()
         meta, why = event["metadata"], event["content"]
         if meta.get("decision") == "stop":
             why = why or stop_words(meta.get("reason"))
-            self.note(f"The rounds end: {sentence(why)}")
-            self.end_rounds()
+            self.sections.note(f"The rounds end: {sentence(why)}")
+            self.sections.end_rounds()
         elif meta.get("by_model") and why != "continue":
             # A bare "continue" means that the decision could not be parsed.
-            self._sections.print_decision("continue", why)
+            self.sections.print_decision("continue", why)
 
     def _on_synthesis_start(self, event: Event) -> None:
-        self._sections.open_section("Answer")
+        self.sections.open_section("Answer")
         if writer := event["metadata"].get("seat"):
-            self._sections.wait_for([str(writer)])
+            self.sections.wait_for([str(writer)])
 
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
@@ -198,13 +178,13 @@ class Renderer:
             self._speakers.leave(seat, str(meta.get("phase", "")))
         # Restarting a rating does not discard what the judge is writing.
         restart = bool(meta.get("restart")) and meta.get("phase") != "score"
-        self._sections.report_problem(seat, what, why, restart=restart)
+        self.sections.report_problem(seat, what, why, restart=restart)
 
     def _on_scores(self, _: Event) -> None:
-        self._sections.stop_waiting()
+        self.sections.stop_waiting()
 
     def _on_paused(self, event: Event) -> None:
-        self._sections.end()
+        self.sections.end()
         asked = event["metadata"].get("ask")
         if not asked:
             return
@@ -212,14 +192,14 @@ class Renderer:
         if asked.get("stop"):
             closing = "position_advocate" in self._seats.roles
             next_step = "the closing statements" if closing else "the answer"
-        self.note(
+        self.sections.note(
             f'Paused before {next_step}. To add a comment, resume with --say "..."; '
             "to get the answer now, resume with --finish."
         )
 
     def _on_error(self, event: Event) -> None:
-        self._sections.end()
-        self._sections.print_failures(but=event["content"])
+        self.sections.end()
+        self.sections.print_failures(but=event["content"])
 
     def _eliminated(self, entry: Entry) -> None:
         head, why = self._seats.elimination(entry, self._page.width)
@@ -229,9 +209,9 @@ class Renderer:
     # --- a debate that is kept ---
 
     def turn(self, turn: Turn, *, thinking: bool) -> None:
-        self.eliminations(None if is_after_the_rounds(turn.phase) else turn.round)
-        self._sections.open(turn.phase, turn.round)
-        self._sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
+        self.eliminations(None if turn.phase in SECTIONS_AFTER_ROUNDS else turn.round)
+        self.sections.open(turn.phase, turn.round)
+        self.sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
 
     def eliminations(self, before: int | None = None) -> None:
         """Print the eliminations before a round, or all, that were not printed yet."""
@@ -241,7 +221,6 @@ class Renderer:
             self._eliminated(entry)
 
     def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        """Print every objection and its outcome."""
         if not points["open"] and not points["resolved"]:
             return
         self._page.rule("Objections")

@@ -28,7 +28,6 @@ class SeatTable:
 
     @property
     def by_id(self) -> dict[str, str]:
-        """Return the names by seat id."""
         return {seat: self.name(seat) for seat in self._seats}
 
     @property
@@ -73,13 +72,9 @@ class SeatTable:
     def eliminate(self, entry: Entry) -> None:
         self.eliminations = [*self.eliminations, entry]
 
-    def before(self, round_number: int) -> list[Entry]:
-        """Return the eliminations before a round."""
-        return [entry for entry in self.eliminations if entry["round"] < round_number]
-
     def at_start(self, round_number: int, active: Sequence[str], width: int) -> list[Text]:
         """Draw who is left when a round begins, once somebody has conceded."""
-        left = self.before(round_number)
+        left = [entry for entry in self.eliminations if entry["round"] < round_number]
         if not left:
             return []
         still = [f"  Still in: {self.names(self.in_order(active))}"] if active else []
@@ -93,7 +88,8 @@ class SeatTable:
         """Describe who conceded to whom, and to which argument."""
         to = self.name(entry["convinced_by"])
         head = Text.assemble("  ✗ ", self._struck(entry["seat"]), f" is out: conceded to {to}")
-        unfound = " (the quote was not found)" if _quote_is_missing(entry) else ""
+        is_missing = entry.get("quote") and entry.get("quote_found") is False
+        unfound = " (the quote was not found)" if is_missing else ""
         # Two lines at most; the record has all of it.
         why = one_line(argument_of(entry), max(20, 2 * (width - 8) - len(unfound)))
         return cut(head, width), f"{why}{unfound}"
@@ -125,7 +121,3 @@ def argument_of(entry: Entry) -> str:
     """Return the argument a seat conceded to, or its own reasoning."""
     said = entry.get("argument") or entry.get("reasoning") or "no argument given"
     return one_line(str(said), 1000)
-
-
-def _quote_is_missing(entry: Entry) -> bool:
-    return bool(entry.get("quote")) and entry.get("quote_found") is False

@@ -10,9 +10,10 @@ from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
 from contend.graph.contract.terms import ROLES
+from contend.graph.phases import PHASES
 
 _LONGEST_REASON = 400
-_AFTER_THE_ROUNDS = {
+SECTIONS_AFTER_ROUNDS = {
     "closing": CLOSINGS,
     "end": CLOSINGS,
     "verdict": "Verdict",
@@ -22,19 +23,8 @@ _AFTER_THE_ROUNDS = {
 _SUMMARISED = ("conviction_check", "judge_continue")
 # Not streamed: a moderator's turn may begin with a ruling, a fact check takes several calls, and
 # proposed positions come after the streamed text.
-_PRINTED_WHOLE = ("positions", "request", "summary", "end", "fact_check")
-_NOT_STREAMED = ("score", *_SUMMARISED, *_PRINTED_WHOLE)
-_DOING = {
-    "score": "rating the answer",
-    "fact_check": "checking claims",
-    "judge_continue": "deciding whether to continue",
-    "conviction_check": "considering the other answers",
-}
-
-
-def is_after_the_rounds(phase: str) -> bool:
-    """Whether turns of this phase come after the rounds."""
-    return phase in _AFTER_THE_ROUNDS
+_NOT_STREAMED = frozenset(name for name, row in PHASES.items() if not row.is_streamed)
+_DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 class Sections:
@@ -50,7 +40,6 @@ class Sections:
         self.set_seats(SeatTable(), (0, 0))
 
     def set_seats(self, seats: SeatTable, rounds: tuple[int, int]) -> None:
-        """Set the seats and the least and most rounds."""
         self._seats, self._rounds = seats, rounds
         self._printer = TurnPrinter(self._page, seats)
 
@@ -107,14 +96,12 @@ class Sections:
             self.note("Could not parse the judge's decision.")
 
     def _list(self, turn: ShownTurn) -> None:
-        """Print one line of a list of convictions."""
         if self._listed_round != self._round:
             self._page.line()
             self._listed_round = self._round
         self._page.print(self._seats.conviction(turn.seat, turn.reading, self._page.width))
 
     def print_decision(self, decision: str, reason: str) -> None:
-        """Print the judge's decision on another round."""
         what = "stopped the debate" if decision == "stop" else "asked for another round"
         text = f"The judge {what}: {reason}".rstrip(": ")
         self.note(sentence(one_line(text, _LONGEST_REASON)))
@@ -128,8 +115,11 @@ class Sections:
         self._page.live.hide()
         self._printer.cut(between_words=between_words)
 
+    def resume_waiting(self) -> None:
+        """Show the waiting line again after a message."""
+        self._page.live.resume()
+
     def stop_waiting(self) -> None:
-        """Remove the waiting line."""
         self._page.live.clear()
         self._awaited = []
 
@@ -219,14 +209,13 @@ class Sections:
 
     def open(self, phase: str, number: int) -> None:
         """Print the heading of a turn's section, if it is a new one."""
-        title = _AFTER_THE_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
+        title = SECTIONS_AFTER_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
         if title:
             self.open_section(title)
         else:
             self.open_round(number)
 
     def end_rounds(self) -> None:
-        """Put all later turns after the rounds."""
         self._rounds_over = True
 
     def open_section(self, title: str) -> None:

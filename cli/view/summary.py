@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contend.cli.view.format import cost, counted, duration, number, one_line, score_words
+from contend.cli.view.format import cost, counted, duration, number, one_line
 from contend.cli.view.seats import argument_of
 from contend.debates.exports.forecast import fate_facts
 from contend.debates.exports.labels import (
+    checked_quotes,
+    count_quotes,
     degraded_words,
     point_groups,
-    quotes_told,
+    rating_words,
     seat_names,
     why_it_stopped,
 )
@@ -17,7 +19,6 @@ from contend.debates.exports.moderated import moderated_facts
 
 
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the facts shown at the end of a debate."""
     usage = record["usage"]
     after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
@@ -52,9 +53,9 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the templates used and the quotes checked, if any."""
     used = ", ".join(f"{use['id']} ({use['score']:.2f})" for use in record["templates"])
-    checked = [quote for quote in record["quotes"] if quote["status"] != "from_debate"]
+    checked = checked_quotes(record["quotes"])
     facts = [("Templates", used)] if used else []
-    return facts + ([("Quotes", quotes_told(checked))] if checked else [])
+    return facts + ([("Quotes", count_quotes(checked))] if checked else [])
 
 
 def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -71,7 +72,7 @@ def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("Objections", "could not be parsed")] if unread else []
     groups = point_groups(record["points"])
     counts = {name: len(group) for name, group in groups.items()}
-    shown = (f"{n} {name}" for name, n in counts.items() if n or name != "not raised again")
+    shown = (f"{n} {name}" for name, n in counts.items() if n or name != "dropped")
     return [("Objections", ", ".join(shown))]
 
 
@@ -97,4 +98,5 @@ def _score_fact(record: Mapping[str, Any]) -> str:
     caution = ", so treat the score with caution"
     shared = f"; the judge is the same model as {sharing}{caution}" if sharing else ""
     wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""
-    return f"{score_words(rated)} by {rated['judge_model']}{shared}{wrote}"
+    score = f"{rated['score']:g} of 10 ({rating_words(rated)})"
+    return f"{score} by {rated['judge_model']}{shared}{wrote}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from rich.text import Text
 
@@ -12,17 +12,22 @@ from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
 from contend.debates.exports.labels import (
-    FLOOR_PHASES,
+    checked_quotes,
+    count_quotes,
+    describe_stand_in,
     overlong_words,
     quote_words,
-    quotes_told,
-    stand_in_words,
     tool_words,
 )
 from contend.graph.events import NodeEvent
+from contend.graph.phases import PHASES, StepPhase
 from contend.graph.readings import SEVERITY_MARKS
 
 _LONGEST_TOOL_USE = 160
+# The phases of a moderated debate.
+TITLED_PHASES = {
+    name: PHASES[name].label for name in (*get_args(StepPhase), "ruling", "fact_check")
+}
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
 
@@ -121,12 +126,12 @@ class TurnPrinter:
 
     def _title(self, seat: str, model: str, phase: str) -> Text:
         title = self._seats.title(seat)
-        title.append(f": {FLOOR_PHASES[phase]}" if phase in FLOOR_PHASES else "", style="heading")
+        if phase in TITLED_PHASES:
+            title.append(f": {TITLED_PHASES[phase]}", style="heading")
         return title.append(f" · {plain(model)}", style="muted") if model else title
 
 
 def about(turn: ShownTurn) -> list[Paragraph]:
-    """Return the facts about a turn."""
     facts = [Paragraph(_facts(turn), "muted")] if _facts(turn) else []
     reading = turn.reading if turn.reading and turn.reading["kind"] == "critique" else None
     points = _points(reading) if reading else ()
@@ -134,7 +139,7 @@ def about(turn: ShownTurn) -> list[Paragraph]:
 
 
 def _facts(turn: ShownTurn) -> str:
-    if what := stand_in_words(turn.phase, turn.status):
+    if what := describe_stand_in(turn.phase, turn.status):
         return what
     if not turn.model:  # written by a person, or without a model call
         return ""
@@ -170,11 +175,11 @@ def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
 
 def _quotes(quotes: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
     """List which quotes were found in the documents."""
-    checked = [quote for quote in quotes if quote["status"] != "from_debate"]
+    checked = checked_quotes(quotes)
     if not checked:
         return
     yield Paragraph("")
-    yield Paragraph(f"Quotes: {quotes_told(checked)}", "heading")
+    yield Paragraph(f"Quotes: {count_quotes(checked)}", "heading")
     for quote in checked:
         style = "muted" if quote["status"] == "found" else "warning"
         yield Paragraph(quote_words(quote), style, hang=3)

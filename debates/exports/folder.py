@@ -12,9 +12,10 @@ from typing import Any
 from contend.debates.exports.forecast import forecast_parts
 from contend.debates.exports.labels import (
     DEMONSTRATION,
-    PHASE_WORDS,
     concession_words,
     degraded_words,
+    dollars,
+    known,
     local_time,
     point_groups,
     rating_words,
@@ -32,6 +33,7 @@ from contend.debates.exports.moderated import (
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
+from contend.graph.phases import PHASES
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import StageScores
 from contend.graph.settings import DebateSettings, FolderPlan, ForecastSettings, OutputFormat
@@ -48,8 +50,6 @@ _ROLES = frozenset(
     {"moderator", "position_advocate", "fact_checker", "judge", "proposer", "skeptic"}
     | {"synthesizer", "debater", "optimist", "pessimist", "contrarian", "historian", "user"}
 )
-_OTHER_PHASES = {"propose": "answer", "synthesize": "final answer", "score": "scores"}
-_PHASES = PHASE_WORDS | _OTHER_PHASES
 _LINE = 100
 
 
@@ -65,8 +65,8 @@ class FolderState:
 
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
     """Write the folder of a stored debate and return its path."""
-    stands = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
-    return Folder(debate, plan).begin(stands).path
+    current = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
+    return Folder(debate, plan).begin(current).path
 
 
 class FolderWriter:
@@ -78,15 +78,14 @@ class FolderWriter:
         self.trouble = ""
         """Why the folder could not be written; the debate continues without it."""
 
-    def write(self, standing: FolderState) -> None:
-        """Bring the folder up to date."""
+    def write(self, current: FolderState) -> None:
         if self._plan is None or self.trouble:
             return
         try:
             if self._folder is None:
-                self._folder = Folder(self._debate, self._plan).begin(standing)
+                self._folder = Folder(self._debate, self._plan).begin(current)
             else:
-                self._folder.update(standing)
+                self._folder.update(current)
         except OSError as error:
             why = error.strerror or type(error).__name__
             again = f"contend export {self._debate.id[:8]} --format folder"
@@ -105,51 +104,51 @@ class Folder:
         self._known: dict[str, dict[str, Any]] = {}
         self._described: tuple[Any, ...] = ()
 
-    def begin(self, standing: FolderState) -> "Folder":
+    def begin(self, current: FolderState) -> "Folder":
         """Find or create the folder, and bring it up to date."""
 
         def fill(path: Path) -> None:
             self.path = path
-            self.update(standing)
+            self.update(current)
 
         debate = self._debate
         self.path = make_folder(self.path, debate.created_at, debate.id, fill)
         return self
 
-    def update(self, standing: FolderState) -> None:
+    def update(self, current: FolderState) -> None:
         """Write the new messages, then the files about the whole debate."""
-        turns = standing.state.get("turns", [])
+        turns = current.state.get("turns", [])
         names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
-        record = self._record(standing)
+        record = self._record(current)
         abouts = [self._about(turn, record) for turn in turns]
         (self.path / "messages").mkdir(mode=0o700, exist_ok=True)
         for name, turn, about in zip(names, turns, abouts, strict=True):
             if name not in self._written:
                 self._write(f"messages/{name}", self._message(turn, about, record["id"]))
                 self._written.add(name)
-        self._describe(record, standing)
+        self._describe(record, current)
         if self._transcript:
             self._write("transcript", _whole(turns, abouts, record))
         # Written last, so that it never names a missing file.
         self._write("index", self._index(record, abouts, names))
 
-    def _describe(self, record: Mapping[str, Any], standing: FolderState) -> None:
+    def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
         """Write the files about the whole debate, if something in them changed."""
-        known = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
+        keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (record.get("fact_checks"), record.get("rulings"))
-        marks = (standing.status, *found, *(standing.state.get(key) for key in known))
+        marks = (current.status, *found, *(current.state.get(key) for key in keys))
         if marks != self._described:
             self._write("metadata", _metadata(record))
             self._write("summary", _summary(record, self._statements))
             self._described = marks
 
-    def _record(self, standing: FolderState) -> dict[str, Any]:
+    def _record(self, current: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
-            **read_record(standing.state, about.id).rated(standing.rating).as_json(),
+            **read_record(current.state, about.id).rated(current.rating).as_json(),
             "protocol": about.protocol,
-            "status": standing.status,
-            "error": standing.error,
+            "status": current.status,
+            "error": current.error,
             "created_at": about.created_at,
             "question": about.question,
             "settings": about.settings,
@@ -167,13 +166,13 @@ class Folder:
         if not isinstance(self._settings, ForecastSettings):
             return {}
         if turn.phase == "synthesize":
-            return {"phase": PHASE_WORDS["verdict"]}
+            return {"phase": PHASES["verdict"].label}
         return {"phase": round_phase(self._settings, turn.round)} if turn.phase == "propose" else {}
 
     @property
     def _statements(self) -> dict[str, str]:
-        """The titles of the turns by id, such as `Ann: argument, round 1`."""
-        return {turn: _told(about) for turn, about in self._known.items()}
+        """Return the titles of the turns by id, such as `Ann: argument, round 1`."""
+        return {turn: _turn_title(about) for turn, about in self._known.items()}
 
     def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
         facts = [("Round", str(turn.round)), ("Model", turn.model or "none")]
@@ -239,7 +238,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Debate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
-        ("Begun", local_time(record["created_at"])),
+        ("Started", local_time(record["created_at"])),
     ]
 
 
@@ -248,8 +247,8 @@ def _status(record: Mapping[str, Any]) -> str:
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""
-    stands = "not finished" if record["status"] == "running" else f"{record['status']}, unfinished"
-    return f"{stands}{why}"
+    status = "not finished" if record["status"] == "running" else f"{record['status']}, unfinished"
+    return f"{status}{why}"
 
 
 def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
@@ -266,11 +265,11 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
 def _phase(turn: Turn) -> str:
     if isinstance(turn.assessment, StageScores):
         return stage_words(turn.assessment.model_dump())
-    return _PHASES.get(turn.phase, turn.phase.replace("_", " "))
+    return PHASES[turn.phase].label
 
 
-def _told(about: Mapping[str, Any]) -> str:
-    in_a_round = about["round"] and about["phase"] != _PHASES["closing"]
+def _turn_title(about: Mapping[str, Any]) -> str:
+    in_a_round = about["round"] and about["phase"] != PHASES["closing"].label
     where = f", round {about['round']}" if in_a_round else ""
     return f"{about['speaker']}: {about['phase']}{where}"
 
@@ -284,19 +283,20 @@ def _tokens(turn: Turn, tokens: int) -> str:
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
     usage, timing = record["usage"], record["timing"]
-    cost = "unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}"
     names = seat_names(record["seats"])
     facts = [
         *_head(record),
         ("Ended", why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
-        ("Tokens", f"{_known(usage['input_tokens'])} in, {_known(usage['output_tokens'])} out"),
-        ("Cost", cost),
+        ("Tokens", f"{known(usage['input_tokens'])} in, {known(usage['output_tokens'])} out"),
+        ("Cost", dollars(usage["cost_usd"])),
         ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
     ]
     facts += [("Notice", degraded_words(entry, names)) for entry in record["degraded"]]
     seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]
-    chosen = [[name, _shown(value)] for name, value in record["settings"].items()]
+    chosen = [
+        [name, "" if value is None else str(value)] for name, value in record["settings"].items()
+    ]
     keys = ("stop_reason", "total_rounds", "usage", "timing", "degraded", "demonstration", "seats")
     data = _identity(record) | {key: record[key] for key in keys}
     parts: list[Part] = [
@@ -310,15 +310,8 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
     return ExportPage(parts, data | {"settings": record["settings"]})
 
 
-def _known(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
-
-
-def _shown(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
 def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
+    names = seat_names(record["seats"])
     parts: list[Part] = [
         Title("Summary"),
         Facts(_head(record)),
@@ -327,25 +320,28 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     if outcome := _outcome(record):
         parts.append(Facts(outcome))
     if record["points"]["open"] or record["points"]["resolved"]:
-        columns = ("Point", "Severity", "What became of it", "Text")
-        parts += [Title("Points", 2), Rows(columns, _points(record))]
+        columns = ("Objection", "Severity", "Outcome", "Text")
+        parts += [Title("Objections", 2), Rows(columns, _points(record))]
     parts += forecast_parts(record)
     if record.get("scores"):
         parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
         parts += [Title("Scores by statement", 2), Rows(*statements_table(record, statements))]
     if record.get("fact_checks"):
-        rows = [_check_row(each, record) for each in record["fact_checks"]]
-        head = ("Speaker", "Claim", "Verdict", "Source", "Why", "Correction")
+        keys = ("claim", "verdict", "source", "why")
+        rows = [
+            [names[each["seat"]], *(each[key] for key in keys), each["correction"] or ""]
+            for each in record["fact_checks"]
+        ]
+        head = ("Speaker", *(key.capitalize() for key in keys), "Correction")
         parts += [Title("Fact checks", 2), Rows(head, rows)]
     if record.get("rulings"):
-        names = seat_names(record["seats"])
         ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
         parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
-    keys = (
+    kept = (
         *("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score"),
         *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
     )
-    data = {key: record[key] for key in keys if key in record}
+    data = {key: record[key] for key in kept if key in record}
     if record.get("forecast"):  # without its log, which repeats the messages
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
     return ExportPage(parts, {**_identity(record), "summary": record["final_answer"], **data})
@@ -373,12 +369,6 @@ def _points(record: Mapping[str, Any]) -> list[list[str]]:
         for title, group in point_groups(record["points"]).items()
         for point in group
     ]
-
-
-def _check_row(check: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    names = seat_names(record["seats"])
-    cells = [names[check["seat"]], *(check[key] for key in ("claim", "verdict", "source", "why"))]
-    return [*cells, check["correction"] or ""]
 
 
 def _whole(

@@ -19,7 +19,7 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
     forecast = record.get("forecast")
     if not forecast:
         return []
-    rows = list(_rows(forecast, _labels(record)))
+    rows = list(_rows(forecast, outcome_labels(record)))
     facts = [*fate_facts(record), *_facts(forecast)]
     return [Title("Forecast", 2), Rows(_HEAD, rows), Facts(facts)]
 
@@ -31,12 +31,13 @@ def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if came:
         rows = record["forecast"]["probability_distribution"]
         given = next((r["probability"] for r in rows if r["outcome_id"] == came), None)
-        outcome = f"{_labels(record).get(came, came)}; the forecast gave it {_percent(given)}"
+        outcome = f"{outcome_labels(record).get(came, came)}; the forecast gave it {percent(given)}"
         facts.append(("Came true", outcome))
     return facts
 
 
-def _labels(record: Mapping[str, Any]) -> dict[str, str]:
+def outcome_labels(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the outcomes of a forecast as `id: label`, by id."""
     outcomes = record["request"]["prediction_context"]["outcomes"]
     return {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
 
@@ -44,23 +45,23 @@ def _labels(record: Mapping[str, Any]) -> dict[str, str]:
 def _rows(forecast: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[list[str]]:
     for row in forecast["probability_distribution"]:
         roles = ", ".join(
-            f"{each['role']} {_percent(each['probability'])}" for each in row["role_assessments"]
+            f"{each['role']} {percent(each['probability'])}" for each in row["role_assessments"]
         )
         yield [
             labels.get(row["outcome_id"], row["outcome_id"]),
-            _percent(row["probability"]),
-            _percent(row["judge_probability"]),
-            _percent(row["consensus_probability"]),
+            percent(row["probability"]),
+            percent(row["judge_probability"]),
+            percent(row["consensus_probability"]),
             roles or "-",
         ]
 
 
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     report = forecast["report"]
-    yield "Consensus", _of_one(forecast["consensus_score"])
-    yield "Confidence", _of_one(report["confidence"])
+    yield "Consensus", of_one(forecast["consensus_score"])
+    yield "Confidence", of_one(report["confidence"])
     for each in report["gaps"]:
-        yield "Missing", _gap(each)
+        yield "Missing", gap_words(each)
     for each in forecast["key_insights"]:
         said_by = f"{each['source_role']}, round {each['round']}, {each['impact']} impact"
         yield "Insight", f"{each['insight']} ({said_by})"
@@ -68,15 +69,16 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
 
 
-def _gap(gap: Mapping[str, Any]) -> str:
+def gap_words(gap: Mapping[str, Any]) -> str:
+    """Describe what is missing, from whom and why."""
     where = [str(gap["role"])] if gap["role"] else []
     where += [f"round {gap['round']}"] if gap["round"] else []
     return f"{', '.join([*where, gap['what'].replace('_', ' ')])} ({gap['why']})"
 
 
-def _of_one(value: float | None) -> str:
+def of_one(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f} of 1"
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"

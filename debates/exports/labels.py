@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from contend.graph.phases import PHASES, PhaseName
+
 if TYPE_CHECKING:  # every command loads this module, and --help must not load langgraph
     from contend.graph.settings import DebateSettings
     from contend.graph.state import DebateState, Turn
@@ -45,7 +47,6 @@ DEGRADED_WORDS = {
     "out_of_time": "no time was left",
     "no_numbers": "probabilities not readable",
     "no_precedents": "too few precedents",
-    "not_scored": "argument not scored",
     "argued_again": "too weak, argued again",
     "argued_anew": "argued once more",
     "overlong": "over the length limit",
@@ -54,39 +55,19 @@ DEGRADED_WORDS = {
     "not_asked": "could not be asked whether it concedes",
     "void_concession": "a concession without effect",
     "concession_withdrawn": "a concession taken back",
-}
-DEGRADED_WORDS |= {
     "general_positions": "general positions instead of proposed ones",
     "not_checked": "not checked",
     "not_scored": "not scored",
     "not_anonymised": "names the judge may see",
     "folder_incomplete": "the folder could not be written",
 }
-# The kinds of turns in a moderated debate.
-FLOOR_PHASES = {
-    "positions": "positions",
-    "request": "request",
-    "opening": "opening statement",
-    "argument": "argument",
-    "rebuttal": "rebuttal",
-    "closing": "closing statement",
-    "correction": "correction",
-    "ruling": "ruling",
-    "fact_check": "fact check",
-    "summary": "summary of the round",
-    "end": "end of the debate",
-}
-# All turns that are not plain arguments.
-PHASE_WORDS = FLOOR_PHASES | {
-    "conviction_check": "asked whether it concedes",
-    "judge_continue": "asked whether another round is worth it",
-    "verdict": "the verdict",
-}
+# The section or the speaker's role already says what these turns are.
+_UNTITLED = frozenset({"propose", "critique", "remark", "synthesize", "score"})
 POINT_WORDS = {
     "open": "open",
     "partial": "partly resolved",
     "resolved": "resolved",
-    "dropped": "not raised again",
+    "dropped": "dropped",
 }
 
 PointData = Mapping[str, Any]
@@ -98,7 +79,7 @@ def stop_words(reason: str | None) -> str:
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
-DEMONSTRATION = "Argued by the demonstration model: its scores mean nothing."
+DEMONSTRATION = "Argued by the built-in demo model: its scores are not meaningful."
 
 
 def rating_words(rated: Mapping[str, Any]) -> str:
@@ -113,13 +94,24 @@ def why_it_stopped(record: Mapping[str, Any]) -> str:
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
 
+def phase_title(phase: PhaseName) -> str:
+    """Return what a turn is, such as `rebuttal`; empty for plain answers and critiques."""
+    return "" if phase in _UNTITLED else PHASES[phase].label
+
+
+def known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+def dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"${amount:.4f}"
+
+
 def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the names of the seats by id."""
     return {seat["id"]: seat["name"] for seat in seats}
 
 
 def opening_title(roles: Iterable[str]) -> str:
-    """Return the title of round 0."""
     return OPENINGS if "position_advocate" in roles else INITIAL
 
 
@@ -162,7 +154,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
     return f"{seat} conceded to {to} in round {entry['round']}: {argument}{said}"
 
 
-def stand_in_words(phase: str, status: str) -> str:
+def describe_stand_in(phase: str, status: str) -> str:
     """Describe a turn that replaces a failed call; empty for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
@@ -184,7 +176,7 @@ def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
         label = strategy_for(settings).label(seat, place)
         if label != seat.name:
             pairs.append(f"{seat.name} is {label}")
-    return [f"To each other: {', '.join(pairs)}."] if pairs else []
+    return [f"The models know each other only by label: {', '.join(pairs)}."] if pairs else []
 
 
 def brought_words(state: "DebateState") -> list[str]:
@@ -213,27 +205,32 @@ def tool_words(use: Mapping[str, Any]) -> str:
     return f"⚒ {call_words(use)} {sign} {' '.join(use['result'].split())}"
 
 
-def quotes_told(checked: Iterable[Mapping[str, Any]]) -> str:
+def checked_quotes(quotes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the quotes that claim to be from a document."""
+    return [quote for quote in quotes if quote["status"] != "from_debate"]
+
+
+def count_quotes(checked: Iterable[Mapping[str, Any]]) -> str:
     """Count the quotes found in the documents, and citations of missing places."""
     listed = list(checked)
     quotes = [quote for quote in listed if quote["text"] != quote.get("written")]
     places = len(listed) - len(quotes)
     citations = "1 citation" if places == 1 else f"{places} citations"
-    astray = [f"{citations} of missing places"] if places else []
-    return "; ".join([*([_quote_counts(quotes)] if quotes else []), *astray])
+    missing = [f"{citations} of missing places"] if places else []
+    return "; ".join([*([_quote_counts(quotes)] if quotes else []), *missing])
 
 
 def _quote_counts(listed: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter(quote["status"] for quote in listed)
-    astray = sum(_is_astray(quote) for quote in listed)
-    under = f" ({astray} under another label)" if astray else ""
+    mislabelled = sum(_is_mislabelled(quote) for quote in listed)
+    under = f" ({mislabelled} under another label)" if mislabelled else ""
     altered = f", {counts['altered']} altered" if counts["altered"] else ""
     return (
         f"{counts['found']} found in the documents{altered}{under}, {counts['not_found']} not found"
     )
 
 
-def _is_astray(quote: Mapping[str, Any]) -> bool:
+def _is_mislabelled(quote: Mapping[str, Any]) -> bool:
     return bool(quote.get("where") and quote.get("cited")) and quote["cited"] != quote["where"]
 
 
@@ -242,7 +239,7 @@ def quote_words(quote: Mapping[str, Any]) -> str:
     text, cited = " ".join(quote["text"].split()), quote.get("cited")
     if quote.get("where"):
         sign = "≈ altered," if quote["status"] == "altered" else "✓"
-        named = f" (cited as [{cited}])" if _is_astray(quote) else ""
+        named = f" (cited as [{cited}])" if _is_mislabelled(quote) else ""
         reads = f"; in full: “{quote['reads']}”" if quote.get("reads") else ""
         return f"{sign} [{quote['where']}]{named} “{text}”{reads}"
     if text.startswith("["):
@@ -267,5 +264,5 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
     return {
         "open": [point for point in left if point["status"] != "dropped"],
         "resolved": list(points["resolved"]),
-        "not raised again": [point for point in left if point["status"] == "dropped"],
+        "dropped": [point for point in left if point["status"] == "dropped"],
     }

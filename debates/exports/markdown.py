@@ -7,22 +7,25 @@ from contend.debates.exports.forecast import forecast_section
 from contend.debates.exports.labels import (
     CLOSINGS,
     DEMONSTRATION,
-    PHASE_WORDS,
     brought_words,
     call_words,
+    checked_quotes,
     closings_begin,
     concession_words,
+    count_quotes,
     degraded_words,
+    describe_stand_in,
+    dollars,
+    known,
     known_as,
     local_time,
     opening_title,
+    phase_title,
     point_groups,
     quote_words,
-    quotes_told,
     rating_words,
     seat_names,
     sentence,
-    stand_in_words,
     stop_words,
 )
 from contend.debates.exports.moderated import moderated_facts
@@ -33,9 +36,10 @@ from contend.graph.state import Turn
 from contend.graph.values import NO_USAGE, WorkSpan
 from contend.models.text import shorten
 
+_LONGEST_HEADING = 120
+
 
 def to_markdown(debate: StoredDebate) -> str:
-    """Render the whole document."""
     record = debate.as_json()
     sections = [
         _head(debate),
@@ -56,20 +60,17 @@ def to_markdown(debate: StoredDebate) -> str:
 
 
 def _head(debate: StoredDebate) -> str:
-    begun = local_time(debate.created_at)
-    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, begun {begun}"
+    started = local_time(debate.created_at)
+    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}"
     for line in known_as(debate.as_settings(), debate.as_state().get("seats", [])):
         about += f"\n\n{line}"
-    return f"# {_heading(debate.question)}\n\n{about}{_full_question(debate.question)}"
-
-
-def _heading(question: str) -> str:
-    return shorten(question, 120)
+    heading = shorten(debate.question, _LONGEST_HEADING)
+    return f"# {heading}\n\n{about}{_full_question(debate.question)}"
 
 
 def _full_question(question: str) -> str:
     """Return the whole question if it is too long for the heading."""
-    if len(" ".join(question.split())) <= 120:
+    if len(" ".join(question.split())) <= _LONGEST_HEADING:
         return ""
     return f"\n\n## Question\n\n{_fenced(question)}"
 
@@ -83,7 +84,7 @@ def _fenced(text: str) -> str:
 
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """What did not go as planned stands above the answer."""
+    """List what did not go as planned."""
     names = seat_names(record["seats"])
     lines = [degraded_words(entry, names) for entry in record["degraded"]]
     if record["demonstration"]:
@@ -106,7 +107,7 @@ def _author(record: Mapping[str, Any]) -> str:
     """Name the author of the answer, if it was not written as the final one."""
     names = seat_names(record["seats"])
     for turn in record["turns"]:
-        what = stand_in_words(turn["phase"], turn["status"])
+        what = describe_stand_in(turn["phase"], turn["status"])
         if what and turn["phase"] == "synthesize":
             return f"*{names.get(turn['seat'], turn['seat'])}: {what}.*\n\n"
     return ""
@@ -123,15 +124,14 @@ def _ending(record: Mapping[str, Any]) -> str:
 
 
 def _concessions(record: Mapping[str, Any]) -> str:
-    """List the concessions."""
     gone = record.get("eliminations")
     if not gone:
         return ""
     names = seat_names(record["seats"])
     lines = [f"- {sentence(concession_words(entry, names))}" for entry in gone]
     won = record["winner"]
-    lines += [f"- {names[won]} is the one left."] if won else []
-    return "## Who moved whom\n\n" + "\n".join(lines)
+    lines += [f"- {names[won]} is the only one left."] if won else []
+    return "## Concessions\n\n" + "\n".join(lines)
 
 
 def _verdict(record: Mapping[str, Any]) -> str:
@@ -142,7 +142,7 @@ def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
     if not points["open"] and not points["resolved"]:
         return ""
     groups = point_groups(points)
-    parts = ["## Points"] + ([] if groups["open"] else ["No point is open."])
+    parts = ["## Objections"] + ([] if groups["open"] else ["No objection is open."])
     for title, group in groups.items():
         if group:
             parts += [f"{title.capitalize()}:", "\n".join(_point(point) for point in group)]
@@ -163,27 +163,25 @@ def _score(record: Mapping[str, Any]) -> str:
         lines.append(f"**{rated['score']:g} of 10** by {by}: {rating_words(rated)}.")
         if rated["judge_shares_model_with"]:
             sharing = ", ".join(rated["judge_shares_model_with"])
-            lines.append(f"The judge shares its model with: {sharing}.")
+            lines.append(f"The judge is the same model as: {sharing}.")
         if rated["judge_wrote_answer"]:
-            lines.append("The judge rates an answer it wrote itself.")
+            lines.append("The judge wrote the answer itself.")
         lines.append(rated["justification"])
     return "## Score\n\n" + "\n\n".join(lines) if lines else ""
 
 
 def _moderated(record: Mapping[str, Any]) -> str:
-    """List scores, checks and rulings of a moderated debate."""
     lines = [f"- {name}: {value}" for name, value in moderated_facts(record)]
     return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
 
 
 def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """List documents, templates and checked quotes."""
     lines = [f"- {line}" for line in brought_words(debate.as_state())]
     used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
     lines += [f"- Reasoning templates: {', '.join(used)}"] if record["templates"] else []
-    checked = [quote for quote in record["quotes"] if quote["status"] != "from_debate"]
+    checked = checked_quotes(record["quotes"])
     if checked:
-        lines.append(f"- Quotes: {quotes_told(checked)}")
+        lines.append(f"- Quotes: {count_quotes(checked)}")
         lines += [
             f"  - {quote['seat']}, round {quote['round']}: {' '.join(quote_words(quote).split())}"
             for quote in checked
@@ -199,16 +197,17 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
     for at, turn in enumerate(debate.turns):
         if turn.phase in AFTER_THE_ROUNDS:
             continue
-        title = CLOSINGS if at >= closings else f"Round {turn.round}" if turn.round else opening
-        if title != shown:
-            shown = title
-            yield f"## {title}"
+        section = CLOSINGS if at >= closings else f"Round {turn.round}" if turn.round else opening
+        if section != shown:
+            shown = section
+            yield f"## {section}"
         name = names.get(turn.seat, turn.seat.capitalize())
-        what = f", {PHASE_WORDS[turn.phase]}" if turn.phase in PHASE_WORDS else ""
+        model = f" ({turn.model})" if turn.model else ""
+        what = f", {title}" if (title := phase_title(turn.phase)) else ""
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
-        yield f"### {name}{_model(turn)}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
+        yield f"### {name}{model}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
@@ -222,45 +221,38 @@ def _tool_uses(turn: Mapping[str, Any]) -> str:
 
 
 def _stand_in(turn: Turn) -> str:
-    what = stand_in_words(turn.phase, turn.status)
+    what = describe_stand_in(turn.phase, turn.status)
     return f"*{sentence(what.capitalize())}*\n\n" if what else ""
-
-
-def _model(turn: Turn) -> str:
-    return f" ({turn.model})" if turn.model else ""
 
 
 def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     rows = [
-        f"| {turn.round} | {turn.seat} | {turn.model} | {_known(turn.usage.input_tokens)} "
-        f"| {_known(turn.usage.output_tokens)} | {_seconds(turn):.1f} |"
+        f"| {turn.round} | {turn.seat} | {turn.model} | {known(turn.usage.input_tokens)} "
+        f"| {known(turn.usage.output_tokens)} | {_seconds(turn):.1f} |"
         for turn in debate.turns
         if turn.status != "human"
     ]
     rows += _lost_calls(debate)
     usage, total = record["usage"], record["timing"]["total_ms"] / 1000
     rows.append(
-        f"| | **all** | | {_known(usage['input_tokens'])} | {_known(usage['output_tokens'])} "
+        f"| | **all** | | {known(usage['input_tokens'])} | {known(usage['output_tokens'])} "
         f"| {total:.1f} |"
     )
-    dollars = "unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}"
     head = (
         "| Round | Seat | Model | Tokens in | Tokens out | Seconds |\n|---|---|---|---:|---:|---:|"
     )
-    return "\n".join(["## Models, tokens and time", "", head, *rows, "", f"Cost: {dollars}."])
+    return "\n".join(
+        ["## Models, tokens and time", "", head, *rows, "", f"Cost: {dollars(usage['cost_usd'])}."]
+    )
 
 
 def _lost_calls(debate: StoredDebate) -> list[str]:
     """Return a row for failed calls, so that the rows add up to the total."""
     lost = [span for span in debate.as_state().get("spans", []) if span.calls]
     usage = sum((span.usage for span in lost), NO_USAGE)
-    known = f"{_known(usage.input_tokens)} | {_known(usage.output_tokens)}"
+    tokens = f"{known(usage.input_tokens)} | {known(usage.output_tokens)}"
     seconds = sum(_seconds(span) for span in lost)
-    return [f"| | calls that failed | | {known} | {seconds:.1f} |"] if lost else []
-
-
-def _known(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
+    return [f"| | calls that failed | | {tokens} | {seconds:.1f} |"] if lost else []
 
 
 def _seconds(work: Turn | WorkSpan) -> float:

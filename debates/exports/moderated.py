@@ -96,7 +96,7 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def _notes(record: Record) -> list[str]:
-    demonstration = ["demonstration: they mean nothing"] if record["demonstration"] else []
+    demonstration = ["not meaningful: demo model"] if record["demonstration"] else []
     return [*demonstration, *scoring_notes(record["scoring"], seat_names(record["seats"]))]
 
 

@@ -63,7 +63,6 @@ class ExportPage:
 
 
 def on_one_line(text: str) -> str:
-    """Return text without line breaks."""
     return " ".join(text.split())
 
 
@@ -94,10 +93,10 @@ def _text(part: Part) -> str:
             line = on_one_line(text)
             return f"{line}\n{('=' if level == 1 else '-') * min(len(line), _TEXT_WIDTH)}"
         case Facts(rows):
-            return "\n".join(_hanging(f"{name}: {on_one_line(value)}") for name, value in rows)
+            return "\n".join(hanging(f"{name}: {on_one_line(value)}") for name, value in rows)
         case Rows(head, rows):
             pairs = [zip(head, row, strict=True) for row in rows]
-            return "\n".join(_hanging(_pairs(pair)) for pair in pairs)
+            return "\n".join(hanging(_pairs(pair)) for pair in pairs)
         case Words(text):
             return text
 
@@ -106,7 +105,12 @@ def _pairs(pairs: Any) -> str:
     return "; ".join(f"{name} {on_one_line(cell)}" for name, cell in pairs if cell)
 
 
-def _hanging(line: str) -> str:
+def hanging(text: str, width: int = _TEXT_WIDTH, hang: int = 4) -> str:
+    """Wrap at words and indent the later lines."""
     return textwrap.fill(
-        line, _TEXT_WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text,
+        width,
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -148,13 +148,13 @@ class Show:
     def now(self) -> str:
         """What a person sees at this moment, below the header."""
         self.renderer._page.live.hide()
-        self.renderer.resume_waiting()
+        self.renderer.sections.resume_waiting()
         return self._text()[self._skipped :].strip("\n")
 
     @property
     def left(self) -> str:
         """What stays when everything live is gone, below the header."""
-        self.renderer.stop_waiting()
+        self.renderer.sections.stop_waiting()
         return self._text()[self._skipped :].strip("\n")
 
     def _text(self) -> str:

@@ -189,21 +189,21 @@ def test_a_whole_id_is_looked_up_and_no_turn_is_read_in_vain(records: Repository
 
 
 def test_what_is_owed_to_callers_until_it_has_ended(records: Repository) -> None:
-    def owed(seconds: float = 0) -> list[str]:
-        return [each.debate.id for each in records.owed(timedelta(seconds=seconds))]
+    def unfinished(seconds: float = 0) -> list[str]:
+        return [each.debate.id for each in records.unfinished(timedelta(seconds=seconds))]
 
     begin(records)
     debate = str(uuid4())
     accept(records, debate)
-    assert (owed(), owed(60)) == ([debate], [])  # it may be about to be run
+    assert (unfinished(), unfinished(60)) == ([debate], [])  # it may be about to be run
     lease = records.acquire(debate)
-    assert owed() == []
+    assert unfinished() == []
     records.save(lease, "paused", state(), 1)
     lease.release()
-    assert owed(60) == [debate]
+    assert unfinished(60) == [debate]
     records.save(again := records.acquire(debate), "done", state(), 2)
     again.release()
-    assert owed() == []
+    assert unfinished() == []
 
 
 def test_what_another_machine_left_is_told_apart(
@@ -214,9 +214,9 @@ def test_what_another_machine_left_is_told_apart(
     records.acquire(debate)
     with records._engine.begin() as connection:
         connection.execute(sa.update(tables.debates).values(lease_until="2020-01-01T00:00:00"))
-    assert [each.elsewhere for each in records.owed(timedelta(0))] == [False]
+    assert [each.elsewhere for each in records.unfinished(timedelta(0))] == [False]
     monkeypatch.setattr("contend.debates.leases._machine", lambda: "another")
-    assert [each.elsewhere for each in records.owed(timedelta(0))] == [True]
+    assert [each.elsewhere for each in records.unfinished(timedelta(0))] == [True]
 
 
 def accept(records: Repository, debate: str) -> None:

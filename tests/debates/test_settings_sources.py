@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contend.debates.settings_sources import Configured, configure, load_settings, parse_assignments
+from contend.debates.settings_sources import Configured, configure, parse_assignments
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 
@@ -75,7 +75,7 @@ def test_text_is_read_as_its_field_wants_it() -> None:
         "context_tokens": "null",
         "prices": "{'openai:a': [1, 2.5]}",
     }
-    settings = load_settings("adversarial", flags, None, None, {})
+    settings = configure("adversarial", flags, None, None, {}).settings
     assert isinstance(settings, AdversarialSettings)
     assert settings.proposer_model == "1"
     assert settings.proposer_fallbacks == ("ollama:a", "openai:b")

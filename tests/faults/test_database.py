@@ -273,7 +273,7 @@ def client(
     for name in ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "CONTEND_HOME"):
         monkeypatch.setenv(name, contend.env[name])
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
-    monkeypatch.setattr("contend.service.runs._SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr("contend.service.runs._SECONDS_BETWEEN_CHECKS", 0.2)
     monkeypatch.setattr("contend.service.runs.LEASE", timedelta(seconds=1))
     with service() as running:
         yield running

@@ -25,10 +25,9 @@ from contend.graph.contract.result import DebateResult
 from contend.graph.errors import BadInput
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token
-from contend.service.bodies import read_body
 from contend.service.errors import Refused
 from contend.service.examples import example
-from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer
+from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
 from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
 from tests.graph.test_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
@@ -446,7 +445,7 @@ class TestBadInput:
         assert "retry_wait" in refused.json()["detail"].lower()
 
 
-def owed(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
+def unfinished(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
     return UnfinishedTask(cast("StoredDebate", SimpleNamespace(id=debate_id)), elsewhere)
 
 
@@ -454,13 +453,13 @@ class TestWhatIsOwed:
     """Which of the debates that nobody runs a service goes on with, and when."""
 
     async def test_no_more_than_may_run_at_once(self) -> None:
-        many = [owed(str(number)) for number in range(MOST_AT_ONCE + 1)]
+        many = [unfinished(str(number)) for number in range(MOST_AT_ONCE + 1)]
         assert len(Runs(ServiceOptions())._due(many)) == MOST_AT_ONCE
 
     async def test_the_machine_that_ran_it_last_goes_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        runs, theirs = Runs(ServiceOptions()), owed("a", elsewhere=True)
+        runs, theirs = Runs(ServiceOptions()), unfinished("a", elsewhere=True)
         assert runs._due([theirs]) == []
         monkeypatch.setattr("contend.service.runs._HEAD_START", 0)
         assert runs._due([theirs]) == [theirs.debate]
@@ -497,7 +496,7 @@ class TestErrors:
         body = client.post(PREFIX, json=asked()).json()
         assert (body["error"], body["status"]) == ("no_result", "interrupted")
         with closing(open_repository()) as records:
-            assert records.owed(timedelta(0)) == []
+            assert records.unfinished(timedelta(0)) == []
         gc.collect()  # asyncio tells of errors nobody looked at when their tasks are gone
         (told,) = caplog.records
         assert body["debate_id"] in told.getMessage()

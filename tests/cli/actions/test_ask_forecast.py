@@ -78,7 +78,7 @@ def test_what_a_person_sees(contend: Command) -> None:
     ):
         assert text in said, text
     assert "missing:" not in said
-    assert "Points" not in said
+    assert "Objections" not in said
     assert "Templates" not in said
     assert "Strongest" not in said
     assert said.index("─ Forecast ─") < said.index("─ Done ─")

@@ -44,7 +44,7 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
     for number in range(3):
         for name, model in (("Ann", "m"), ("Ben", "other")):
             assert f"{name} · openai:{model}\n  This is answer {number} of {model}." in out
-    assert "Points" not in out
+    assert "Objections" not in out
     assert "nonce" not in out
     assert len(models.calls) == 10
 
@@ -230,13 +230,13 @@ class TestFailures:
             "> ⚠️ Ben, round 1: previous answer kept (Ben (openai:other): 401",
         ):
             assert text in document, text
-        assert "rates an answer it wrote itself" not in document
+        assert "wrote the answer itself" not in document
 
 
 def test_the_export_says_that_the_judge_rates_itself(contend: Command) -> None:
     debate = contend.here(*ASK, "--set", "enable_debate=false", "--json", "-q").json["id"]
     document = contend.here("export", debate, "--format", "md").out
-    assert "The judge rates an answer it wrote itself." in document
+    assert "The judge wrote the answer itself." in document
     assert "## Why it stopped\n\nAfter the initial answers: the debate is switched off." in document
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from contend.cli.view.console import console
+from contend.cli.view.console import StreamConsole
 from contend.cli.view.live import LiveArea, rows_gained, spinner, waiting_line
 from contend.cli.view.theme import THEME
 from tests.cli.screen import Clock, Screen
@@ -122,7 +122,7 @@ def test_a_terminal_that_cannot_take_lines_back_gets_none(term: str) -> None:
 def test_colour_on_a_pipe_does_not_make_it_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    pipe = console(StringIO())
+    pipe = StreamConsole(StringIO())
     assert pipe.is_terminal
     assert not LiveArea(pipe).can_redraw
 

@@ -166,9 +166,9 @@ class TestAtOnce:
 
     def test_a_message_in_between(self) -> None:
         show = two(80)(*at_once(), chunk("ann", "Keep it ", 0))
-        show.renderer.break_line()
+        show.renderer.sections.break_line()
         show.console.print("Finishing the current turn.")
-        show.renderer.resume_waiting()
+        show.renderer.sections.resume_waiting()
         assert show.now.splitlines()[1:] == [
             "Finishing the current turn.",
             "",

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from contend.cli.view.turns import TITLED_PHASES
 from contend.debates.events import Event
-from contend.debates.exports.labels import FLOOR_PHASES
 from contend.graph.events import NodeEvent
 from contend.graph.settings import DebateSettings
 from contend.graph.state import Turn
@@ -85,7 +85,7 @@ def in_envelope(said: NodeEvent) -> Event:
 def title(turn: Turn, settings: DebateSettings) -> str:
     """Who speaks, as what where there are several kinds of turns, with which model; no spaces."""
     name = next(seat.name for seat in settings.build_seats() if seat.id == turn.seat)
-    what = f":{FLOOR_PHASES[turn.phase]}" if turn.phase in FLOOR_PHASES else ""
+    what = f":{TITLED_PHASES[turn.phase]}" if turn.phase in TITLED_PHASES else ""
     return "".join(f"{name}{what}·{turn.model}".split())
 
 

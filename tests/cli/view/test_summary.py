@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contend.cli.view.summary import end_facts
-from contend.debates.exports.labels import quotes_told
+from contend.debates.exports.labels import count_quotes
 from contend.debates.record import StoredDebate
 from contend.graph.readings import Conviction
 from contend.graph.state import Turn
@@ -77,4 +77,4 @@ def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told:
 )
 def test_a_place_that_is_not_there_is_no_quote(texts: list[str], told: str) -> None:
     checks = [{"text": each, "status": "not_found", "written": "[ghost:3]"} for each in texts]
-    assert quotes_told(checks).startswith(told)
+    assert count_quotes(checks).startswith(told)

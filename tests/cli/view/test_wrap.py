@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from contend.cli.view.console import console
+from contend.cli.view.console import StreamConsole
 from contend.cli.view.format import cost, duration, one_line, plain
 from contend.cli.view.wrap import WordWrapper
 
@@ -140,7 +140,7 @@ def test_a_console_is_as_wide_as_its_own_terminal(monkeypatch: pytest.MonkeyPatc
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 53, 0, 0))
     with os.fdopen(slave, "w", encoding="utf-8") as terminal:
-        assert console(terminal).width == 53
+        assert StreamConsole(terminal).width == 53
     os.close(master)
 
 

@@ -97,10 +97,10 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
         "> ⚠️ Skeptic, round 1: trying again (cut short)",
         "## Answer\n\nThe final answer.",
         "## Why it stopped\n\nIn round 1: all 1 rounds were used.",
-        "## Points",
+        "## Objections",
         "Open:\n\n- 🟡 **S2** No plan. (partly resolved)",
         "Resolved:\n\n- ✅ **S1** No cost.",
-        "Not raised again:\n\n- 🟢 **S3** No date.",
+        "Dropped:\n\n- 🟢 **S3** No date.",
         "## Score",
         "Your rating: **9 of 10**.",
         "**7.65 of 10** by openai:judge: correctness 8, completeness 7, clarity 9, depth 6.",
@@ -126,7 +126,7 @@ def test_a_failed_debate_has_no_answer_and_says_so() -> None:
     assert "> ⚠️ The debate failed: Skeptic: 401" in document
     assert "There is no answer yet." in document
     assert "## Score" not in document
-    assert "## Points" not in document
+    assert "## Objections" not in document
 
 
 def test_the_table_adds_up_with_calls_that_brought_no_turn() -> None:
@@ -171,9 +171,9 @@ def test_a_forum_tells_who_moved_whom_and_the_verdict() -> None:
     state |= {"eliminations": [gone.model_dump()], "final_answer": "Keep it."}
     text = to_markdown(_debate(protocol="forum", turns=turns, state=state, settings={}))
     assert (
-        "## Who moved whom\n\n"
+        "## Concessions\n\n"
         "- Ann conceded to Ben in round 2: Costs decide (“it costs twice as much”).\n"
-        "- Ben is the one left." in text
+        "- Ben is the only one left." in text
     )
     assert "## Verdict\n\nBen met every objection." in text
     assert "### Ann (openai:ann), asked whether it concedes" in text
@@ -189,7 +189,7 @@ def test_what_seats_know_each_other_as() -> None:
     hidden = ForumSettings(seats=seats, judge_model="openai:judge", anonymous=True)
     assert known_as(named, named.build_seats()) == []
     assert known_as(hidden, hidden.build_seats()) == [
-        "To each other: Ann is Debater 1, Ben is Debater 2."
+        "The models know each other only by label: Ann is Debater 1, Ben is Debater 2."
     ]
 
 
