@@ -15,9 +15,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.cli.actions.test_serve import Served, contend, models, served
 from tests.service.conftest import TOKEN
 from tests.service.test_routes import PREFIX, asked
-from tests.service.test_server import Served, contend, models, served
 from tests.support.model_server import ModelServer, always, openai_error
 
 __all__ = ["contend", "models", "served"]
