@@ -89,7 +89,7 @@ def _calm(models: ModelServer, tmp_path: Path, ask: list[str]) -> tuple[dict[str
 def _assert_paused(ended: Ended) -> None:
     assert ended.code == 3, ended.err
     assert "cannot be used" in ended.err
-    assert "Everything paid for is kept" in ended.err
+    assert "Progress is saved" in ended.err
     assert f"contend resume {ended.json['id'][:8]}" in ended.err
     assert ended.json["status"] == "paused"
     assert PASSWORD not in ended.out + ended.err
