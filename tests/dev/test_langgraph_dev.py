@@ -248,7 +248,8 @@ async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
         assert "[plan:1]\nThe monolith stays until" in models.calls[-1].request.text
         for bad in ([{"id": 7}], [document | {"sha256": "0" * 64}]):
             calls = len(models.calls)
-            with pytest.raises(Exception, match=r"BadInput: The documents .*(well-formed|missing or damaged)"):
+            refused = r"BadInput: The documents .*(well-formed|missing or damaged)"
+            with pytest.raises(Exception, match=refused):
                 await client.runs.wait(
                     None, "adversarial", input=given | {"documents": bad}, context=_SETTINGS
                 )
