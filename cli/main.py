@@ -17,7 +17,7 @@ _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 mod
 # Plain help works in every terminal and is twice as fast.
 app = typer.Typer(
     name="contend",
-    help="Let language models debate a question until the answer holds up.",
+    help="Let language models debate a question and return the answer.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -33,7 +33,7 @@ app.command("export", short_help="Export a debate as a document or a folder.")(d
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )
-app.command("due", short_help="List forecasts that are due for an outcome.")(forecasts.due)
+app.command("due", short_help="List overdue forecasts.")(forecasts.due)
 app.command("scoreboard", short_help="Score the resolved forecasts.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
 app.command("serve", short_help="Serve the forecasting API.")(serve.serve)
@@ -61,7 +61,9 @@ def root(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
-    _debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show a full traceback on error.")
+    ] = False,
 ) -> None:
     """Print the help if no command is given; both flags are read elsewhere."""
     if context.invoked_subcommand is None:

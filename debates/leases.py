@@ -139,5 +139,5 @@ def _clock(connection: sa.Connection) -> datetime:
 
 
 def written(time: datetime) -> str:
-    """Return a time as stored text, which sorts by time."""
+    """Format a time for storage, as text that sorts chronologically."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -222,7 +222,7 @@ async def _with_retries(
 
 
 def _spent(error: Exception, failure: Failure) -> Usage:
-    """Return what a failed call cost: nothing if refused, unknown if it broke off."""
+    """Return the cost of a failed call: zero if it was rejected, unknown if it was cut off."""
     if isinstance(error, UnusableAnswer):
         return error.usage
     return Usage() if failure.kind in ("idle", "total") else NO_USAGE

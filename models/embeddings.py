@@ -145,7 +145,7 @@ def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors
 
 
 def _normalize(found: Any, expected: int) -> Vectors:
-    """Normalise vectors, so that their product is their similarity."""
+    """Normalise vectors to unit length, so that their dot product is their similarity."""
     import numpy as np
 
     vectors = np.asarray(found, dtype=np.float32)

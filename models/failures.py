@@ -52,7 +52,7 @@ class Failure:
 
 
 class BadAnswer(Exception):
-    """The provider answered, but the answer is unusable."""
+    """The provider responded, but the response is unusable."""
 
     def __init__(self, kind: str, why: str) -> None:
         self.failure = Failure(kind, why)

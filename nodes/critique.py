@@ -58,7 +58,7 @@ def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
 
 
 async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
-    """Give feedback for the next answers; if the call fails, general advice replaces it."""
+    """Return feedback for the next answers, or general advice if the call fails."""
     try:
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]

@@ -57,7 +57,7 @@ def errors(*statuses: int) -> Responses:
 
 
 def ok(model: type[BaseModel], name: str, words: str) -> Responses:
-    """Describe a result, or a part of one."""
+    """Return the OpenAPI entry of a successful response."""
     return {200: _response(model, words, example(name), [])}
 
 

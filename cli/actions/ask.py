@@ -155,7 +155,7 @@ class _Session:
         self._notice, self._said = notice, ""
 
     def run(self, remark: Remark) -> int:
-        """Run it, print how it ended, and return the exit code."""
+        """Run the debate, print how it ended, and return the exit code."""
         self._said = remark.say
         gc.enable()
         try:

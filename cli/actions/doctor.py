@@ -114,7 +114,7 @@ def _home() -> Finding:
 
 
 def _server() -> Finding:
-    """Check that the server of DATABASE_URL answers, without changing anything."""
+    """Check that the database at DATABASE_URL responds, without changing anything."""
     fix = "check the server and DATABASE_URL, or unset it to use a local file"
     try:
         where = database()

@@ -74,7 +74,7 @@ def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnPro
 
 
 def pull_named(name: str | None) -> str:
-    """Download a model by name, or the default ones, and say where it is."""
+    """Download the named model, or the default models, and print the path."""
     wanted = [name.removeprefix("embedded:")] if name else [DEFAULT, DEFAULT_EMBEDDING]
     paths = []
     for each in wanted:

@@ -37,7 +37,7 @@ Positions = Annotated[
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Change a setting (repeatable)."),
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Override a setting (repeatable)."),
 ]
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
@@ -49,7 +49,7 @@ _Docs = Annotated[
 ]
 _Images = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="Image to show to the speakers of round 1 (repeatable)."),
+    typer.Option(metavar="PATH", help="Image to include in the round 1 prompts (repeatable)."),
 ]
 _NoTemplates = Annotated[
     bool, typer.Option("--no-templates", help="Do not use reasoning templates.")
@@ -68,8 +68,8 @@ _Due = Annotated[
 ]
 _Yes = Annotated[bool, typer.Option("--yes", help="Forecast: accept the proposed outcomes.")]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
-_Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
+_Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
 
 
 def show_help(context: typer.Context) -> None:
@@ -144,7 +144,7 @@ def resume(
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
-        bool, typer.Option("--finish", help="End the rounds and write the answer.")
+        bool, typer.Option("--finish", help="Skip the remaining rounds and write the answer.")
     ] = (False),
     json: Json = False,
     events: _Events = False,

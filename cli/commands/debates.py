@@ -80,7 +80,7 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="Output file, or parent folder of an exported folder.",
+            help="Output file, or where to create the exported folder.",
         ),
     ] = None,
     transcript: Annotated[

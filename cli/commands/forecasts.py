@@ -11,7 +11,9 @@ def resolve(
     debate: Annotated[
         str, typer.Argument(metavar="ID", help="The forecast's id, or the start of it.")
     ],
-    outcome: Annotated[str, typer.Argument(metavar="OUTCOME", help="The outcome that came true.")],
+    outcome: Annotated[
+        str, typer.Argument(metavar="OUTCOME", help="Id of the outcome that came true.")
+    ],
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an outcome recorded earlier.")
     ] = False,
@@ -29,7 +31,7 @@ def due(
     ] = False,
     json: Json = False,
 ) -> None:
-    """List forecasts that are due for an outcome."""
+    """List forecasts that are past their due date and not yet resolved."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.list_due(every=every, as_json=json)
@@ -41,7 +43,7 @@ def scoreboard(
         str | None, typer.Option(metavar="FILE", help="Write the calibration chart as SVG.")
     ] = None,
 ) -> None:
-    """Score the resolved forecasts by pool, role, model and round, with their calibration."""
+    """Score the resolved forecasts by pooling method, role, model and round."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.print_scores(plot, as_json=json)

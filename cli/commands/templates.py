@@ -7,7 +7,7 @@ import typer
 
 from contend.cli.commands.ask import Json, show_help
 
-app = typer.Typer(help="Find, add and learn reasoning templates.")
+app = typer.Typer(help="List, search, add and create reasoning templates.")
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[

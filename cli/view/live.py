@@ -62,7 +62,7 @@ class LiveArea:
             self._live.start(refresh=True)
 
     def hide(self) -> None:
-        """Remove it from the screen until `resume`."""
+        """Hide the live display until resume() is called."""
         if self._live:
             self._live.stop()
             self._live = None

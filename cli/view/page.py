@@ -17,7 +17,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph in one style; later lines are indented by `hang`."""
+    """A paragraph in one style, with a hanging indent of `hang` columns."""
 
     text: str
     style: str = ""
@@ -34,7 +34,7 @@ class Page:
 
     @property
     def width(self) -> int:
-        """Return the width of text; only columns may be wider."""
+        """Return the maximum line width for prose; only columns may exceed it."""
         return min(self.console.width, WIDEST_TEXT)
 
     def line(self, text: str = "", style: str = "") -> None:
@@ -62,7 +62,7 @@ class Page:
                 self.line()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print part of a line while nothing is live."""
+        """Print part of a line; call it only while no live display is active."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def rule(self, title: str) -> None:

@@ -145,7 +145,7 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a problem of a seat; a restart discards what it has written."""
+        """Report a seat's problem; a retry discards the text printed so far."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Speakers:
-    """The seats that were asked and have not finished, and whether they speak at once."""
+    """The seats whose calls are running, and whether they run in parallel."""
 
     def __init__(self) -> None:
         self._asked: dict[str, str] = {}
@@ -13,7 +13,7 @@ class Speakers:
         self._at_once: bool | None = None
 
     def open_round(self, given: Mapping[str, Any]) -> list[str]:
-        """Start a round and return the seats that open it, as far as the event says."""
+        """Start a round and return the seats that open it, if the event names them."""
         self._asked.clear()
         self._active = _ids(given.get("active"))
         self._at_once = given.get("at_once")

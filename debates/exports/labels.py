@@ -155,7 +155,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Describe a turn that replaces a failed call; empty for other turns."""
+    """Describe a turn that stands in for a failed call; return an empty string for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":

@@ -97,7 +97,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Raise BadInput if the caller's input is not enough for this protocol."""
 
     def opening_state(self) -> DebateState:
-        """Return what the state begins with, beyond question, seats and first round."""
+        """Return the protocol's initial state, in addition to question, seats and first round."""
         return {}
 
     def answers(self, seat: Seat) -> bool:

@@ -154,7 +154,7 @@ class DebateSettings(Settings):
         """The ids of the seats that speak in round 1: templates and images are for them."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
-        """Return the files that belong to single seats, by seat id."""
+        """Return the files of single seats, keyed by seat id."""
         return {}
 
     def is_named(self, seat: Seat) -> bool:

@@ -113,7 +113,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Whether the weights are there; the pull has already checked the checksum."""
+    """Return whether the weights are downloaded; the download verified their checksum."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 

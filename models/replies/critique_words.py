@@ -90,7 +90,7 @@ def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None
 
 
 def _lines(speech: str) -> Iterator[_Line]:
-    """Yield the lines with content, and whether each is the speaker's own."""
+    """Yield the non-empty lines, and whether each is the speaker's own text rather than a quote."""
     code = False
     for written in speech.splitlines():
         fence, bare = "```" in written, written.strip()
@@ -168,7 +168,7 @@ class _Reading:
         self.doubt |= _CRITICAL.search(text) is not None
 
     def take(self, line: str) -> None:
-        """Read a line; a mark at the start of a sentence begins a point."""
+        """Process one line; a severity mark at the start of a sentence starts a new objection."""
         for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
             lead, rest = _split_label(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)

@@ -134,7 +134,7 @@ def score_from_words(
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return the point ids a text cites, such as [O1]; a bare H1 may be half of a year."""
+    """Return the point ids a text cites, such as [O1]; a bare H1 may mean half a year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
 

@@ -203,7 +203,7 @@ async def fill_form(
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
-    """Fill a form in one schema-bound call; a failure leaves it empty."""
+    """Fill a form with one structured-output call; if the call fails, the form stays empty."""
     pause_if_asked(runtime)
     stream = TurnStream(runtime, seat, state["round"], "")
     try:
@@ -223,7 +223,7 @@ def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extr
 
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
-    """Add the time and tokens that reading a turn took."""
+    """Add the time and tokens spent on reading a turn."""
     # Added, not taken from the clock: there may be a pause between the turn and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})

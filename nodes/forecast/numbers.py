@@ -105,7 +105,7 @@ def mean_known(values: Sequence[float | None]) -> float | None:
 
 
 def spread(distributions: Sequence[Distribution], outcome: str) -> float:
-    """Return the distance between the highest and the lowest."""
+    """Return the difference between the highest and the lowest value."""
     stated = [each[outcome] for each in distributions if outcome in each]
     return max(stated) - min(stated) if stated else 0.0
 

@@ -30,7 +30,7 @@ from contend.nodes.forecast.schedule import Clock, Deadline
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask the judge for a verdict, then compute; without one the roles' own numbers count."""
+    """Ask for the verdict and compute the forecast; without a verdict the roles' numbers count."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))

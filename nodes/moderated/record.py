@@ -12,7 +12,7 @@ from contend.nodes.moderated.score_notes import scoring_of
 
 
 def moderated_record(state: DebateState) -> dict[str, Any]:
-    """Return the fields of a moderated debate's record; nothing for other protocols."""
+    """Return the record fields of a moderated debate; empty for other protocols."""
     seats, turns = state.get("seats", []), state.get("turns", [])
     if not any(seat.role == MODERATOR for seat in seats):
         return {}

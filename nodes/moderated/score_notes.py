@@ -31,7 +31,7 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def scoring_notes(scoring: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    """Describe the caveats in words."""
+    """Return notes on the limits of the scores."""
     sharing = [names.get(seat, seat) for seat in scoring["judge_shares_model_with"]]
     notes = [f"the judge shares its model with {', '.join(sharing)}"] if sharing else []
     contested, unscored = len(scoring["contested"]), len(scoring["unscored"])

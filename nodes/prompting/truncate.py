@@ -72,7 +72,7 @@ class Excerpt:
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Divide the room equally; the others share what a short text does not need."""
+    """Split the room equally; what a short text does not use goes to the longer ones."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):

@@ -264,7 +264,7 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
 
 
 def _template_hint(chosen: Sequence[TemplateUse]) -> str:
-    """Return all that the smallest models can use of a template: the kind of question."""
+    """Return a short hint for the smallest models: the kind of question the template is for."""
     return f"Kind of question: {chosen[0].title}." if chosen else ""
 
 

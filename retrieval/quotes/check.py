@@ -78,7 +78,7 @@ class _DocumentWords:
         return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
 
     def text_between(self, start: int, end: int) -> str:
-        """Return the text of the document between two places, in whole words."""
+        """Return the document text between two offsets, extended to whole words."""
         first, last = self.page_at(start), self.page_at(end - 1)
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
@@ -276,7 +276,7 @@ def _turn_words(turn: str) -> QuoteWords:
 
 
 def _readings(span: str) -> list[_Quote]:
-    """Return the ways to read a quote, best first; none if it has no words."""
+    """Return the possible readings of a quote, best first; none if it contains no words."""
     # With its opening mark, so that a leading `> 5` is not taken for a block quote.
     text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text

@@ -217,7 +217,7 @@ def _citation_start(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """Return the citations by position, without notes, times and links."""
+    """Return the citations, keyed by offset; footnotes, times and links are not citations."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
@@ -268,7 +268,7 @@ def _count_continued(prose: str, following: Sequence[str], documents: Collection
 
 
 def _without_fences(lines: Sequence[str]) -> Iterator[str]:
-    """Blank out fenced code blocks; an unclosed fence hides nothing."""
+    """Blank out fenced code blocks; an unclosed fence is left as it is."""
     closing = _closing_fences(lines)
     fence = ""
     for nth, line in enumerate(lines):
@@ -351,7 +351,7 @@ def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[st
 
 
 def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
-    """Find quotes in single marks; an apostrophe must not end them."""
+    """Find quotes in single quotation marks; an apostrophe must not end a quote."""
     marks = list(_marks(text, start, opens, closes))
     begin = None
     for nth, (at, closing) in enumerate(marks):

@@ -47,7 +47,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 STYLES = ("free_discussion", "structured_opposition", "iterative_improvement")
-# Prompts that nodes.briefing fills by themselves, and what it fills in.
+# Prompts that nodes.prompting fills by themselves, and what it fills in.
 SHARED = {
     "shared/data": {"mark"},
     "shared/extract": {"speech", "known_points"},

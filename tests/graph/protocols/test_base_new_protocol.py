@@ -1,4 +1,4 @@
-"""A sixth protocol takes settings, a strategy, wiring and prompts, and nothing else."""
+"""A sixth protocol runs with new settings, a strategy, wiring and prompts."""
 
 import json
 import os
