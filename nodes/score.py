@@ -8,7 +8,12 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.readings import AutoScore
 from contend.graph.state import DebateState, Turn, seat_with_role
-from contend.models.replies.rating import RatingBlock, RatingReport, ratings_from_words
+from contend.models.replies.rating import (
+    RatingBlock,
+    RatingReport,
+    ratings_from_report,
+    ratings_from_words,
+)
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import lost_call, publish_turn
@@ -18,7 +23,7 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
     short_form=RatingReport,
     from_block=lambda block, _: block,
     from_words=ratings_from_words,
-    from_report=lambda report, _: report,
+    from_report=ratings_from_report,
 )
 
 

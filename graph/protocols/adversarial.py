@@ -49,17 +49,25 @@ def stop_rule(
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score
-    ready = assessment is not None and assessment.ready and (score is None or enough)
+    ready = assessment is not None and _counts_as_ready(assessment) and (score is None or enough)
+    none_critical = assessment is not None and assessment.none_critical
 
     if ready and (at_minimum or not settings.ready_respects_min_rounds):
         return stop("skeptic_ready", round_number, "the Skeptic found the answer ready")
-    if enough and at_minimum:
+    if enough and at_minimum and none_critical:
         return stop("score_reached", round_number, f"the Skeptic scored it {score:g} of 10")
     if round_number >= settings.max_rounds:
         return stop("max_rounds", round_number, describe_rounds_used(settings.max_rounds))
-    if assessment and at_minimum and assessment.none_critical:
+    if at_minimum and none_critical:
         return stop("no_critical_issues", round_number, "no critical issue is left")
     return None
+
+
+def _counts_as_ready(assessment: Assessment) -> bool:
+    """Whether the ready signal counts; words alone do not stop over an open critical point."""
+    critical = [point for point in assessment.points if point.severity == "critical"]
+    settled = all(point.status == "resolved" for point in critical)
+    return assessment.ready and (settled or assessment.read_from == "block")
 
 
 def _unsettled_points(state: DebateState) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from contend.graph.readings import ReadFrom
+from contend.models.replies.own_words import own_sentences
 from contend.models.replies.signals import Remarked, first_signal
 
 _SAYS_NOT = re.compile(r"(?:I\s+am\s+)?NOT\s+CONVINCED\b", re.IGNORECASE)
@@ -87,7 +88,7 @@ def _read_claim(statement: str) -> tuple[Claim, int] | None:
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
     """Read a schema-bound report, which may not concede for the speaker."""
-    conceding = re.search(r"conced|convinc|persuad", speech, re.IGNORECASE)
+    conceding = re.search(r"conced|convinc|persuad", " ".join(own_sentences(speech)), re.IGNORECASE)
     if report.convinced and not conceding:
         return None
     return replace(claim_from_block(report, speech), read_from="extraction")

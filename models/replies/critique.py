@@ -6,7 +6,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, Severity
-from contend.models.replies.critique_words import MarkedPoint, read_severity_marks
+from contend.models.replies.critique_words import (
+    MarkedPoint,
+    plain_sentences,
+    read_severity_marks,
+)
 
 _SIGNAL_WORDS = "ready for synthesis"
 
@@ -78,13 +82,13 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
         ],
         known,
     )
-    none_critical = bool(points) and _none_critical(points, speech)
-    stated = report.score is not None and _states_score(speech, report.score)
+    said = plain_sentences(speech)
+    stated = report.score is not None and any(_states_score(each, report.score) for each in said)
     return Assessment(
-        ready=report.ready and _SIGNAL_WORDS in speech.casefold(),
-        score=report.score if stated and none_critical else None,
+        ready=report.ready and any(_SIGNAL_WORDS in each.casefold() for each in said),
+        score=report.score if stated else None,
         points=points,
-        none_critical=none_critical,
+        none_critical=bool(points) and _none_critical(points, speech),
         read_from="extraction",
     )
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from contend.graph.readings import SEVERITY_MARKS, Point, PointStatus, Severity
+from contend.models.replies.own_words import Line, lines_of, own_sentences, sentences_of
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
@@ -43,8 +44,9 @@ _REFUSING = (
 _TAKING_BACK = re.compile(rf"{_SAYING}|{_REFUSING}", re.IGNORECASE)
 _UNSETTLED = re.compile(rf"{_TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
 _SCORE = re.compile(
-    r"\W*(?:(?:my|the|current|overall|final|answer|quality|new) )*score(?: now| \(1[-–]10\))?"
-    r"[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)(?:\s*(?:/|out of|of)\s*10)?\W*",
+    r"[^\w\"“'`]*(?:(?:my|the|current|overall|final|answer|quality|new) )*(?:score|rating|quality)"
+    r"(?: now| is| of| \(1[-–]10\))*[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)"
+    r"(?:\s*(?:/|out of|of)\s*10)?[^\w?\"”'`]*",
     re.IGNORECASE,
 )
 _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing))\b.*\d", re.I)
@@ -60,50 +62,32 @@ class SeverityMarks:
     none_critical: bool
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A line without Markdown; quotes and code are not the speaker's own."""
-
-    text: str
-    own: bool
-    sign: str
-    nested: bool
-
-
 def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None:
     """Read the words of the protocol; None if they are missing or ambiguous."""
-    lines = list(_lines(speech))
-    ready = bool(lines) and _is_signal(lines[-1])
-    body = lines[:-1] if ready else lines
-    if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if ready or x.own):
+    lines = lines_of(speech)
+    signal = _find_signal(lines)
+    body = signal.others if signal else lines
+    if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if signal or x.own):
         return None  # a signal before the end may be quoted only to reject it
+    score, vague = _score(body)
     reading = _Reading({point.id: point for point in known})
-    for text in _under_headings([line for line in body if line.own]):
+    for text in _under_headings([_without_score(line) for line in body if line.own]):
         reading.take(text)
     reading.suspect("\n".join(line.text for line in body if not line.own))
-    score, vague = _score(body)
-    if ready:
-        sure = not (reading.doubt or vague) and (not body or _may_close(body[-1]))
+    if signal:
+        sure = signal.counts and not (reading.doubt or vague)
     else:
         sure = reading.critical_left or reading.none_critical
+    ready = signal is not None
     return SeverityMarks(ready, score, reading.found, reading.none_critical) if sure else None
 
 
-def _lines(speech: str) -> Iterator[_Line]:
-    """Yield the non-empty lines, and whether each is the speaker's own text rather than a quote."""
-    code = False
-    for written in speech.splitlines():
-        fence, bare = "```" in written, written.strip()
-        if re.search(r"[^\W_]", bare) or _MARK.search(bare):
-            sign = re.match(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*|", bare)
-            begin = sign.group() if sign else ""
-            own = not (code or fence or bare.startswith(">"))
-            yield _Line(bare[len(begin) :], own, begin, written.startswith(("  ", "\t")))
-        if fence:  # only a bare fence closes another
-            code = not code if bare == "```" else code or written.count("```") % 2 == 1
+def plain_sentences(speech: str) -> list[str]:
+    """Return the speaker's own sentences that take nothing back."""
+    return [x for x in own_sentences(speech) if not _TAKING_BACK.search(x) and "?" not in x]
 
 
-def _under_headings(lines: list[_Line]) -> Iterator[str]:
+def _under_headings(lines: list[Line]) -> Iterator[str]:
     """Yield the lines, with the label of a heading added to each item below it."""
     heading, waiting = "", False
     for line in lines:
@@ -120,12 +104,38 @@ def _under_headings(lines: list[_Line]) -> Iterator[str]:
     yield from [heading] * waiting
 
 
-def _is_signal(line: _Line) -> bool:
-    bare = re.sub(r"[*_]", "", line.text).strip().rstrip(".!").casefold()
-    return line.own and bare.removeprefix("verdict:").strip() == READY_SIGNAL.casefold()
+@dataclass(frozen=True)
+class _Signal:
+    """The ready signal: whether it counts, and the lines around it."""
+
+    counts: bool
+    others: list[Line]
 
 
-def _may_close(before: _Line) -> bool:
+def _find_signal(lines: list[Line]) -> _Signal | None:
+    """Find the signal at the end of the critique; only scores may follow it."""
+    at = len(lines) - 1
+    while at > 0 and _SCORE.fullmatch(lines[at].text):
+        at -= 1
+    if not lines or not lines[at].own or lines[at].nested:
+        return None
+    sentences = [replace(lines[at], text=each) for each in sentences_of(lines[at].text)]
+    last = len(sentences) - 1
+    while last > 0 and _SCORE.fullmatch(sentences[last].text):
+        last -= 1
+    if not _is_signal(sentences[last].text):
+        return None
+    before = [*lines[:at], *sentences[:last]]
+    counts = not before or _may_close(before[-1])
+    return _Signal(counts, [*before, *sentences[last + 1 :], *lines[at + 1 :]])
+
+
+def _is_signal(sentence: str) -> bool:
+    bare = re.sub(r"[*_]", "", sentence).strip().rstrip(".!").casefold()
+    return bare.removeprefix("verdict:").strip() == READY_SIGNAL.casefold()
+
+
+def _may_close(before: Line) -> bool:
     """Whether a signal after this line counts: nothing introduces it or takes it back."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
@@ -138,12 +148,32 @@ def _may_close(before: _Line) -> bool:
     return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
 
 
-def _score(lines: list[_Line]) -> tuple[float | None, bool]:
+def _score(lines: list[Line]) -> tuple[float | None, bool]:
     """Return the one stated score, and whether something else looks like one."""
-    own = [line.text for line in lines if line.own]
-    scores = {float(stated.group(1)) for text in own if (stated := _SCORE.fullmatch(text))}
+    own = [line.text for line in lines if line.own and not line.nested]
+    scores = {score for text in own for score in _stated_scores(text)}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
     return scores.pop() if len(scores) == 1 else None, vague
+
+
+def _stated_scores(text: str) -> Iterator[float]:
+    """Yield the scores that a line states plainly: not reported, taken back or corrected."""
+    sentences = sentences_of(text)
+    for at, sentence in enumerate(sentences):
+        clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
+        stated = [found for clause in clauses if (found := _SCORE.fullmatch(clause))]
+        others = [clause for clause in clauses if not _SCORE.fullmatch(clause)]
+        introduced = at > 0 and re.search(_SAYING, sentences[at - 1], re.IGNORECASE)
+        doubtful = (
+            _TAKING_BACK.search(x) or _SOME_SCORE.search(x) for x in others + sentences[at + 1 :]
+        )
+        if not introduced and not any(doubtful):
+            yield from (float(found.group(1)) for found in stated)
+
+
+def _without_score(line: Line) -> Line:
+    kept = [each for each in sentences_of(line.text) if not _SCORE.fullmatch(each)]
+    return replace(line, text=" ".join(kept))
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from contend.graph.readings import Decision
+from contend.models.replies.own_words import own_sentences
 from contend.models.replies.signals import Remarked, first_signal
 
 Word = Literal["continue", "stop"]
@@ -47,7 +48,7 @@ def decision_from_words(speech: str) -> Decision | None:
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
     """Read a schema-bound report, which may not decide for the judge."""
-    if not re.search(rf"\b{report.decision}", speech, re.IGNORECASE):
+    if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)
     return read.model_copy(update={"read_from": "extraction"})

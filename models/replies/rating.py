@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from contend.models.replies.own_words import own_sentences
 from contend.models.replies.signals import labelled_value
 
 WEIGHTS = {"correctness": 0.40, "completeness": 0.25, "clarity": 0.20, "depth": 0.15}
@@ -48,6 +49,13 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
         justification=reason[:1200],
         would_benefit_from_finetune=finetune == "true",
     )
+
+
+def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
+    """Read a schema-bound report, which may not invent a number the judge did not write."""
+    numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
+    given = report.model_dump(include=set(WEIGHTS)).values()
+    return report if numbers.issuperset(str(rating) for rating in given) else None
 
 
 def _rating(speech: str, name: str) -> int | None:

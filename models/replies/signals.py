@@ -6,11 +6,12 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
+from contend.models.replies.own_words import lines_of, own_text
+
 Signal = TypeVar("Signal")
 # Models write null for empty values; the rest of the block is still valid.
 Remarked = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MARKUP = re.compile(r"^[\s#*_`\-•]+")
 # A colon does not end a statement, as a quote may follow, except after a label.
 _ENDS = re.compile(
@@ -37,18 +38,15 @@ def labelled_value(speech: str, label: str) -> str:
     """Return the value of `Label: value`, or nothing unless exactly one line has it."""
     # No part may match across lines, which takes seconds for thousands of empty lines.
     pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
-    found: list[str] = re.findall(pattern, speech, re.IGNORECASE | re.MULTILINE)
+    found: list[str] = re.findall(pattern, own_text(speech), re.IGNORECASE | re.MULTILINE)
     return found[0].rstrip("*_ \t") if len(found) == 1 else ""
 
 
 def opening_lines(speech: str) -> Iterator[str]:
-    """Yield the lines that begin a statement, without markup, quotes and code."""
-    fenced, goes_on = False, False
-    for line in speech.splitlines():
-        if _FENCE.match(line):
-            fenced, goes_on = not fenced, False
-            continue
-        text, sign = _MARKUP.sub("", line), line.lstrip()[:1]
-        if text and not fenced and not goes_on and sign != ">":
+    """Yield the speaker's own lines that begin a statement, without markup."""
+    goes_on = False
+    for line in lines_of(speech):
+        text = _MARKUP.sub("", line.text)
+        if text and line.own and (line.after_blank or not goes_on):
             yield text
-        goes_on = bool(text) and sign not in "#*-•>" and not _ENDS.search(line)
+        goes_on = line.own and not line.sign and not _ENDS.search(line.text)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from contend.graph.readings import Assessment
-from contend.models.replies.critique import CritiqueBlock
+from contend.models.replies.critique import CritiqueBlock, CritiquePoint
 from tests.support.scripted import (
     Lines,
     Played,
@@ -54,8 +54,29 @@ async def test_a_ready_signal_with_a_low_score_goes_on() -> None:
 
 
 async def test_a_good_score_stops_in_round_three() -> None:
-    played = await play(full_cast(skeptic=critique(score=8)))
+    played = await play(full_cast(skeptic=critique(score=8, severity="major")))
     assert ended(played) == (3, "score_reached")
+
+
+async def test_a_good_score_does_not_stop_over_an_open_critical_point() -> None:
+    played = await play(full_cast(skeptic=critique(score=9, severity="critical")))
+    assert ended(played) == (5, "max_rounds")
+
+
+@pytest.mark.parametrize("filled", [True, False])
+async def test_a_low_score_over_a_critical_point_goes_on_however_it_is_read(filled: bool) -> None:
+    speech = f"5/10, since 🔴 the cost stays a guess. {SIGNAL}"
+    form = CritiqueBlock(ready=True, score=5, points=[CritiquePoint.model_validate(CRITICAL)])
+    skeptic: Lines = lambda sent: (  # noqa: E731 - a line of the script
+        (form.model_dump_json() if filled else "no form") if sent.schema else speech
+    )
+    assert ended(await play(full_cast(skeptic=skeptic))) == (5, "max_rounds")
+
+
+async def test_plain_words_on_one_line_are_read_without_a_second_call() -> None:
+    played = await play(full_cast(skeptic=f"🟢 fine. Quality score: 8/10\n{SIGNAL}"))
+    assert ended(played) == (1, "skeptic_ready")
+    assert len(played.cast.sent_to("skeptic")) == 1
 
 
 async def test_a_clean_critique_stops_in_round_three() -> None:
@@ -144,7 +165,7 @@ async def test_the_nonce_of_one_round_opens_no_other() -> None:
 
 async def test_an_unreadable_critique_is_asked_for_once_more_in_a_form() -> None:
     filled = CritiqueBlock(ready=True, score=9, points=[]).model_dump_json()
-    doubts = "Ready for synthesis? A 9 at least."
+    doubts = "Ready for synthesis, a score of 9 at least."
     skeptic: Lines = lambda sent: filled if sent.schema else doubts  # noqa: E731
     played = await play(full_cast(skeptic=skeptic))
     assert ended(played) == (1, "skeptic_ready")

@@ -120,6 +120,18 @@ READABLE = [
     (f"S1 🔴 ✅ RESOLVED\nS2 🟡 ⚠️ PARTIALLY RESOLVED\n{SIGNAL}", "c M ready"),
     (f"**Score: 9/10**\n{SIGNAL}", "9 ready"),
     (f"🔴 The cost is guessed.\n{SIGNAL}", "C ready"),
+    (f"My rating is 4.\n{SIGNAL}", "4 ready"),
+    # a score or a signal that shares its line
+    (f"🟢 fine. Quality score: 8/10\n{SIGNAL}", "N 8 ready"),
+    (f"🟢 A typo. {SIGNAL}", "N ready"),
+    (f"All points are settled. {SIGNAL}", "ready"),
+    (f"All points are settled. Score: 9/10. {SIGNAL}", "9 ready"),
+    (f"Score: 9/10 – {SIGNAL}", "9 ready"),
+    (f"{SIGNAL} Score: 9/10", "9 ready"),
+    (f"{SIGNAL}\nQuality: 9/10", "9 ready"),
+    ("🟡 No plan, overall score 7/10", "M 7"),
+    ("🟡 It does not name an owner. Score: 7/10", "M 7"),
+    ("🔴 The cost is guessed – quality score: 4/10.", "C 4"),
     # what a heading says holds for its list only
     ("### ✅ Resolved\n- 🔴 S1: sourced.\nNew issues\n- 🔴 No rollback.", "c C"),
     ("### 🔴 Critical\n- The critical gap is the cost.", "C"),
@@ -167,7 +179,6 @@ UNREADABLE = [
     f"> 🔴 Critical: unsafe\n\nIt holds.\n{SIGNAL}",
     # ready, with a score that cannot be told
     f"I would give it 5/10 today.\n{SIGNAL}",
-    f"My rating is 4.\n{SIGNAL}",
     f"Score: 9/10, or rather 5/10\n{SIGNAL}",
     # a critical issue that is somewhere in the prose
     "The 🔴 issue of round 1 stands.\n🟡 No plan.",
@@ -297,7 +308,9 @@ def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
 def test_a_reported_score_cannot_stop_over_an_open_critical_point() -> None:
     critical = raised("S1", "guessed").model_copy(update={"severity": "critical"})
     report = CritiqueBlock(ready=False, score=9, points=[critical])
-    assert assessment_from_report(report, "Score: 9 of 10.", KNOWN).score is None
+    read = assessment_from_report(report, "Score: 9 of 10.", KNOWN)
+    assert read.score == 9
+    assert stop_rule(read, 4, AdversarialSettings()) is None
 
 
 def test_a_report_or_a_block_without_points_says_nothing_is_left_only_if_no_mark_says_else() -> (

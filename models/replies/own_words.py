@@ -1,0 +1,117 @@
+"""Tells a speaker's own lines from code, quotes and words of somebody else."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, takewhile
+
+from markdown_it import MarkdownIt
+
+_MARKDOWN = MarkdownIt("commonmark")
+_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
+_CODE = ("fence", "code_block", "html_block")
+
+_WORDS = re.compile(r"[^\W_]|[🔴🟡🟢✅⚠❌]")
+_SIGN = re.compile(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*|")
+_QUOTE = r"\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|`[^`]*`?"
+_QUOTED = re.compile(rf"[*_]*(?:{_QUOTE}|'[^']*')[*_.!]*")
+_QUOTE_MARK = re.compile(r"[\"“”„«»`]")
+# The last quotation mark of a line opens a quote that ends in a later line of the paragraph.
+_QUOTE_OPENS = re.compile(r"[\s(\[:*_]?[\"“„«`](?=\S)")
+_REPORTS = (
+    r"says?|said|saying|writ\w+|wrote|quot\w+|cit(?:es?|ed)|claim(?:s|ed)|declar\w+|stat(?:es|ed)"
+    r"|asks?|asked|wants?|wanted|tells?|told|suggest\w*|propos(?:es|ed)|offer\w*|conclud\w+"
+)
+_INTRODUCES = re.compile(
+    rf"\b(?:{_REPORTS}|ends?|ended|clos(?:es|ed)|answer(?:s|ed)|repl(?:y|ies|ied)|reads?|puts? it"
+    r"|example|excerpt|passage|message|instructions?|prompt|transcript|text|words?|lines?)\b",
+    re.IGNORECASE,
+)
+_ATTRIBUTES = re.compile(rf"\b(?:{_REPORTS})\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?;✅])\s+|(?<=/10)\s+[-–—|]\s+")
+_OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line without its list sign or heading mark."""
+
+    text: str
+    own: bool
+    sign: str
+    nested: bool
+    after_blank: bool
+
+
+def lines_of(reply: str) -> list[Line]:
+    """Return the lines with words in them, and whether each is the speaker's own."""
+    return list(_lines(reply))
+
+
+def own_text(reply: str) -> str:
+    return "\n".join(line.text for line in _lines(reply) if line.own)
+
+
+def own_sentences(reply: str) -> list[str]:
+    """Return the speaker's own sentences, without quotes and what it reports of others."""
+    own = [re.sub(_QUOTE, " ", line.text) for line in _lines(reply) if line.own]
+    # The rest of a line may still report what somebody else says.
+    plain = (takewhile(lambda x: not _is_about(_ATTRIBUTES, x), sentences_of(text)) for text in own)
+    return list(chain.from_iterable(plain))
+
+
+def sentences_of(text: str) -> list[str]:
+    return _SENTENCE.split(text)
+
+
+def _lines(reply: str) -> Iterator[Line]:
+    written = reply.splitlines()
+    code = _code_lines("\n".join(written))
+    in_quote, introduced, in_paragraph, after_blank = False, False, False, True
+    for at, raw in enumerate(written):
+        bare = raw.strip()
+        if not bare:
+            # A blank line may stand between an introduction and what it introduces.
+            introduced, in_quote = introduced and not in_paragraph, False
+            in_paragraph, after_blank = False, True
+            continue
+        sign_found = _SIGN.match(bare)
+        sign = sign_found.group() if sign_found else ""
+        text = bare[len(sign) :]
+        own = not (at in code or in_quote or bare.startswith(">") or text.startswith(">"))
+        own = own and not introduced and not _QUOTED.fullmatch(text)
+        if _WORDS.search(bare):
+            yield Line(text, own, sign, raw.startswith(("  ", "\t")), after_blank)
+        after_blank = False
+        if at in code:
+            continue
+        in_quote = not _QUOTE_MARK.search(bare) if in_quote else _opens_quote(bare)
+        introduces = _introduces_others(text)
+        in_paragraph = not introduces
+        introduced = introduces or introduced
+
+
+def _introduces_others(text: str) -> bool:
+    """Whether the next paragraph is somebody else's: `The Proposer wrote:`, `For example:`."""
+    if not text.rstrip(" \t*_").endswith(":"):
+        return False
+    last = re.split(r"[.!?]\s", text)[-1]
+    return _is_about(_INTRODUCES, last)
+
+
+def _is_about(others: re.Pattern[str], sentence: str) -> bool:
+    """Whether somebody other than the speaker says, writes or shows something here."""
+    found = others.search(sentence)
+    return found is not None and not _OWN_VOICE.search(sentence[: found.start()])
+
+
+def _opens_quote(line: str) -> bool:
+    last = max(line.rfind(mark) for mark in '"“”„«»`')
+    return last >= 0 and _QUOTE_OPENS.match(line, max(0, last - 1)) is not None
+
+
+def _code_lines(reply: str) -> set[int]:
+    tokens = _MARKDOWN.parse(reply)
+    return {
+        line for token in tokens if token.type in _CODE and token.map for line in range(*token.map)
+    }
