@@ -23,7 +23,7 @@ from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Pau
 from contend.graph.events import EventName
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
-from contend.graph.state import DebateState, Remark
+from contend.graph.state import DebateState, Remark, turns_of
 from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
@@ -118,7 +118,8 @@ class _Run:
             if interrupted:
                 await self._close("paused", "paused", "waiting for a person", ask=interrupted)
             else:
-                await self._close("done", "complete", self.state.get("final_answer", ""))
+                answer = self.state.get("final_answer", "")
+                await self._close("done", "complete", answer, **_writer(self.state))
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
@@ -226,6 +227,12 @@ class _Run:
         if self._saving:
             await asyncio.shield(self._saving)
             self._saving = None
+
+
+def _writer(state: DebateState) -> dict[str, str]:
+    """Return the model and role that wrote the answer, if one did."""
+    written = turns_of(state, "synthesize")
+    return {"model": written[-1].model, "role": written[-1].role} if written else {}
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:

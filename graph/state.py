@@ -89,6 +89,8 @@ class StopDecision(Value):
     reason: StopReason
     round: int
     evidence: str
+    early: bool | None = None
+    """Whether more rounds were allowed; None in debates of release 0.1."""
 
 
 class Step(Value):

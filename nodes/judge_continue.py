@@ -47,6 +47,8 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
+    if stop:
+        stop = stop.model_copy(update={"early": number < strategy.rounds[1]})
     _send_events(runtime, state, stop, judged)
     update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
     said = judged + ([human_turn(state, remark.say)] if remark.say else [])
@@ -120,11 +122,16 @@ def _send_events(
     points = [point.model_dump() for point in points_of(state)]
     emit = runtime.stream_writer
     facts = strategy_for(runtime.context).round_facts(state)
-    emit(node_event("round_complete", number, points=points, **facts))
+    responses = [_response(turn) for turn in [*state["turns"], *judged] if turn.round == number]
+    emit(node_event("round_complete", number, points=points, responses=responses, **facts))
     if stop is None:
         emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))
         return
     reported = {"decision": "stop", "reason": stop.reason, **by}
     emit(node_event("judge_decision", number, stop.evidence, **reported))
-    if stop.reason != "max_rounds":
+    if stop.early:
         emit(node_event("early_stop", number, stop.evidence, reason=stop.reason))
+
+
+def _response(turn: Turn) -> dict[str, Any]:
+    return turn.model_dump(include={"id", "seat", "role", "model", "phase", "text"})

@@ -16,8 +16,10 @@ def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> Debate
     waiting = still_active(state, runtime.context)
     first = ids_with_role(state, strategy.opening_role(number))
     at_once = len(strategy.speakers(number, waiting)) > 1
+    opener = next((seat for seat in state["seats"] if seat.id in first), None)
+    about = {"model": opener.model, "role": opener.role} if opener else {}
     runtime.stream_writer(
-        node_event("round_start", number, active=waiting, at_once=at_once, first=first)
+        node_event("round_start", number, active=waiting, at_once=at_once, first=first, **about)
     )
     return {"round": number, "waiting": waiting, "closing": strategy.closing_node(number)}
 

@@ -17,7 +17,7 @@ from contend.graph.record import (
     Timing,
     TotalUsage,
 )
-from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.state import DebateState, StopDecision, Turn, turns_of
 from contend.graph.values import Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes.calls.turn import debate_id
@@ -62,7 +62,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         rounds=_rounds(state),
         final_answer=state.get("final_answer"),
         total_rounds=sum(number > 0 for number in _round_turns(state)),
-        early_stopped=stop is not None and stop.reason != "max_rounds",
+        early_stopped=stop is not None and _is_early(stop),
         quality_score=rated.score if rated else None,
         user_rating=None,
         auto_score=_auto_score(state),
@@ -78,6 +78,10 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         **moderated_record(state),
         **_forecast(state),
     )
+
+
+def _is_early(stop: StopDecision) -> bool:
+    return stop.reason != "max_rounds" if stop.early is None else stop.early
 
 
 def _concessions(state: DebateState) -> dict[str, Any]:

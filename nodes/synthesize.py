@@ -22,7 +22,7 @@ from contend.nodes.calls.turn import (
     take_turn_once,
 )
 from contend.nodes.forum.concessions import most_conceded_to
-from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
+from contend.nodes.prompting.answers import answers_of, latest_answers, most_shared
 from contend.nodes.rounds import still_active
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
@@ -50,8 +50,8 @@ async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict
     )
     if reviews:
         pause_if_asked(runtime)
-    begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
-    runtime.stream_writer(begins)
+    about = {"model": seat.model, "role": seat.role, "seat": seat.id}
+    runtime.stream_writer(node_event("synthesis_start", state["round"], **about))
     reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
     answer, problems = await _answer(reviewed, runtime, seat)
     return {"turns": [*reviews, answer], "degraded": [*degraded, *problems], "spans": lost}
@@ -87,19 +87,18 @@ async def _answer(
     except ModelFailed as failure:
         if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
             raise
-        return _best_initial(state, runtime, seat, failure)
+        return _best_answer(state, runtime, seat, failure)
     return spoken["turn"], spoken["degraded"]
 
 
-def _best_initial(
+def _best_answer(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
 ) -> tuple[Turn, list[Degradation]]:
-    """Use an initial answer under its own seat's name."""
-    best = most_shared(first_answers(state))
+    """Use one of the latest answers, under its own seat's name."""
+    best = most_shared(latest_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
-        f"{failure}; this is {name}'s initial answer, the one that shares most words with the "
-        "others"
+        f"{failure}; this is {name}'s latest answer, the one that shares most words with the others"
     )
     reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")

@@ -161,7 +161,7 @@ def describe_stand_in(phase: str, status: str) -> str:
     if status != "kept_previous":
         return ""
     if phase == "synthesize":
-        return "an initial answer, because the final one could not be written"
+        return "the latest answer, because the final one could not be written"
     return "an earlier answer, kept because the call failed"
 
 

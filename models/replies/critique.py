@@ -1,6 +1,7 @@
 """Parses what a critique decides, from its control block or its words."""
 
 import re
+from difflib import SequenceMatcher
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
@@ -35,6 +36,8 @@ class CritiqueBlock(BaseModel):
 
 
 _SHORT = 120
+# Of ten words, one may differ.
+_SAME_WORDS = 0.85
 
 
 def _end_at_word(text: str) -> str:
@@ -75,11 +78,9 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point])
 def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
+    reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = _number_points(
-        [
-            (p.id or "", p.severity, p.status if p.id in ids else "open", p.text)
-            for p in report.points
-        ],
+        [(at, p.severity, p.status if at in ids else "open", p.text) for p, at in reported],
         known,
     )
     said = plain_sentences(speech)
@@ -140,7 +141,8 @@ def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point,
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
-    for claimed, severity, status, text in found:
+    for named, severity, status, text in found:
+        claimed = named if named in earlier else _known_id(text, known)
         before = earlier.get(claimed)
         if before is None or claimed in points:
             if any(_repeats(point, severity, text) for point in points.values()):
@@ -150,6 +152,22 @@ def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point,
         said = text or (before.text if before else "")
         points[point_id] = Point(id=point_id, severity=severity, status=status, text=said)
     return tuple(points.values())
+
+
+def _known_id(text: str, known: list[Point]) -> str:
+    """Return the id of an earlier point in the same or nearly the same words, else nothing."""
+    words = _words(text)
+    alike = {
+        point.id: SequenceMatcher(None, words, _words(point.text), autojunk=False).ratio()
+        for point in known
+        if words
+    }
+    best = max(alike, key=lambda point: alike[point], default="")
+    return best if best and alike[best] >= _SAME_WORDS else ""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _repeats(point: Point, severity: Severity, text: str) -> bool:

@@ -33,7 +33,8 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     """Ask for the verdict and compute the forecast; without a verdict the roles' numbers count."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
-    runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
+    about = {"model": judge.model, "role": judge.role, "seat": judge.id}
+    runtime.stream_writer(node_event("synthesis_start", number, **about))
     deadline = Clock(state, settings).end_of_debate()
     outcome = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
     work = await _verdict(state, runtime, judge, outcome, deadline)

@@ -8,6 +8,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id, turns_of
 
 _WORD = re.compile(r"\w+")
+_REVISED = re.compile(r"^#{1,4}\s*\**revised answer\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
 def answers_of(state: DebateState, seat: str) -> list[Turn]:
@@ -15,9 +16,9 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
     return [turn for turn in turns_of(state, "propose") if turn.seat == seat]
 
 
-def first_answers(state: DebateState) -> list[Turn]:
-    """Return each seat's first answer, in seat order."""
-    return [answers[0] for answers in _by_seat(state)]
+def answer_part(text: str) -> str:
+    """Return the marked answer of a turn that also replies to objections, or the whole turn."""
+    return _REVISED.split(text)[-1].strip() or text
 
 
 def latest_answers(state: DebateState) -> list[Turn]:
@@ -37,7 +38,7 @@ def most_shared(answers: Sequence[Turn]) -> Turn:
     What several models say independently is more likely right. The rule needs no model: it is
     used when models fail.
     """
-    words = [set(_WORD.findall(answer.text.casefold())) for answer in answers]
+    words = [set(_WORD.findall(answer_part(answer.text).casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]
     return answers[shared.index(max(shared))]
 

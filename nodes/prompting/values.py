@@ -13,7 +13,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, turns_of
 from contend.graph.values import QuoteCheck, Seat, TemplateUse
 from contend.models.seats import is_demonstration
-from contend.nodes.prompting.answers import answers_of, label_of
+from contend.nodes.prompting.answers import answer_part, answers_of, label_of
 from contend.nodes.prompting.points import list_points, points_of
 from contend.nodes.prompting.quotes import is_checked, quote_line
 from contend.nodes.prompting.truncate import Excerpt, fit_items
@@ -143,7 +143,9 @@ class PromptContent:
         return {
             "task": lambda: load(f"{self.settings.protocol}/{self.strategy.style}.{self.part}"),
             "question": lambda: data("question", state["question"]),
-            "own_last": lambda: data("answer", answers_of(state, self.seat.id)[-1].text),
+            "own_last": lambda: data(
+                "answer", answer_part(answers_of(state, self.seat.id)[-1].text)
+            ),
             "own_label": lambda: label_of(state, self.settings, self.seat.id),
             "answers": self._labelled_answers,
             "others": self._labelled_answers,

@@ -59,7 +59,21 @@ async def test_the_proposer_answers_its_critic(debate: Cast) -> None:
     again = debate.sent_to("proposer")[2]
     has(again, QUESTION, "SECOND ANSWER", "SECOND OBJECTION", "Round 3 of at most 3")
     has(again, "Your previous answer (round 2)", "critique (round 2)")
-    has_not(again, "FIRST ANSWER", "FIRST OBJECTION")
+    has_not(again, "FIRST ANSWER")
+    has(again, "S1 🔴 (dropped) FIRST OBJECTION", "## Replies", "## Revised answer")
+
+
+async def test_the_proposer_is_shown_its_answer_without_its_replies() -> None:
+    turns = "## Replies\nS1: true.\n\n## Revised answer\nKeep it."
+    played = await play(full_cast(proposer=turns), QUESTION, min_rounds=1, max_rounds=2)
+    again = played.cast.sent_to("proposer")[1]
+    has(again, "Keep it.")
+    has_not(again, "S1: true.")
+
+
+async def test_the_synthesizer_sees_where_every_point_stands(debate: Cast) -> None:
+    (final,) = debate.sent_to("synthesizer")
+    has(final, "S1 🔴 (dropped) FIRST OBJECTION", "S3 🔴 (open) THIRD OBJECTION")
 
 
 async def test_the_skeptic_sees_the_whole_debate_and_marks_its_points(debate: Cast) -> None:
@@ -72,8 +86,11 @@ async def test_the_skeptic_sees_the_whole_debate_and_marks_its_points(debate: Ca
 
 
 async def test_the_skeptic_is_told_the_score_that_was_set() -> None:
-    played = await play(full_cast(), QUESTION, early_stop_score=6.5, min_rounds=1, max_rounds=1)
-    has(played.cast.sent_to("skeptic")[0], "quality score of 6.5 or more")
+    played = await play(full_cast(), QUESTION, early_stop_score=6.5, min_rounds=1, max_rounds=2)
+    first, second = played.cast.sent_to("skeptic")
+    has(second, "quality score of 6.5 or more", "Ready for Synthesis ✅")
+    # The first round does not offer the signal.
+    assert "Ready for Synthesis" not in first.user + first.system
 
 
 async def test_the_synthesizer_sees_every_round_and_its_form(debate: Cast) -> None:

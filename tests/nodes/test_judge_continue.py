@@ -44,13 +44,17 @@ UNREAD = None
         (said(ready=True, score=7.9), 3, None),
         (said(ready=True, score=5), 5, "max_rounds"),
         # a score is enough from the minimum on
-        (said(score=8), 1, None),
-        (said(score=8), 2, None),
-        (said(score=8), 3, "score_reached"),
-        (said(score=8.5), 4, "score_reached"),
+        (said(worst="major", score=8), 1, None),
+        (said(worst="major", score=8), 2, None),
+        (said(worst="major", score=8), 3, "score_reached"),
+        (said(worst="major", score=8.5), 4, "score_reached"),
         (said(score=7.9), 3, None),
+        # unless a critical issue is open
+        (said(score=8), 3, None),
+        (said(score=10, status="partial"), 4, None),
+        (said(score=10, status="resolved"), 4, "score_reached"),
         # also in the last round, before the maximum is named
-        (said(score=8), 5, "score_reached"),
+        (said(worst="major", score=8), 5, "score_reached"),
         # the maximum
         (said(), 4, None),
         (said(), 5, "max_rounds"),
@@ -89,8 +93,8 @@ def test_the_rule(assessment: Assessment | None, round_number: int, reason: str 
         (said(ready=True), 1, None),
         (said(ready=True, score=10), 2, None),
         (said(ready=True), 3, "skeptic_ready"),
-        (said(score=9), 2, None),
-        (said(score=9), 3, "score_reached"),
+        (said(worst="major", score=9), 2, None),
+        (said(worst="major", score=9), 3, "score_reached"),
     ],
 )
 def test_the_minimum_can_hold_a_ready_signal_too(
@@ -101,9 +105,9 @@ def test_the_minimum_can_hold_a_ready_signal_too(
     assert (stop.reason if stop else None) == reason
 
 
-@pytest.mark.parametrize(("mark", "reason"), [(9.5, None), (9, "score_reached")])
+@pytest.mark.parametrize(("mark", "reason"), [(9.5, "no_critical_issues"), (9, "score_reached")])
 def test_the_score_is_measured_against_the_setting(mark: float, reason: str | None) -> None:
-    stop = stop_rule(said(score=9), 3, AdversarialSettings(early_stop_score=mark))
+    stop = stop_rule(said(worst="major", score=9), 3, AdversarialSettings(early_stop_score=mark))
     assert (stop.reason if stop else None) == reason
 
 

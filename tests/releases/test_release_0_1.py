@@ -51,6 +51,15 @@ def _open(name: str, home: Path, models: ModelServer) -> Command:
     return Command(home, models)
 
 
+def _known_to(old: Any, new: Any) -> Any:
+    """What is left of new data without the fields that were added since."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {key: _known_to(old[key], new[key]) for key in old if key in new}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [_known_to(*pair) for pair in zip(old, new, strict=True)]
+    return new
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_stopped_debate_is_resumed_without_paying_twice(name: str, tmp_path: Path) -> None:
     stored = _stored(name)
@@ -72,5 +81,5 @@ def test_a_finished_debate_is_shown_as_it_was(name: str, tmp_path: Path) -> None
     with ModelServer(SCRIPTS[name], models=MODELS) as models:
         contend = _open(f"{name}.done", tmp_path / "home", models)
         shown = contend.here("show", stored["id"], "--json").json
-        assert {key: shown[key] for key in stored} == stored
+        assert _known_to(stored, shown) == stored
         assert not models.calls

@@ -215,7 +215,7 @@ class TestFailures:
     def test_shown_as_what_they_are(self, contend: Command, debate: str) -> None:
         shown = contend.here("show", debate).out
         answer = shown.partition("─ Answer ─")[2]
-        assert "Ann · openai:m\n  This is answer 0 of m.\n  an initial answer, because" in answer
+        assert "Ann · openai:m\n  This is answer 1 of m.\n  the latest answer, because" in answer
         assert "Judge ·" not in answer
         assert "general advice, because the call failed" in shown
         assert "the judge wrote the answer itself" not in shown
@@ -223,7 +223,7 @@ class TestFailures:
     def test_exported_as_what_they_are(self, contend: Command, debate: str) -> None:
         document = contend.here("export", debate, "--format", "md").out
         for text in (
-            "## Answer\n\n*Ann: an initial answer, because the final one could not be written.*",
+            "## Answer\n\n*Ann: the latest answer, because the final one could not be written.*",
             "## Initial answers\n\n### Ann (openai:m)\n\nThis is answer 0 of m.",
             "### Judge\n\n*General advice, because the call failed.*",
             "### Ben (openai:other)\n\n*An earlier answer, kept because the call failed.*",

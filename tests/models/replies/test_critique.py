@@ -297,6 +297,30 @@ def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
     assert [point.id for point in assessment.points] == ["S1", "S3", "S4", "S5"]
 
 
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("The cost is guessed.", "S1"),
+        ("the COST is guessed", "S1"),
+        ("The cost is still guessed.", "S1"),
+        ("No migration plan", "S2"),
+        ("The latency is guessed.", "S3"),
+        ("No plan.", "S3"),
+        ("", "S3"),
+    ],
+)
+def test_an_objection_repeated_without_its_id_is_the_old_one(text: str, point: str) -> None:
+    block = CritiqueBlock(ready=False, points=[raised("", text)])
+    assert [p.id for p in assessment_from_block(block, "…", KNOWN).points] == [point]
+    assert [p.id for p in assessment_from_report(block, "…", KNOWN).points] == [point]
+
+
+def test_an_objection_repeated_in_words_without_its_id_is_the_old_one() -> None:
+    assessment = assessment_from_words("🔴 The cost is guessed.\n🟡 Nobody is named.", KNOWN)
+    assert assessment is not None
+    assert [p.id for p in assessment.points] == ["S1", "S3"]
+
+
 def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
     report = CritiqueBlock(ready=True, score=9, points=[raised("S2", "still none")])
     assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == "M"
@@ -339,7 +363,7 @@ def test_points_with_the_same_or_no_text_are_not_lost() -> None:
 
 
 def test_a_report_cannot_resolve_what_was_never_raised() -> None:
-    new = CritiquePoint(severity="critical", status="resolved", text="The cost is guessed.")
+    new = CritiquePoint(severity="critical", status="resolved", text="No rollback.")
     old = CritiquePoint(id="S1", severity="critical", status="resolved", text="Sourced.")
     report = CritiqueBlock(ready=False, points=[new, old])
     assert shown(assessment_from_report(report, "…", KNOWN)) == "C c"

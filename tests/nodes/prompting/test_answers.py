@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contend.graph.state import DebateState, Turn
-from contend.nodes.prompting.answers import first_answers, label_of, latest_answers, most_shared
+from contend.nodes.prompting.answers import answer_part, label_of, latest_answers, most_shared
 from tests.support.scripted import refine_settings
 from tests.support.states import state, turn
 
@@ -41,12 +41,26 @@ def test_one_answer_is_the_best() -> None:
     assert most_shared([answer("cyd", "alone")]).seat == "cyd"
 
 
-def test_first_and_latest_answers_in_the_order_of_the_table() -> None:
+def test_the_latest_answers_are_in_seat_order() -> None:
     told = debate(
         answer("cyd", "c0"), answer("ann", "a0"), answer("ann", "a1", 1), answer("ben", "b1", 1)
     )
-    assert [each.text for each in first_answers(told)] == ["a0", "b1", "c0"]
     assert [each.text for each in latest_answers(told)] == ["a1", "b1", "c0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("Keep it.", "Keep it."),
+        ("## Replies\nS1: right.\n\n## Revised answer\n\nKeep it.", "Keep it."),
+        ("### **Revised Answer:**\nKeep it.\n## Why\nCost.", "Keep it.\n## Why\nCost."),
+        ("Yours:\n## Revised answer\nSplit.\n## Revised answer\nKeep it.", "Keep it."),
+        ("## Replies\nS1: right.\n## Revised answer", "## Replies\nS1: right.\n## Revised answer"),
+        ("My revised answer is this.", "My revised answer is this."),
+    ],
+)  # fmt: skip
+def test_only_the_answer_of_a_turn_with_replies_counts_as_the_answer(text: str, part: str) -> None:
+    assert answer_part(text) == part
 
 
 def test_a_letter_belongs_to_the_seat_even_when_others_sit_out() -> None:
