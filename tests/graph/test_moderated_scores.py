@@ -23,7 +23,16 @@ from tests.support.scripted import Cast, Sent
 
 
 def stages_sent(cast: Cast) -> list[Sent]:
-    return [sent for sent in cast.sent_to("judge") if asked_for(sent) == "stage"]
+    """The scoring calls in the debate's order; they are made at once and arrive in any."""
+    return sorted((x for x in cast.sent_to("judge") if asked_for(x) == "stage"), key=_place)
+
+
+def _place(sent: Sent) -> tuple[int, bool]:
+    stage = sent.user.split("## The statements to score: ")[1].splitlines()[0]
+    first_position = sent.user.split("<positions")[1].splitlines()[1]
+    number = re.search(r"\d+", stage)
+    rank = int(number.group()) if number else 0 if stage.startswith("opening") else 99
+    return rank, first_position.endswith(("no safer.", " 1"))
 
 
 def shown(sent: Sent) -> list[tuple[str, str]]:
