@@ -146,6 +146,8 @@ class DebateRecord(_OnlySetFields):
     # forum and moderated
     winner: str | None = None
     """A seat id."""
+    winner_by: Literal["one_left", "most_conceded_to", "first_named"] | None = None
+    """Why this seat wrote the answer of a forum that ended by concessions."""
 
     # forum
     active: list[str] = Field(default_factory=list)

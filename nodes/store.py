@@ -89,11 +89,10 @@ def _concessions(state: DebateState) -> dict[str, Any]:
     if "active" not in state:
         return {}
     gone = state.get("eliminations", [])
-    won = len(state["active"]) == 1
     return {
         "active": state["active"],
         "eliminations": gone,
-        "winner": state["active"][0] if won else None,
+        **_winner(state),
         "moved": {
             by: [each.seat for each in gone if each.convinced_by == by]
             for by in count_concessions(state)
@@ -101,6 +100,18 @@ def _concessions(state: DebateState) -> dict[str, Any]:
         "judge_decisions": _judge_decisions(state),
         "verdict": next((turn.text for turn in turns_of(state, "verdict")), None),
     }
+
+
+def _winner(state: DebateState) -> dict[str, str | None]:
+    """Return the last seat left, or the debater that wrote the answer, and why it did."""
+    active = state["active"]
+    if len(active) == 1:
+        return {"winner": active[0], "winner_by": "one_left"}
+    writer = next((turn.seat for turn in turns_of(state, "synthesize")), None)
+    if writer not in active:
+        return {"winner": None, "winner_by": None}
+    by = "most_conceded_to" if count_concessions(state).get(writer) else "first_named"
+    return {"winner": writer, "winner_by": by}
 
 
 def _judge_decisions(state: DebateState) -> list[JudgeDecision]:

@@ -37,12 +37,21 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
+_WHY_IT_WON = {
+    "most_conceded_to": ", the most conceded-to of those left",
+    "first_named": ", the first named of those left",
+}
+
+
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the winner and the concessions, where seats can concede."""
     if "eliminations" not in record:
         return []
     names, winner = seat_names(record["seats"]), record["winner"]
-    facts = [("Winner", names.get(winner, winner))] if winner else []
+    facts = []
+    if winner:
+        why = _WHY_IT_WON.get(record["winner_by"], "")
+        facts.append(("Winner", f"{names.get(winner, winner)}{why}"))
     for entry in record["eliminations"]:
         who, to = (names.get(entry[each], entry[each]) for each in ("seat", "convinced_by"))
         why = one_line(argument_of(entry), 200)

@@ -130,7 +130,8 @@ def _concessions(record: Mapping[str, Any]) -> str:
     names = seat_names(record["seats"])
     lines = [f"- {sentence(concession_words(entry, names))}" for entry in gone]
     won = record["winner"]
-    lines += [f"- {names[won]} is the only one left."] if won else []
+    if won and record["winner_by"] == "one_left":
+        lines.append(f"- {names[won]} is the only one left.")
     return "## Concessions\n\n" + "\n".join(lines)
 
 

@@ -88,6 +88,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         """The folder of files to write during the debate, if any."""
         return None
 
+    def excerpt_characters(self, part: str) -> int | None:
+        """Return how much of each answer a prompt shows; None for all that fits."""
+        return None
+
     @property
     def most_tool_calls(self) -> int:
         """How often a seat may use its tools in one turn."""

@@ -31,6 +31,9 @@ class RefineStrategy(Strategy[RefineSettings]):
     def most_tool_calls(self) -> int:
         return self.settings.max_tool_calls
 
+    def excerpt_characters(self, part: str) -> int | None:
+        return self.settings.feedback_excerpt if part == "feedback" else None
+
     def opening_role(self, round_number: int) -> str:
         return self.critic_role if round_number > self.first_round else self.answering_role
 

@@ -22,6 +22,12 @@ class RefineSettings(ManySeatSettings):
     debate_timeout_ms: PositiveInt = Field(
         10_000, description="Milliseconds a model has to refine its answer; there is one try."
     )
+    feedback_excerpt: int | None = Field(
+        None,
+        ge=300,
+        le=500,
+        description="Characters of each answer that the judge reads for feedback; all if not set.",
+    )
     judge_feedback_timeout_ms: PositiveInt = Field(
         8_000, description="Milliseconds the judge has for its feedback; there is one try."
     )

@@ -18,6 +18,7 @@ from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
 from contend.nodes.prompting.truncate import (
     Excerpt,
+    beginning,
     ending,
     fit_items,
     room_for_prompt,
@@ -117,6 +118,8 @@ def _with_answers(content: PromptContent, room: int | None, *, others_only: bool
     """Add the latest answers, each with an equal share of the room that is left."""
     own = content.seat.id
     wanted = [t for t in latest_answers(content.state) if not others_only or t.seat != own]
+    if limit := content.strategy.excerpt_characters(content.part):
+        return replace(content, answers=tuple((t, beginning(t.text, limit)) for t in wanted))
     if room is None:
         return replace(content, answers=tuple((turn, Excerpt(turn.text)) for turn in wanted))
     # Measured with every answer left out, so that the notes that say so have their room.

@@ -20,6 +20,7 @@ _MATERIAL_SHARE = 4
 _TOOLS_SHARE = 4
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+_SENTENCE_END = re.compile(r"[.!?。！？][\"”’)*_]*(?=\s)")
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
@@ -52,15 +53,19 @@ def fit_items(
 
 @dataclass(frozen=True)
 class Excerpt:
-    """The end of an answer, and how much of its beginning is missing."""
+    """A part of an answer, and how much of it is missing."""
 
     text: str
     left_out: int = 0
     paragraphs: int = 0
+    characters: int = 0
+    """The length of the whole, if only its beginning is shown."""
 
     @property
     def note(self) -> str:
         """What was left out; empty if nothing was."""
+        if self.characters:
+            return f"(An excerpt: the first {len(self.text)} of {self.characters} characters.)"
         if not self.left_out:
             return ""
         if self.left_out == self.paragraphs:
@@ -93,3 +98,12 @@ def ending(text: str, room: int) -> Excerpt:
             break
         kept.insert(0, paragraph)
     return Excerpt("\n\n".join(kept), len(paragraphs) - len(kept), len(paragraphs))
+
+
+def beginning(text: str, characters: int) -> Excerpt:
+    """Return the first whole sentences, or the first words, within this many characters."""
+    if len(text) <= characters:
+        return Excerpt(text)
+    ends = [found.end() for found in _SENTENCE_END.finditer(text[:characters])]
+    kept = text[: ends[-1]] if ends else text[:characters].rpartition(" ")[0] or text[:characters]
+    return Excerpt(kept.rstrip(), characters=len(text))

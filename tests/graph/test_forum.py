@@ -180,16 +180,23 @@ async def test_a_concession_eliminates_by_id_and_the_others_go_on() -> None:
     assert third == ["ben", "cyd"]
     assert played.stop_reason == "max_rounds"
     assert played.state["trace"]["moved"] == {"ben": ["ann"]}
-    # Several are left: the one that convinced most writes, and nobody is called the winner.
+    # Several are left: the one that convinced most writes.
     assert played.state["final_answer"] == "The answer of ben."
-    assert played.state["trace"]["winner"] is None
+    record = played.state["trace"]
+    assert (record["winner"], record["winner_by"]) == ("ben", "most_conceded_to")
+
+
+async def test_where_nobody_concedes_the_first_named_writes_and_wins() -> None:
+    record = (await converge()).state["trace"]
+    assert (record["winner"], record["winner_by"]) == ("ann", "first_named")
 
 
 async def test_one_left_ends_it_and_writes_the_answer() -> None:
     yields = {"conviction": concedes("Cyd", quote=QUOTE.format("Cyd"))}
     played = await converge(ann=yields, ben=yields)
     assert (played.stop_reason, played.state["stop"].round) == ("one_left", 2)
-    assert played.state["trace"]["winner"] == "cyd"
+    record = played.state["trace"]
+    assert (record["winner"], record["winner_by"]) == ("cyd", "one_left")
     assert played.state["final_answer"] == "The answer of cyd."
     assert asked(played.cast, "final") == ["cyd"]
 

@@ -107,6 +107,18 @@ async def test_first_answers_are_blind_to_each_other() -> None:
         assert "says in round" not in first.text
 
 
+async def test_feedback_can_be_given_on_excerpts_but_the_merge_sees_whole_answers() -> None:
+    long = "This is the first sentence. " + "And so on. " * 60 + "THE END."
+    cast = refining_cast(ann=long)
+    await refined(cast, feedback_excerpt=300)
+    judged = cast.sent_to("judge")
+    feedback, merge = judged[0], next(sent for sent in judged if "THE END." in sent.user)
+    assert "(An excerpt: the first 2" in feedback.user
+    assert "This is the first sentence." in feedback.user
+    assert "THE END." not in feedback.user
+    assert "An excerpt" not in merge.user
+
+
 async def test_a_refinement_sees_question_own_answer_feedback_and_the_others_by_letter() -> None:
     cast = refining_cast(judge=judging(feedback=lambda sent: f"Advice {sent.user.count('says')}."))
     await refined(cast)

@@ -65,8 +65,9 @@ def test_a_concession_is_a_record_and_its_seat_is_silent_from_then_on(
     assert later[:2] == [("ann", "speech"), ("cyd", "speech")]
     assert "ben" not in {model for model, _ in later}
     assert "Ben conceded to Cyd in round 2." in models.calls[9].request.user
-    # Nobody won, so the one most have conceded to writes.
-    assert (record["winner"], record["stop_reason"]) == (None, "max_rounds")
+    # Two are left, so the one most have conceded to writes.
+    assert (record["winner"], record["stop_reason"]) == ("cyd", "max_rounds")
+    assert "Cyd, the most conceded-to of those left" in contend.here("show", record["id"]).out
     assert ("cyd", "final") in later
     assert record["final_answer"] == "The answer of cyd."
 
@@ -95,7 +96,7 @@ OUTCOMES: dict[str, tuple[Lines, list[tuple[str, str, int]], str | None, str]] =
     "A concedes to B while B concedes to A": (
         {"ann": _once(_to("Ben")), "ben": _once(_to("Ann"))},
         [("ben", "ann", 2)],
-        None,
+        "ann",
         "max_rounds",
     ),
     "in a circle of two, who has a third's word stays": (
@@ -144,7 +145,7 @@ def test_words_that_concede_nothing_keep_the_seat(
     contend: Command, models: ModelServer, words: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": words})
-    assert _outcome(record) == ([], None, "max_rounds")
+    assert _outcome(record) == ([], "ann", "max_rounds")
     assert "conviction_again" not in {part for _, part in asked(models)}
 
 
@@ -170,7 +171,7 @@ def test_a_concession_to_nobody_who_could_win_is_void(
     contend: Command, models: ModelServer, whom: str, told: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": _to(whom)})
-    assert _outcome(record) == ([], None, "max_rounds")
+    assert _outcome(record) == ([], "ann", "max_rounds")
     assert _troubles(record) == [("ann", "void_concession")] * 2
     assert record["degraded"][0]["why"].startswith(f"it concedes to {told}: no other active seat")
 
@@ -180,7 +181,7 @@ def test_nobody_concedes_to_a_seat_that_has_left(contend: Command, models: Model
         _said(_to("Ben"), sent) if "Round 3 is over" in sent.user else "NOT CONVINCED"
     )
     record = _run(contend, models, ann={"conviction": late}, ben={"conviction": _to("Cyd")})
-    assert _outcome(record) == ([("ben", "cyd", 2)], None, "max_rounds")
+    assert _outcome(record) == ([("ben", "cyd", 2)], "cyd", "max_rounds")
     assert _troubles(record) == [("ann", "void_concession")]
 
 
@@ -216,7 +217,7 @@ class TestDoubts:
     ) -> None:
         line, _ = doubted
         record = _run(contend, models, ann={"conviction": line, "conviction_again": _to("Cyd")})
-        assert _outcome(record) == ([], None, "max_rounds")
+        assert _outcome(record) == ([], "ann", "max_rounds")
         assert _troubles(record) == [("ann", "concession_withdrawn")] * 2
         assert len([1 for _, part in asked(models) if part == "conviction_again"]) == 2
 
@@ -271,4 +272,4 @@ def test_an_unreadable_conviction_is_read_by_one_more_call_or_keeps_the_seat(
     record = _run(contend, models, ann={"conviction": "Hard to say, really."})
     assert asked(models).count(("ann", "report")) == 2
     assert _troubles(record) == [("ann", "unreadable")] * 2
-    assert _outcome(record) == ([], None, "max_rounds")
+    assert _outcome(record) == ([], "ann", "max_rounds")

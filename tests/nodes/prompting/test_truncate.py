@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.nodes.prompting.truncate import ending, shares
+from contend.nodes.prompting.truncate import beginning, ending, shares
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,23 @@ def test_a_paragraph_is_never_cut() -> None:
 def test_room_is_counted_in_bytes() -> None:
     assert ending("é" * 10, 10).text == ""
     assert ending("é" * 10, 20).text == "é" * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "characters", "kept"),
+    [
+        ("One. Two. Three.", 16, "One. Two. Three."),
+        ("One. Two. Three.", 12, "One. Two."),
+        ('He said "No." Then he left.', 20, 'He said "No."'),
+        ("No sentence ends here", 15, "No sentence"),
+        ("Version 1.5 is out. More.", 22, "Version 1.5 is out."),
+        ("x" * 30, 10, "x" * 10),
+    ],
+)
+def test_an_excerpt_ends_with_a_sentence_and_is_marked(
+    text: str, characters: int, kept: str
+) -> None:
+    excerpt = beginning(text, characters)
+    whole = kept == text
+    note = "" if whole else f"(An excerpt: the first {len(kept)} of {len(text)} characters.)"
+    assert (excerpt.text, excerpt.note) == (kept, note)
