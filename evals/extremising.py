@@ -23,8 +23,6 @@ Resolved = Sequence[tuple[Distribution, str]]
 
 @dataclass(frozen=True)
 class Fit:
-    """The factor, and the losses without and with it."""
-
     questions: int
     factor: float
     log_loss: tuple[float, float]
@@ -49,7 +47,6 @@ def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
 
 
 def fit(resolved: Resolved) -> Fit:
-    """Fit the factor and compute the losses without and with it."""
     factor = fitted_factor(resolved)
     moved = [(extremised(values, factor), came) for values, came in resolved]
     return Fit(

@@ -30,8 +30,6 @@ _THRESHOLDS = [step / 100 for step in range(90)]
 
 @dataclass(frozen=True)
 class Asked:
-    """A labelled question and its search result."""
-
     question: str
     wanted: tuple[str, ...]
     ranking: Ranking
@@ -43,7 +41,6 @@ class Asked:
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
     def given(self, threshold: float) -> list[str]:
-        """Return the templates a speaker would get."""
         chosen = self.ranking.chosen(_TOP, Rule(threshold, self.spread))
         return [each.template.id for each in chosen]
 
@@ -60,7 +57,6 @@ class Measured:
 
 
 def measure(asked: Sequence[Asked], threshold: float) -> Measured:
-    """Measure a threshold on a set of questions."""
     fitting = [each for each in asked if each.wanted]
     plain = [each for each in asked if not each.wanted]
     given = [(each, name) for each in fitting for name in each.given(threshold)]
@@ -83,7 +79,6 @@ def best_threshold(asked: Sequence[Asked]) -> float:
 
 
 async def search_all(spec: str) -> list[Asked]:
-    """Search templates for every labelled question."""
     settings = AdversarialSettings(embedding_model=spec)
     async with open_models():
         searcher = await open_searcher(Embedder(spec, settings))
@@ -123,7 +118,6 @@ def table(spec: str, asked: Sequence[Asked]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure one embedding model and print the table."""
     spec = arguments[0] if arguments else EMBEDDED_EMBEDDING
     try:
         asked = asyncio.run(search_all(spec))

@@ -39,7 +39,6 @@ class RawAnswer:
 
 
 def join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
-    """Return the whole message, cleaned, or None if it calls no tools."""
     if not parts:
         return None
     whole = parts[0]
@@ -77,7 +76,6 @@ def usage_of_error(error: Exception) -> Usage:
 
 
 def is_incomplete(message: AIMessage) -> bool:
-    """Whether the provider says that it ended the answer early."""
     return finish_reason(message) not in (None, *_COMPLETE)
 
 
@@ -89,7 +87,6 @@ def finish_reason(message: AIMessage) -> str | None:
 
 
 def accept_answer(answer: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
-    """Return the reply, or raise if it is incomplete or empty."""
     finish, calling = answer.finish, answer.calling
     if finish is None and provider_of(spec).reports_finish:
         raise UnusableAnswer("cut", "the stream ended in the middle of the answer", usage)

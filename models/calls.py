@@ -98,8 +98,6 @@ class Extracted(Generic[Block]):
 
 @dataclass(frozen=True)
 class Answered(Generic[Result]):
-    """A result and the model that gave it."""
-
     result: Result
     model: str
     fell_back: bool
@@ -135,7 +133,6 @@ async def ask_model(
 
 
 def _bind_tools(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
-    """Bind the tools; a model that must answer gets none, where the provider allows that."""
     if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
         return model
     return model.bind_tools(list(aids.tools))
@@ -148,7 +145,6 @@ async def extract(
     settings: DebateSettings,
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
-    """Ask once, with a schema, for what a turn decided."""
 
     async def attempt(this: _Try) -> Extracted[Block]:
         model = open_model(this.spec, _options(seat, settings, structured=True))
@@ -282,7 +278,6 @@ async def _chunks(
     settings: DebateSettings,
     used: float,
 ) -> AsyncGenerator[AIMessage, None]:
-    """Yield chunks under an idle timeout each and a total timeout together."""
     deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
     async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
         while True:

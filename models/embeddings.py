@@ -126,7 +126,6 @@ class Embedder:
 
 
 def _split_text(text: str) -> list[str]:
-    """Split a text into pieces that any model can read, between words if possible."""
     if len(text.encode()) <= _LONGEST:
         return [text]
     middle = len(text) // 2
@@ -135,7 +134,6 @@ def _split_text(text: str) -> list[str]:
 
 
 def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
-    """Return one vector per text: the mean of its pieces."""
     import numpy as np
 
     if len(vectors) == len(parts):

@@ -97,7 +97,6 @@ def scrub(text: str) -> str:
 
 
 def first_line(error: object) -> str:
-    """Return the first line, scrubbed and shortened."""
     lines = scrub(str(error)).strip().splitlines()
     return shorten(lines[0], _LONGEST_LINE) if lines else ""
 
@@ -136,7 +135,6 @@ def _message(error: Exception) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds of Retry-After, given as a number or a date."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     stated = headers.get("retry-after", "")
     try:

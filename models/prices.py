@@ -19,7 +19,6 @@ def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
 
 
 def _find_price(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
-    """Return the stated price of a model, however the user wrote its name."""
     if str(spec) in prices:
         return prices[str(spec)]
     return next((price for key, price in prices.items() if _is_name_of(key, spec)), None)

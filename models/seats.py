@@ -101,7 +101,6 @@ async def preflight(
 
 
 async def _check_bare_names(settings: DebateSettings) -> None:
-    """Explain names without a provider if Ollama does not have them."""
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
             try:
@@ -111,12 +110,10 @@ async def _check_bare_names(settings: DebateSettings) -> None:
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:
-    """Return every model that seats may call, fallbacks included."""
     return [text for seat in seats for text in (seat.model, *seat.fallback_models)]
 
 
 def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
-    """Return the model files that these specs need and this machine does not have."""
     parsed = [parse_spec(text) for text in specs]
     names = dict.fromkeys(spec.name for spec in parsed if spec.provider == "embedded")
     files = [file for name in names for file in weights.embedded_files().get(name, ())]
@@ -162,7 +159,6 @@ def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) 
 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
-    """Refuse a model without tool support, and a document search without documents."""
     if not strategy_for(settings).most_tool_calls:  # a service client may define any seats
         raise BadInput(f"{settings.protocol} does not support tools; remove those of {seat.name}.")
     unable = _first_lacking(seat, lambda provider, name: provider.takes_tools(name) is False)
@@ -180,13 +176,11 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
 
 
 def _first_lacking(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
-    """Return the first of a seat's models, fallbacks included, that lacks something."""
     specs = map(parse_spec, models_of([seat]))
     return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
 
 
 def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
-    """Refuse a question that leaves no room for the debate in the context window."""
     window, tokens = window_for(seat.model, settings), estimate_tokens(question)
     if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
         return
@@ -199,7 +193,6 @@ def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
 
 
 def _suggest_window(spec: ModelSpec, tokens: int) -> str:
-    """Suggest the setting that makes the question fit, if the model allows it."""
     needed = min(2 * tokens, tokens + _DEBATE_ROOM)
     rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
     if largest is not None and needed > largest:

@@ -22,7 +22,6 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any) -> Any:
-    """Clean plain data: its text, and numbers that databases refuse."""
     if isinstance(data, str):
         return clean(data)
     if isinstance(data, dict):
@@ -40,7 +39,6 @@ def clean_piece(text: str) -> str:
 
 
 def clean_reply(text: str) -> str:
-    """Clean a model's whole text for the transcript."""
     return clean_piece(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
@@ -79,11 +77,9 @@ class SpeechFilter:
         self._objects = _Objects(hidden_mark)
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what may be shown now."""
         return self._objects.feed(self._fences.feed(self._thinking.feed(piece)))
 
     def finish(self) -> str:
-        """Return what was held back but is plain text."""
         fenced = self._fences.feed(self._thinking.finish()) + self._fences.finish()
         return self._objects.feed(fenced) + self._objects.finish()
 
@@ -112,7 +108,6 @@ class _Sieve:
         return self._shown[seen:]
 
     def _step(self, *, last: bool) -> bool:
-        """Show or drop something; return False to wait for the next piece."""
         at = self._pending.find(self.sign)
         if at:
             self._show(at if at > 0 else len(self._pending))

@@ -18,7 +18,6 @@ BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """Return the approximate length of a text in tokens."""
     return sum(_size(found) for found in _PIECE.finditer(text))
 
 

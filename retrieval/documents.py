@@ -45,15 +45,12 @@ class DocumentPage:
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a document that is short enough to show to a speaker."""
-
     document: str
     page: int
     text: str
 
     @property
     def label(self) -> str:
-        """The label that speakers cite."""
         return f"{self.document}:{self.page}"
 
     @property
@@ -117,7 +114,6 @@ class _File:
 def _list_files(
     paths: Sequence[Path], problems: list[str], skipped: Counter[str]
 ) -> Iterable[_File]:
-    """Return the files to read, each once: in the given order, sorted inside folders."""
     files: dict[Path, _File] = {}
     for path in dict.fromkeys(paths):
         folder = stat.S_ISDIR(_mode(path))
@@ -139,7 +135,6 @@ def _list_files(
 
 
 def _name(file: Path, folder: Path | None) -> str:
-    """Return the name of a file; inside a folder its relative path, since names may repeat."""
     if folder is None:
         return clean_piece(file.name)
     return clean_piece(Path(folder.absolute().name, file.relative_to(folder)).as_posix())
@@ -177,7 +172,6 @@ def _mode(path: Path) -> int:
 
 
 def _note_empty_pages(file: _File, source: Source) -> list[str]:
-    """Warn about pages without text, which may be scanned."""
     empty = source.length - len(source.parts)
     if not source.paged or not empty:
         return []
@@ -196,7 +190,6 @@ def _note_skipped(skipped: Counter[str]) -> list[str]:
 
 
 def _read_content(path: Path, room: int) -> bytes:
-    """Read a file or raise the reason why it is refused."""
     name = shown(path)
     try:
         size = regular_size(path)
@@ -247,7 +240,6 @@ def _short_name(stem: str, taken: set[str]) -> str:
 
 
 def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
-    """Split a file into pages and passages; no passage crosses a PDF page."""
     if source.paged:
         pages = [DocumentPage(number, text) for number, text in source.parts]
         chunks = [(page.number, text) for page in pages for _, text in _split_text(page.text)]
@@ -269,7 +261,6 @@ def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[P
 
 
 def _add_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
-    """Add the rows as written to the pages of a table; the header goes with the first."""
     if not rows:
         return pages
     numbers = [page.number for page in pages]
@@ -280,7 +271,6 @@ def _add_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> lis
 
 
 def _split_text(text: str) -> list[tuple[int, str]]:
-    """Split text at paragraphs, lines, sentences or words; also return where each part begins."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
@@ -344,13 +334,11 @@ def _build_record(one: Loaded) -> str:
 
 
 def _verified_body(file: Path) -> bytes | None:
-    """Return the records of a file if they match the checksum in its first line."""
     digest, _, body = file.read_bytes().partition(b"\n")
     return body if digest == hashlib.sha256(body).hexdigest().encode() else None
 
 
 def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
-    """Load the stored text of a debate's documents and verify its checksum."""
     return _load_corpus(corpus_id(documents), home) if documents else Corpus({}, ())
 
 

@@ -32,13 +32,11 @@ class Picture:
     given: frozenset[Path] = frozenset()
 
     def block(self) -> dict[str, Any]:
-        """Return the content block of a message, which every langchain model accepts."""
         encoded = base64.b64encode(self.data).decode("ascii")
         return {"type": "image", "base64": encoded, "mime_type": self.image.media_type}
 
 
 def read_images(paths: Sequence[Path]) -> list[Picture]:
-    """Read the images, each once; refuse any other file."""
     found: dict[str, Picture] = {}
     problems = []
     for path in dict.fromkeys(paths):
@@ -80,7 +78,6 @@ def save_images(pictures: Sequence[Picture], home: Path) -> None:
 
 
 def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
-    """Load the images of a debate and verify their checksums."""
     return tuple(Picture(image, _load(image, home)) for image in images)
 
 

@@ -68,8 +68,6 @@ class Hit:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """Texts by key, found by the similarity of their vectors."""
-
     store: FAISS
     embedded: int
     """Number of texts embedded now; the others were known already."""
@@ -81,7 +79,6 @@ class VectorIndex:
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
-        """Refuse a vector that does not even fit a new index."""
         if not self.fits(vector):
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
@@ -160,8 +157,6 @@ async def _is_made_by(embedder: Embedder, kept: _Kept, texts: Mapping[str, str])
 
 @dataclass(frozen=True)
 class _Kept:
-    """The part of the wanted texts that an earlier run indexed."""
-
     index: Any
     entries: Mapping[str, str]
     """Keys with content hashes, in index order."""
@@ -177,7 +172,6 @@ class _Kept:
         return [key for key, digest in self.wanted.items() if digest not in known]
 
     def sample(self) -> tuple[str, Any] | None:
-        """Return one wanted text that has a vector."""
         keys = {digest: key for key, digest in self.wanted.items()}
         found = (
             (keys[digest], at) for at, digest in enumerate(self.entries.values()) if digest in keys
@@ -204,7 +198,6 @@ def _load_kept(folder: Path, model: str, texts: Mapping[str, str], what: str) ->
 def _build_and_save(
     folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
 ) -> tuple[FAISS, str]:
-    """Build the index and save it if possible."""
     index = build([known[digest] for digest in kept.wanted.values()])
     notice = kept.notice
     try:
@@ -235,7 +228,6 @@ class _Unusable(Exception):
 
 
 def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
-    """Load the index and its entries (key to content hash) if they match the manifest."""
     import faiss
 
     if not (folder / MANIFEST).is_file():
@@ -259,7 +251,6 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
 
 
 def _has_stray_files(folder: Path) -> bool:
-    """Whether there are files that no other process is still writing."""
     return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
 
 
@@ -269,7 +260,6 @@ def _digest(path: Path) -> str:
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
-    """Wrap the index in langchain's vector store, which is never saved, as it would pickle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its sunset
         from langchain_community.docstore import InMemoryDocstore

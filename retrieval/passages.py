@@ -37,8 +37,6 @@ async def open_passages(
 
 @dataclass(frozen=True)
 class DocumentAccess:
-    """The documents of a debate, and which of them may be shown."""
-
     documents: tuple[Document, ...]
     shown: tuple[Document, ...]
 

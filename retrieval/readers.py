@@ -67,7 +67,6 @@ def shown(path: Path) -> str:
 
 
 def read(path: Path, data: bytes) -> Source:
-    """Read a file by its type; refuse one without text."""
     suffix = path.suffix.lower()
     if suffix == ".pdf":
         return _read_pdf(shown(path), data)
@@ -112,7 +111,6 @@ def _try_decode(data: bytes, encoding: str) -> str | None:
 
 
 def _is_western(text: str) -> bool:
-    """Whether text decoded as Windows-1252 plausibly is that."""
     crowded = any(len(set(run)) > 2 for run in _CROWDED.findall(text))
     if crowded or _SIGN_IN_WORD.search(text):
         return False
@@ -172,7 +170,6 @@ class _Html:
         self._wasted = 0
 
     def read(self) -> bool:
-        """Read the page; return False if it is broken."""
         look = 0
         while found := _MARKUP.search(self._text, look):
             end = self._end(found)
@@ -188,7 +185,6 @@ class _Html:
         return True
 
     def _end(self, found: re.Match[str]) -> int:
-        """Return where markup ends, or -1."""
         if found[2]:
             rest = _TAG_REST.match(self._text, found.end())
             return rest.end() if rest else -1
@@ -197,7 +193,6 @@ class _Html:
         return at + len(sign) if at >= 0 else -1
 
     def _tag(self, found: re.Match[str], end: int) -> int:
-        """Break the line at a block, separate table cells, skip scripts."""
         name = found[2].lower()
         opens = not found.group().startswith("</")
         if opens and name in {"script", "style"}:
@@ -216,7 +211,6 @@ class _Html:
         return end
 
     def _data(self, end: int) -> None:
-        """Add text line by line, so that the line numbers are right."""
         if self._at == end:
             return
         first = self._number

@@ -34,8 +34,6 @@ _MOST_PLAIN_WORDS = 15
 
 @dataclass(frozen=True)
 class TemplateSearch:
-    """The templates for a question, a sentence about them, and problems."""
-
     templates: tuple[TemplateUse, ...]
     notice: str
     trouble: tuple[str, ...] = ()
@@ -57,13 +55,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Every template by score, and whether the question is a simple request."""
-
     ranked: list[Ranked]
     plain: bool
 
     def chosen(self, most: int, rule: Rule) -> list[Ranked]:
-        """Return the templates to use: near enough, and close to the best."""
         if self.plain and rule.none_if_plain:
             return []
         near = self.ranked[0].score - rule.spread if rule.spread is not None else rule.least
@@ -77,7 +72,6 @@ class Searcher:
         self._news = index.notice
 
     async def rank(self, question: str) -> Ranking:
-        """Compare the question with every line of every template."""
         vector = (await self.embedder.queries([question]))[0]
         if self.index.fits(vector):
             return self._ranking(question, vector)
@@ -95,7 +89,6 @@ class Searcher:
         return Ranking(ranked, plain=short and of_plain > ranked[0].score)
 
     def news(self) -> list[str]:
-        """Return the notice of the index, once."""
         news, self._news = self._news, ""
         return [news] if news else []
 
@@ -137,7 +130,6 @@ async def open_searcher(
 
 
 def _load_texts(home: Path) -> tuple[Library, dict[str, str]]:
-    """Load the library and its lines by key, followed by the plain requests."""
     library = load_library(home)
     plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
     return library, template_texts(library.templates) | plain
@@ -188,7 +180,6 @@ async def find_templates(
 async def find_duplicates(
     templates: Sequence[Template], embedder: Embedder
 ) -> list[tuple[str, str, float]]:
-    """Return pairs of templates for the same questions, with their similarity."""
     texts = [" ".join((template.title, *template.use_when)) for template in templates]
     vectors = await embedder.documents(texts)
     found = []
@@ -201,7 +192,6 @@ async def find_duplicates(
 
 
 def rule_of(embedder: Embedder, settings: DebateSettings) -> tuple[Rule, list[str]]:
-    """Return the user's rule, or the model's default with a notice."""
     if settings.min_similarity is not None:
         return Rule(settings.min_similarity, none_if_plain=False), []
     traits = embedder.traits

@@ -84,7 +84,6 @@ class Library:
 
 
 def read_template(path: Path, origin: Origin) -> Template:
-    """Read a template from a file, or raise what is wrong with it."""
     try:
         text = read_regular(path, MAX_TEMPLATE_BYTES).decode("utf-8-sig")
     except UnicodeError as error:
@@ -93,7 +92,6 @@ def read_template(path: Path, origin: Origin) -> Template:
 
 
 def parse_template(text: str, name: str, origin: Origin) -> Template:
-    """Parse a template; `name` is used in errors."""
     parts = _FRONT.match(clean(text.replace("\r\n", "\n")))
     if parts is None:
         raise BadInput(
@@ -144,14 +142,12 @@ def candidate_folder(home: Path) -> Path:
 
 
 def load_library(home: Path) -> Library:
-    """Load all templates; invalid files are skipped and reported."""
     taken = {template.id: "a shipped template" for template in shipped_templates()}
     own = _load_folder(user_folder(home), "user", taken)
     return Library((*shipped_templates(), *own.templates), own.problems)
 
 
 def load_candidates(home: Path) -> Library:
-    """Load the candidates; invalid files are reported."""
     return _load_folder(candidate_folder(home), "candidate", None)
 
 
@@ -201,7 +197,6 @@ def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
 
 
 def add_template(template: Template, home: Path) -> Path:
-    """Add a template, unless its id is used."""
     other = load_library(home).find(template.id)
     if other:
         raise BadInput(
@@ -218,7 +213,6 @@ def add_template(template: Template, home: Path) -> Path:
 
 
 def keep_candidate(template: Template, home: Path) -> Path:
-    """Save a candidate under an unused id."""
     known = (*load_library(home).templates, *load_candidates(home).templates)
     taken = {each.id for each in known} | {path.stem for path in _own_files(home)}
     name = template.id[:_ROOM_FOR_NUMBER]
@@ -229,7 +223,6 @@ def keep_candidate(template: Template, home: Path) -> Path:
 
 
 def accept_candidate(template_id: str, home: Path) -> Path:
-    """Add a candidate to the templates in use."""
     waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
     path = next(waiting, None)
     if path is None:
@@ -278,7 +271,6 @@ def _write(path: Path, text: str) -> Path:
 
 
 def advice(template: Template) -> list[str]:
-    """Return suggestions that would make a valid template better."""
     found = []
     parts = _sections(template.body)
     if tuple(parts) != HEADINGS:

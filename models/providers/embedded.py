@@ -85,7 +85,6 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    """Open a model; a schema limits structured answers, sentences those of the demo model."""
     temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
         temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
@@ -103,7 +102,6 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 
 
 async def _check(names: list[str]) -> None:
-    """Refuse missing weights, and a machine that cannot run them."""
     for name in names:
         try:
             path = find_weights(name, data_home())
@@ -113,7 +111,6 @@ async def _check(names: list[str]) -> None:
 
 
 def find_weights(name: str, home: Path) -> Path:
-    """Return the path of the weights of a known model or GGUF file."""
     if known := KNOWN.get(name):
         return weights_path(known, home)
     if not name.endswith(".gguf"):
@@ -175,7 +172,6 @@ def chat_model(
 
 
 def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | None:
-    """Make a small model write a few whole sentences, without loops."""
     if not max_sentences:
         return _DRY if path.stem in KNOWN else None
     # The bias nudges it to end a sentence, which keeps them short.
@@ -187,7 +183,6 @@ def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | 
 
 
 def _build_grammar(max_sentences: int) -> str:
-    """Build a grammar that ends the answer after the last sentence."""
     least = min(_FEWEST_SENTENCES, max_sentences)
     return "\n".join(
         (
@@ -212,7 +207,6 @@ def close() -> None:
 
 
 def _serve(path: Path) -> _Served:
-    """Return the server of these weights, started on first use."""
     key = path.resolve()
     with _lock:
         if key not in _servers:
@@ -225,7 +219,6 @@ def _serve(path: Path) -> _Served:
 
 
 def _start(path: Path) -> _Served:
-    """Load the weights and listen on a free loopback port with a random key."""
     if not path.is_file():
         raise EmbeddedUnavailable(
             f"The model file {path.name} is missing: run `contend models pull`, "
@@ -245,7 +238,6 @@ def _start(path: Path) -> _Served:
 
 
 def _import_llama() -> Any:
-    """Import llama.cpp with threads that do not spin for long."""
     # Threads that spin for long starve each other as soon as another process is busy; without any
     # spinning an idle machine speaks at a third of its speed. Both are read once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -260,7 +252,6 @@ def _import_llama() -> Any:
 
 
 def _parameters(llama: Any, path: Path, key: str) -> Any:
-    """Configure a private, silent server with a full window per slot."""
     parameters = llama.CommonParams()
     parameters.model.path = str(path)
     # Or every answer would carry the path of the file as the name of its model.
@@ -290,7 +281,6 @@ _LEAST_CONTEXT = 128
 
 
 def _trained_context(path: Path) -> int | None:
-    """Read the context length a model was trained with from the head of its file."""
     try:
         with path.open("rb") as file:
             if file.read(4) != _MAGIC:
@@ -313,13 +303,11 @@ def _bounded(count: int, most: int) -> int:
 
 
 def _read_string(file: IO[bytes]) -> bytes:
-    """Read a length and that many bytes."""
     (length,) = struct.unpack("<Q", file.read(8))
     return file.read(_bounded(length, _LONGEST_STRING))
 
 
 def _read_value(file: IO[bytes], kind: int) -> object:
-    """Read one value and return it if it is a number; skip arrays."""
     if kind == 8:
         return _read_string(file)
     if kind == 9:

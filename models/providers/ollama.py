@@ -84,7 +84,6 @@ async def _check(names: list[str]) -> None:
 
 
 async def _learn(client: AsyncClient, name: str) -> None:
-    """Learn the context window and abilities of a model."""
     try:
         shown = await client.show(name)
     except Exception:  # noqa: BLE001 - the model exists and can be called without these facts

@@ -52,7 +52,6 @@ def provider(_: str) -> Provider:
 
 
 def compatible(service: Service) -> Provider:
-    """Build a provider for an OpenAI-compatible service."""
     return Provider(
         open=partial(_open_chat, service),
         check=partial(_check, service),
@@ -94,7 +93,6 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
-    """Open a ChatOpenAI without retries that reports usage while streaming."""
     timeout, client = _open_client(options)
     model = ChatOpenAI(
         model=name,
@@ -122,7 +120,6 @@ def _ssl_context() -> SSLContext:
 
 @cache
 def _unused_client() -> DefaultHttpxClient:
-    """Share one synchronous client, which is never used."""
     return DefaultHttpxClient(verify=_ssl_context())
 
 
@@ -159,7 +156,6 @@ async def _check(service: Service, names: list[str]) -> None:
 
 
 async def _check_key(service: Service, client: AsyncOpenAI) -> None:
-    """Check the key itself, where the list of models is public."""
     try:
         await client.get(service.key_path, cast_to=object)
     except APIStatusError as error:

@@ -33,8 +33,6 @@ class Options:
 
 @dataclass(frozen=True)
 class Opened(Generic[Model_co]):
-    """A model and how to close its connections."""
-
     model: Model_co
     close: Callable[[], Awaitable[None]] | None = None
 
@@ -132,7 +130,6 @@ def taken_for_ollama(text: str) -> str:
 
 
 def provider_of(spec: ModelSpec) -> Provider:
-    """Return the provider of a spec, imported on first use."""
     if spec.provider in _registered:
         return _registered[spec.provider]
     name = spec.provider if spec.provider in _OWN else "generic"
@@ -150,14 +147,12 @@ def register(name: str, provider: Provider) -> None:
 
 
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
-    """Return the chat model of a spec, opened once per event loop."""
     opener = provider_of(spec).open
     model: BaseChatModel = _open_once(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
 def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
-    """Return the embedding model of a spec, opened once per event loop."""
     opener = provider_of(spec).open_embeddings
     if opener is None:
         raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")
@@ -205,7 +200,6 @@ async def check_models(specs: Iterable[str]) -> None:
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:
-    """Return the error for an unknown model, with the closest known name."""
     nearest = difflib.get_close_matches(name, list(available), n=1, cutoff=0.5)
     hint = f" Did you mean '{provider}:{nearest[0]}'?" if nearest else ""
     return BadInput(f"{provider} has no model '{name}'.{hint} {fix}")

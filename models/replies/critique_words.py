@@ -90,7 +90,6 @@ def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None
 
 
 def _lines(speech: str) -> Iterator[_Line]:
-    """Yield the non-empty lines, and whether each is the speaker's own text rather than a quote."""
     code = False
     for written in speech.splitlines():
         fence, bare = "```" in written, written.strip()
@@ -104,7 +103,6 @@ def _lines(speech: str) -> Iterator[_Line]:
 
 
 def _under_headings(lines: list[_Line]) -> Iterator[str]:
-    """Yield the lines, with the label of a heading added to each item below it."""
     heading, waiting = "", False
     for line in lines:
         label, bare = _split_label(line.text)[0], _is_bare(line.text)
@@ -139,7 +137,6 @@ def _may_close(before: _Line) -> bool:
 
 
 def _score(lines: list[_Line]) -> tuple[float | None, bool]:
-    """Return the one stated score, and whether something else looks like one."""
     own = [line.text for line in lines if line.own]
     scores = {float(stated.group(1)) for text in own if (stated := _SCORE.fullmatch(text))}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
@@ -198,7 +195,6 @@ class _Reading:
 
 
 def _split_label(text: str) -> tuple[str, str]:
-    """Split a line into its label and the rest."""
     label = _LABEL.match(text)
     end = label.end() if label else 0
     return text[:end], text[end:]

@@ -92,7 +92,6 @@ def verdict_from_block(
 def score_from_block(
     block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
 ) -> ScoreReading | None:
-    """Read a block of scores, if it has every one that was asked for."""
     scores = {name: _share(getattr(block, name)) for name in criteria}
     return _score(scores, argument, _line(block.reason), "block")
 
@@ -159,7 +158,6 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
 def stated_from_form(
     form: dict[str, Any], outcomes: Sequence[str]
 ) -> tuple[StatedProbabilities, str | None]:
-    """Return the probabilities of such a form, and the outcome it supports."""
     if "split" in form:
         shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
         given: Any = dict(zip(outcomes, shares, strict=True))
@@ -208,7 +206,6 @@ def precedents_from_form(form: dict[str, Any]) -> tuple[PastEvent, ...]:
 
 
 def _list_splits(outcomes: Sequence[str]) -> list[str]:
-    """Return every way to split 100 % in steps of ten."""
     splits = product(range(0, 101, _STEP), repeat=len(outcomes))
     return [
         ", ".join(f"{outcome} {share} %" for outcome, share in zip(outcomes, split, strict=True))
@@ -279,7 +276,6 @@ def _roles(value: Any) -> tuple[Role, ...]:
 
 
 def _precedents(value: Any) -> tuple[PastEvent, ...]:
-    """Read the events that have a description, a date and an outcome."""
     given = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     read = (
         PastEvent(

@@ -46,7 +46,6 @@ class RulingBlock(BaseModel):
         return "" if given is None else given
 
     def found(self, wanted: Sequence[Breach]) -> Breach | None:
-        """Return the breach, if it counts here and has a ruling."""
         breach = next((each for each in wanted if each == self.breach), None)
         return breach if self.ruling.strip() else None
 
@@ -59,7 +58,6 @@ class PositionsBlock(BaseModel):
     positions: Annotated[list[_Sentence], Field(min_length=2, max_length=8)]
 
     def for_sides(self, count: int) -> list[str] | None:
-        """Return one position per side, if there are enough and all differ."""
         given = [" ".join(each.split()) for each in self.positions[:count]]
         return given if len(given) == count and held_twice(given) is None else None
 
@@ -144,7 +142,6 @@ class StageBlock(BaseModel):
     scores: Annotated[list[StatementMarks], Field(max_length=40)]
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
-        """Return the scores by turn id, without statements scored twice or never shown."""
         numbers = dict(enumerate(shown, 1))
         named = [_number(each.statement) for each in self.scores]
         return tuple(

@@ -58,8 +58,6 @@ class _Quote:
 
 @dataclass(frozen=True)
 class _DocumentWords:
-    """The words of a document, and where each page begins in them."""
-
     words: QuoteWords
     numbers: tuple[int, ...]
     starts: tuple[int, ...]
@@ -73,12 +71,10 @@ class _DocumentWords:
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def span(self, number: int) -> tuple[int, int]:
-        """Return where the words of a page begin and end."""
         nth = self.page_of(number)
         return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
 
     def text_between(self, start: int, end: int) -> str:
-        """Return the document text between two offsets, extended to whole words."""
         first, last = self.page_at(start), self.page_at(end - 1)
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
@@ -86,7 +82,6 @@ class _DocumentWords:
         return shorten(" ".join(pieces), _LONGEST_READING)
 
     def _token(self, nth: int, at: int) -> re.Match[str]:
-        """Return the token of a page at a place."""
         before = self.words.text.count(BORDER, self.starts[nth], at)
         return next(islice(tokens(self.pages[nth]), before, None))
 
@@ -103,7 +98,6 @@ class _Place:
         return f"{self.document}:{self.words.numbers[self.words.page_at(self.start)]}"
 
     def is_in(self, reference: Reference) -> bool:
-        """Whether the reference names a page or line that contains the quote."""
         if reference.document != self.document:
             return False
         words = self.words
@@ -130,14 +124,11 @@ def was_said(quote: str, turns: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Checker:
-    """Checks the quoted spans of one turn."""
-
     corpus: Corpus
     debate: Sequence[str]
     disproved: Sequence[str]
 
     def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
-        """Yield the check of a span or of the quotes inside it, and of each invalid citation."""
         inner = [each for each in span.inner if _is_checked(each)]
         quote = self._quote_check(span) if _is_checked(span) else None
         if inner and _outweighs(inner, span) and (quote is None or quote.status != "found"):
@@ -179,7 +170,6 @@ class _Checker:
         )
 
     def _find_place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
-        """Find the place of a quote, preferring a cited one."""
         documents = _index_corpus(self.corpus)
         for reference in named:
             for words in documents.get(reference.document, ()):
@@ -197,7 +187,6 @@ class _Checker:
 def _build_check(
     span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None
 ) -> QuoteCheck:
-    """Build the check of a quote that was found."""
     holding = next((each for each in span.references if place.is_in(each)), None)
     written = holding or cited
     return QuoteCheck(
@@ -319,7 +308,6 @@ def _split_at_edits(text: str) -> _Quote | None:
 def _find(
     quote: _Quote, source: QuoteWords, low: int = 0, high: int | None = None
 ) -> tuple[int, int] | None:
-    """Return where a quote begins and ends, beginning between two places."""
     first, *rest = quote.parts
     if not all(part.text in source.text for part in quote.parts):
         return None
@@ -331,7 +319,6 @@ def _find(
 
 
 def _extend(chains: dict[int, int], part: QuoteWords, source: QuoteWords) -> dict[int, int]:
-    """Extend each match by the next part."""
     ends = list(chains)
     if not ends:
         return {}
@@ -347,7 +334,6 @@ def _extend(chains: dict[int, int], part: QuoteWords, source: QuoteWords) -> dic
 def _occurrences(
     part: QuoteWords, source: QuoteWords, low: int, high: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield where a part begins and ends in a text, beginning between two places."""
     opens, closes = part.text.startswith(BORDER), part.text.endswith(BORDER)
     last = high - opens + len(part.text) - 1
     at = source.text.find(part.text, max(low - opens, 0), last)

@@ -56,8 +56,6 @@ _NO_LABELS = frozenset(_NUMBERED.split())
 
 @dataclass(frozen=True)
 class Reference:
-    """A place in a document that a citation names."""
-
     document: str
     first: int
     last: int
@@ -157,7 +155,6 @@ class _Block:
         return references(citation.group(), self._documents)
 
     def _citation_at(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a span ends and its citation begins: after it, or as its last word."""
         at = _citation_start(self._seen, end)
         last = self._seen.rfind("[", start, end)
         if at not in self._citations and last in self._citations:
@@ -167,7 +164,6 @@ class _Block:
         return end, at
 
     def _quoted(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield where quotes begin and end; of nested quotes the outer ones."""
         seen = self._seen[:end]
         if not _WORTH.search(self._text, start, end):
             return
@@ -198,7 +194,6 @@ class _Block:
                 yield begin, close
 
     def _code(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield inline code that is followed by a citation."""
         for code in self._codes:
             ticks = 2 if code.group().startswith("``") else 1
             cited = _citation_start(self._seen, code.end()) in self._citations
@@ -207,7 +202,6 @@ class _Block:
 
 
 def _mask_code(text: str) -> str:
-    """Mask inline code."""
     return _CODE.sub(lambda code: f"·{'x' * (len(code.group()) - 2)}·", text)
 
 
@@ -268,7 +262,6 @@ def _count_continued(prose: str, following: Sequence[str], documents: Collection
 
 
 def _without_fences(lines: Sequence[str]) -> Iterator[str]:
-    """Blank out fenced code blocks; an unclosed fence is left as it is."""
     closing = _closing_fences(lines)
     fence = ""
     for nth, line in enumerate(lines):
@@ -286,7 +279,6 @@ def _without_fences(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
-    """For each line, return the longest closing fence after it."""
     longest: list[Mapping[str, int]] = [{}]
     for line in reversed(lines):
         bare = line.strip()
@@ -299,7 +291,6 @@ def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield paragraphs with the block quote before them, since a citation may follow it."""
     quote: list[str] = []
     prose: list[str] = []
     closed = False
@@ -318,7 +309,6 @@ def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def _find_straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]:
-    """Find quotes in straight marks, and where the last unclosed one opened."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     for mark in re.compile('"').finditer(text, start):
@@ -332,7 +322,6 @@ def _find_straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | 
 
 
 def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, int | None]]:
-    """Find quotes in paired marks, and the last unclosed one."""
     spans: list[tuple[int, int]] = []
     opened: dict[str, list[int]] = {mark: [] for mark in _CLOSERS}
 

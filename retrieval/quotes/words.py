@@ -98,7 +98,6 @@ _HYPHEN = re.compile(f"[-{_JOIN}]")
 
 
 def strip_markup(text: str) -> str:
-    """Remove markup, invisible characters and footnote marks."""
     for needs, pattern, place in _STEPS:
         # Checking first is much faster for long texts.
         if needs is None:
@@ -111,7 +110,6 @@ def strip_markup(text: str) -> str:
 
 
 def tokens(text: str) -> Iterator[re.Match[str]]:
-    """Yield the words of a plain text and the signs between them."""
     return _TOKEN.finditer(text)
 
 
