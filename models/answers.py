@@ -30,14 +30,6 @@ class Reply:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class RawAnswer:
-    text: str
-    reasoning: str
-    finish: str | None
-    calling: AIMessage | None
-
-
 def join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
     if not parts:
         return None
@@ -86,8 +78,14 @@ def finish_reason(message: AIMessage) -> str | None:
     return None
 
 
-def accept_answer(answer: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
-    finish, calling = answer.finish, answer.calling
+def accept_answer(
+    text: str,
+    reasoning: str,
+    finish: str | None,
+    calling: AIMessage | None,
+    usage: Usage,
+    spec: ModelSpec,
+) -> Reply:
     if finish is None and provider_of(spec).reports_finish:
         raise UnusableAnswer("cut", "the stream ended in the middle of the answer", usage)
     if finish in _TOO_LONG:
@@ -96,9 +94,9 @@ def accept_answer(answer: RawAnswer, usage: Usage, spec: ModelSpec) -> Reply:
         raise UnusableAnswer("empty", "it called for a tool instead of answering", usage)
     if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
         raise UnusableAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(answer.text)
-    text = clean_reply(speech)
-    if not text and not calling:
+    speech, thinking = split_thinking(text)
+    cleaned = clean_reply(speech)
+    if not cleaned and not calling:
         raise UnusableAnswer("empty", "the answer was empty", usage)
-    thoughts = clean_reply("\n".join(filter(None, [answer.reasoning, thinking])))
-    return Reply(text, thoughts, usage, calling)
+    thoughts = clean_reply("\n".join(filter(None, [reasoning, thinking])))
+    return Reply(cleaned, thoughts, usage, calling)

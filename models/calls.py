@@ -5,7 +5,6 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -18,7 +17,6 @@ from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.answers import (
-    RawAnswer,
     Reply,
     UnusableAnswer,
     accept_answer,
@@ -103,12 +101,8 @@ class Answered(Generic[Result]):
     fell_back: bool
 
 
-@dataclass(frozen=True)
-class _Try:
-    spec: ModelSpec
-    failed: Failure | None
-    """Why the previous try failed."""
-    is_last: bool
+# Takes the model, why the previous try failed, and whether this is the last try.
+Attempt = Callable[[ModelSpec, Failure | None, bool], Awaitable[Result]]
 
 
 async def ask_model(
@@ -120,14 +114,14 @@ async def ask_model(
 ) -> Answered[Reply]:
     """Stream one reply from the seat's model, or from its fallbacks in order."""
 
-    async def attempt(this: _Try) -> Reply:
+    async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
         # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
-        cut = this.failed is not None and this.failed.kind == "length"
+        cut = failed is not None and failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
-        ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)
-        opened = open_model(this.spec, replace(_options(seat, settings), max_tokens=ceiling))
-        model = _bind_tools(opened, this.spec, aids)
-        return await _stream(model, this.spec, [*messages, *nudge], settings, listener, aids)
+        ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
+        opened = open_model(spec, replace(_options(seat, settings), max_tokens=ceiling))
+        model = _bind_tools(opened, spec, aids)
+        return await _stream(model, spec, [*messages, *nudge], settings, listener, aids)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
@@ -146,9 +140,9 @@ async def extract(
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
 
-    async def attempt(this: _Try) -> Extracted[Block]:
-        model = open_model(this.spec, _options(seat, settings, structured=True))
-        return await _structured(model, this.spec, messages, schema, settings)
+    async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
+        model = open_model(spec, _options(seat, settings, structured=True))
+        return await _structured(model, spec, messages, schema, settings)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
@@ -172,64 +166,50 @@ def _options(seat: Seat, settings: DebateSettings, *, structured: bool = False) 
 
 
 async def _with_fallbacks(
-    seat: Seat,
-    settings: DebateSettings,
-    listener: Listener,
-    attempt: Callable[[_Try], Awaitable[Result]],
+    seat: Seat, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
 ) -> Answered[Result]:
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
-    for spec in specs[:-1]:
+    for spec in specs:
         outcome = await _with_retries(spec, settings, listener, attempt)
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
+        if spec is specs[-1]:
+            listener.trouble(outcome)
+            raise ModelFailed(seat.name, str(spec), outcome.failure.kind, outcome.failure.why)
         listener.trouble(replace(outcome, what="fell_back"))
         if listener.pause_requested():
             raise Paused
-    last = await _with_retries(specs[-1], settings, listener, attempt)
-    if not isinstance(last, Trouble):
-        return Answered(last, str(specs[-1]), fell_back=len(specs) > 1)
-    listener.trouble(last)
-    raise ModelFailed(seat.name, str(specs[-1]), last.failure.kind, last.failure.why)
+    raise AssertionError  # every seat has a model
 
 
 async def _with_retries(
-    spec: ModelSpec,
-    settings: DebateSettings,
-    listener: Listener,
-    attempt: Callable[[_Try], Awaitable[Result]],
+    spec: ModelSpec, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
 ) -> Result | Trouble:
     failure: Failure | None = None
-    for tries in count():
+    tries = 0
+    while True:
         try:
-            return await attempt(_Try(spec, failure, tries == settings.max_retries))
+            return await attempt(spec, failure, tries == settings.max_retries)
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
-            failure = classify(error) or Failure(
-                "unexpected", f"{type(error).__name__}: {first_line(error)}"
-            )
-            spent = priced(_spent(error, failure), spec, settings.prices)
-        trouble = Trouble("retried", str(spec), failure, spent)
+            unexpected = f"{type(error).__name__}: {first_line(error)}"
+            failure = classify(error) or Failure("unexpected", unexpected)
+            # A rejected call costs nothing; the cost of one that was cut off is unknown.
+            spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
+            usage = error.usage if isinstance(error, UnusableAnswer) else spent
+        trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
         if not failure.retryable or tries == settings.max_retries:
             return replace(trouble, what="failed")
         listener.trouble(trouble)
         await _pause_before_retry(_backoff(tries, failure, settings), listener)
-    raise AssertionError  # count() never ends
-
-
-def _spent(error: Exception, failure: Failure) -> Usage:
-    """Return the cost of a failed call: zero if it was rejected, unknown if it was cut off."""
-    if isinstance(error, UnusableAnswer):
-        return error.usage
-    return Usage() if failure.kind in ("idle", "total") else NO_USAGE
+        tries += 1
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
     """Wait with full jitter, or as long as Retry-After says plus a little jitter."""
     jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2**tries))  # noqa: S311
-    if failure.retry_after is None:
-        return jitter
-    return failure.retry_after + min(jitter, 1.0)
+    return jitter if failure.retry_after is None else failure.retry_after + min(jitter, 1.0)
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
@@ -267,8 +247,8 @@ async def _stream(
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
             usage = usage_of(chunk) or usage
             finish = finish_reason(chunk) or finish
-    said = RawAnswer("".join(pieces), "".join(thoughts), finish, join_tool_calls(parts))
-    reply = accept_answer(said, priced(usage, spec, settings.prices), spec)
+    calling, cost = join_tool_calls(parts), priced(usage, spec, settings.prices)
+    reply = accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
     return replace(reply, seconds=asyncio.get_running_loop().time() - began)
 
 

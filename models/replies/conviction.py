@@ -12,8 +12,7 @@ from contend.models.replies.signals import Remarked, first_signal
 
 _SAYS_NOT = re.compile(r"(?:I\s+am\s+)?NOT\s+CONVINCED\b", re.IGNORECASE)
 _SAYS = re.compile(
-    r"(?:I\s+am\s+)?CONVINCED\b[\s*_`]*(?P<by>:|\bby\b|[-–—])?[\s*_`]*(?P<whom>.*)",
-    re.IGNORECASE,
+    r"(?:I\s+am\s+)?CONVINCED\b[\s*_`]*(?P<by>:|\bby\b|[-–—])?[\s*_`]*(?P<whom>.*)", re.IGNORECASE
 )
 _WRAPPING = " \t*_`\"'“”‘’()[]<>.,;:!"
 
