@@ -115,8 +115,7 @@ class Embedder:
             batch = texts[start : start + self._batch]
             found.append(_normalize(await model.aembed_documents(batch), len(batch)))
             on_progress(start + len(batch), len(texts))
-        whole: Vectors = np.concatenate(found)
-        return whole
+        return np.concatenate(found)
 
 
 def _split_text(text: str) -> list[str]:

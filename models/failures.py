@@ -68,17 +68,13 @@ def classify(error: Exception) -> Failure | None:
         return _from_status(error, status)
     if isinstance(error, ContextOverflowError):
         return Failure("context_overflow", _message(error))
-    if isinstance(error, OSError) or _from_transport(error) or status is not None:
+    # All base classes, because langchain subclasses its clients' errors.
+    modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    if isinstance(error, OSError) or modules & _TRANSPORT_MODULES or status is not None:
         return Failure("connection", first_line(error) or type(error).__name__)
     if isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS):
         return Failure("cut", "the stream ended before the answer began")
     return None
-
-
-def _from_transport(error: Exception) -> bool:
-    """Check all base classes, because langchain subclasses its clients' errors."""
-    roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-    return not roots.isdisjoint(_TRANSPORT_MODULES)
 
 
 def _status(error: Exception) -> int | None:

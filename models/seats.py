@@ -47,37 +47,34 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    """Keep the models the user chose and fill the other seats.
-
-    With none chosen: the protocol's default models if Ollama has them, else a hosted model if
-    there is a key, else the built-in one. With some chosen: the first of them.
-    """
-    seats, notice = await _choose_models(settings)
+    """Keep the models the user chose and fill the other seats."""
+    chosen, notice = await _choose_models(settings)
+    seats = [_write_specs_in_full(seat) for seat in chosen]
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
+    # With none chosen: the protocol's default models if Ollama has them, else a hosted model if
+    # there is a key, else the built-in one. With some chosen: the first of them.
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
-        return _write_specs_in_full(seats), "All models chosen by you."
+        return seats, "All models chosen by you."
     pulled = await _list_pulled()
     wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
     if not named and not (pulled and all(_has_pulled(seat.model, pulled) for seat in wanted)):
         model, why = _choose_without_ollama()
-        return _write_specs_in_full([_set_model(seat, model) for seat in seats]), why
-    spare = named[0].model if named else wanted[0].model
+        return [_set_model(seat, model) for seat in seats], why
+    spare = (named or wanted)[0].model
     chosen = [
         s if s in named or _has_pulled(s.model, pulled) else _set_model(s, spare) for s in seats
     ]
     if not named:
-        return _write_specs_in_full(
-            chosen
-        ), "No models chosen; using the default models from Ollama."
+        return chosen, "No models chosen; using the default models from Ollama."
     others = [new for old, new in zip(seats, chosen, strict=True) if old not in named]
     names = ", ".join(seat.name for seat in others)
     models = ", ".join(dict.fromkeys(seat.model for seat in others))
-    return _write_specs_in_full(chosen), f"No model chosen for {names}; using {models}."
+    return chosen, f"No model chosen for {names}; using {models}."
 
 
 async def preflight(
@@ -141,21 +138,15 @@ def is_demonstration_model(model: str) -> bool:
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
     """Refuse a model that is known not to accept images; try one that is unknown."""
-    for seat in seats:
-        if seat.id in settings.opening_seats:
-            _check_sight(seat, settings, images)
-
-
-def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) -> None:
-    seen = [image for image in images if strategy_for(settings).sees(seat, image)]
-    blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
-    if not seen or blind is None:
-        return
-    leave = "Omit --image" if not all(image.seats for image in seen) else "Give it no images"
-    raise BadInput(
-        f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another model "
-        f"with --model or {settings.how_to_name(seat)}."
-    )
+    for seat in (seat for seat in seats if seat.id in settings.opening_seats):
+        seen = [image for image in images if strategy_for(settings).sees(seat, image)]
+        blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
+        if seen and blind is not None:
+            leave = "Give it no images" if all(image.seats for image in seen) else "Omit --image"
+            raise BadInput(
+                f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another "
+                f"model with --model or {settings.how_to_name(seat)}."
+            )
 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
@@ -208,9 +199,7 @@ def _choose_without_ollama() -> tuple[str, str]:
 
 
 async def _list_pulled() -> list[str]:
-    from contend.models.providers.ollama import (
-        pulled_models,  # slow to import
-    )
+    from contend.models.providers.ollama import pulled_models  # slow to import
 
     try:
         return await pulled_models()
@@ -229,14 +218,7 @@ def _set_model(seat: Seat, model: str) -> Seat:
     return seat.model_copy(update={"model": model})
 
 
-def _write_specs_in_full(seats: list[Seat]) -> list[Seat]:
+def _write_specs_in_full(seat: Seat) -> Seat:
     """Write specs in full, so that records and prices use one name per model."""
-    return [
-        seat.model_copy(
-            update={
-                "model": str(parse_spec(seat.model)),
-                "fallback_models": tuple(str(parse_spec(f)) for f in seat.fallback_models),
-            }
-        )
-        for seat in seats
-    ]
+    model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
+    return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

@@ -65,12 +65,9 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Lets a reply's visible text through as it streams, holding back thinking and code fences.
+    """Lets a reply's visible text through as it streams, without thinking and the control block."""
 
-    A fence, or a line that begins like a JSON object, is held until it closes, because only then
-    is it known whether it is the control block, which readers never see.
-    """
-
+    # A fence or JSON object is held until it closes: only then it is known as the control block.
     def __init__(self, hidden_mark: str) -> None:
         self._thinking = _Thinking()
         self._fences = _Fences(hidden_mark)

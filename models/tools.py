@@ -36,10 +36,11 @@ class DocumentSearch(BaseModel):
 
 
 def open_tools(names: Sequence[ToolName], search: Search) -> list[BaseTool]:
-    return [_MAKERS[name](search) for name in names]
+    tools = {"calculate": _calculator(), "search_documents": _document_search(search)}
+    return [tools[name] for name in names]
 
 
-def _calculator(_: Search) -> BaseTool:
+def _calculator() -> BaseTool:
     def calculate(expression: str) -> str:
         try:
             return calculator.calculate(expression)
@@ -65,12 +66,6 @@ def _document_search(search: Search) -> BaseTool:
         args_schema=DocumentSearch,
         response_format="content_and_artifact",
     )
-
-
-_MAKERS: dict[ToolName, Callable[[Search], BaseTool]] = {
-    "calculate": _calculator,
-    "search_documents": _document_search,
-}
 
 
 def calls_in(message: AIMessage | None) -> list[Call]:

@@ -13,7 +13,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from openai import (
-    APIConnectionError,
     APIStatusError,
     AsyncOpenAI,
     DefaultAsyncHttpxClient,
@@ -41,10 +40,6 @@ class Service:
     """Path that checks the key, if its list of models needs none."""
     listed_as: Callable[[str], str] = lambda name: name
     """Another name under which its list may have a model."""
-
-    @property
-    def key_name(self) -> str:
-        return API_KEYS[self.label]
 
 
 def provider(_: str) -> Provider:
@@ -124,9 +119,10 @@ def _unused_client() -> DefaultHttpxClient:
 
 
 def _key(service: Service) -> str:
-    key = os.environ.get(service.key_name, "").strip()
+    name = API_KEYS[service.label]
+    key = os.environ.get(name, "").strip()
     if not key:
-        raise BadInput(f"{service.key_name} is not set; {service.label} models need it.")
+        raise BadInput(f"{name} is not set; {service.label} models need it.")
     return key
 
 
@@ -143,12 +139,11 @@ async def _check(service: Service, names: list[str]) -> None:
             if service.key_path:
                 await _check_key(service, client)
             available = await _list_models(service, client)
-    except APIConnectionError as error:
-        raise BadInput(_explain_unreachable(service, base_url, error)) from error
     except BadInput:
         raise
-    except Exception as error:  # an address or key that cannot be sent
-        raise BadInput(_explain_unreachable(service, base_url, error)) from error
+    except Exception as error:  # also an address or key that cannot be sent
+        address, why = _format_address(base_url), first_line(error) or type(error).__name__
+        raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
     for name in names:
         if available and not {name, service.listed_as(name)} & set(available):
             fix = "Check the name and the account's access."
@@ -190,14 +185,8 @@ def _parse_names(answer: object) -> list[str]:
 
 
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
-    return BadInput(
-        f"{service.label} refused the key in {service.key_name}: {first_line(error.message)}"
-    )
-
-
-def _explain_unreachable(service: Service, base_url: str | None, error: Exception) -> str:
-    why = first_line(error) or type(error).__name__
-    return f"Cannot reach {service.label} at {_format_address(base_url)}: {why}"
+    name, why = API_KEYS[service.label], first_line(error.message)
+    return BadInput(f"{service.label} refused the key in {name}: {why}")
 
 
 def _format_address(base_url: str | None) -> str:

@@ -55,14 +55,12 @@ class Provider:
     structured_method: str | None = "json_schema"
     """How it binds an answer to a schema; None for langchain's default."""
     open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
+    # Abilities of a checked model; None if unknown.
     takes_images: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model accepts images; None if unknown."""
     takes_tools: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model can call tools; None if unknown."""
+    thinks: Callable[[str], bool | None] = lambda _: None
     history_needs_tools: bool = False
     """Whether a history with tool calls needs the tools sent along, even if none may be called."""
-    thinks: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model thinks before it answers; None if unknown."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
@@ -122,10 +120,10 @@ def taken_for_ollama(text: str) -> str:
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
     why = f"there is no provider '{head}'" if colon else "it has no provider"
-    known = ", ".join(_OWN)
     return (
         f"'{text.strip()}' was taken for an Ollama model, because {why}. Write a model as "
-        f"PROVIDER:NAME; providers are {known}, and others if installed, such as anthropic."
+        f"PROVIDER:NAME; providers are {', '.join(_OWN)}, and others if installed, such as "
+        "anthropic."
     )
 
 
@@ -134,9 +132,7 @@ def provider_of(spec: ModelSpec) -> Provider:
         return _registered[spec.provider]
     name = spec.provider if spec.provider in _OWN else "generic"
     module = importlib.import_module(f"contend.models.providers.{name}")
-    provider = module.provider(spec.provider)
-    if not isinstance(provider, Provider):
-        raise TypeError(f"{module.__name__}.provider() must return a Provider")
+    provider: Provider = module.provider(spec.provider)
     _registered[spec.provider] = provider
     return provider
 
@@ -162,10 +158,9 @@ def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
 
 def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
-    key = (name, options)
-    if key not in opened:
-        opened[key] = opener()
-    return opened[key].model
+    if (name, options) not in opened:
+        opened[name, options] = opener()
+    return opened[name, options].model
 
 
 @asynccontextmanager

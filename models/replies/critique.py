@@ -1,6 +1,7 @@
 """Parses what a critique decides, from its control block or its words."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
@@ -56,27 +57,19 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read the block; new points get the next free ids, known ones keep theirs."""
-    points = _number_points(
-        [(p.id or "", p.severity, p.status, p.text) for p in block.points], known
-    )
-    return Assessment(
-        ready=block.ready,
-        score=block.score,
-        points=points,
-        none_critical=_none_critical(points, speech),
-    )
+    found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
+    points = _number_points(found, known)
+    clear = _none_critical(points, speech)
+    return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
 
 
 def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
-    points = _number_points(
-        [
-            (p.id or "", p.severity, p.status if p.id in ids else "open", p.text)
-            for p in report.points
-        ],
-        known,
-    )
+    found = [
+        (p.id or "", p.severity, p.status if p.id in ids else "open", p.text) for p in report.points
+    ]
+    points = _number_points(found, known)
     none_critical = bool(points) and _none_critical(points, speech)
     stated = report.score is not None and _states_score(speech, report.score)
     return Assessment(
@@ -93,11 +86,10 @@ def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     marks = read_severity_marks(speech, known)
     if marks is None:
         return None
-    points = _number_points(marks.found, known)
     return Assessment(
         ready=marks.ready,
         score=marks.score,
-        points=points,
+        points=_number_points(marks.found, known),
         none_critical=marks.none_critical,
         read_from="words",
     )
@@ -130,7 +122,7 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
     return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
 
 
-def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
+def _number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}

@@ -17,14 +17,10 @@ _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNOR
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 
-def _to_lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
 class DecisionBlock(BaseModel):
     """What the judge's control block carries."""
 
-    decision: Annotated[Word, BeforeValidator(_to_lower)]
+    decision: Annotated[Word, BeforeValidator(lambda word: str(word).strip().lower())]
     reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
 
 
