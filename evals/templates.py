@@ -48,12 +48,9 @@ class Asked:
 @dataclass(frozen=True)
 class Measured:
     threshold: float
-    recall: float
-    """Share of questions with a fitting template that get one among at most three."""
-    nothing: float
-    """Share of questions without a fitting template that get none."""
-    precision: float
-    """Share of the templates given that fit."""
+    recall: float  # share of questions with a fitting template that get one among at most three
+    nothing: float  # share of questions without a fitting template that get none
+    precision: float  # share of the templates given that fit
 
 
 def measure(asked: Sequence[Asked], threshold: float) -> Measured:

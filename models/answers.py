@@ -25,8 +25,7 @@ class Reply:
     text: str
     thinking: str = ""
     usage: Usage = field(default_factory=Usage)
-    message: AIMessage | None = None
-    """The whole message if it calls tools; the next call must include it."""
+    message: AIMessage | None = None  # if it calls tools; the next call must include it
     seconds: float = 0.0
 
 

@@ -58,8 +58,7 @@ class Trouble:
     what: str
     model: str
     failure: Failure
-    usage: Usage = NO_USAGE
-    """What the failed attempt cost."""
+    usage: Usage = NO_USAGE  # what the failed attempt cost
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,8 @@ class Aids:
     """The tools of a call, and what earlier calls of the same turn have used up."""
 
     tools: tuple[BaseTool, ...] = ()
-    spent: bool = False
-    """Whether the tool calls are used up, so that it must answer."""
-    seconds: float = 0.0
-    """Time that earlier calls of the turn took; together they have the time of one."""
+    spent: bool = False  # whether the tool calls are used up, so that it must answer
+    seconds: float = 0.0  # what earlier calls of the turn took; together they have one timeout
     limit: int | None = None
 
 
@@ -120,16 +117,12 @@ async def ask_model(
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
         opened = open_model(spec, replace(_options(seat, settings), max_tokens=ceiling))
-        model = _bind_tools(opened, spec, aids)
+        must_answer = aids.spent and not provider_of(spec).history_needs_tools
+        bound = aids.tools and not must_answer
+        model = opened.bind_tools(list(aids.tools)) if bound else opened
         return await _stream(model, spec, [*messages, *nudge], settings, listener, aids)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
-
-
-def _bind_tools(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
-    if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
-        return model
-    return model.bind_tools(list(aids.tools))
 
 
 async def extract(

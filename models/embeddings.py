@@ -38,12 +38,9 @@ class EmbeddingFailed(RuntimeError):
 class Traits:
     query_prefix: str = ""
     document_prefix: str = ""
-    min_similarity: float | None = None
-    """The lowest score of a fitting template; None if unknown."""
-    measured: bool = True
-    """Whether that score was measured here."""
-    spread: float | None = None
-    """How far below the best score another template may be."""
+    min_similarity: float | None = None  # the lowest score of a fitting template; None if unknown
+    measured: bool = True  # whether that score was measured here
+    spread: float | None = None  # how far below the best score another template may be
 
 
 # Scores of different models mean different things; measured by `python -m contend.evals.templates`.

@@ -87,21 +87,18 @@ def _status(error: Exception) -> int | None:
 
 def scrub(text: str) -> str:
     """Remove the user's secrets, what looks like a key, and the password in any address."""
-    for secret in _secrets():
-        text = text.replace(secret, "***")
+    found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    found |= {repr(secret)[1:-1] for secret in found}
+    # The longest first, since one may be part of another.
+    for secret in sorted(found, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
     return _KEY_LIKE.sub("***", _USERINFO.sub("***@", text))
 
 
 def first_line(error: object) -> str:
     lines = scrub(str(error)).strip().splitlines()
     return shorten(lines[0], _LONGEST_LINE) if lines else ""
-
-
-def _secrets() -> list[str]:
-    """Return the longest first, since one may be part of another; also as in a repr."""
-    found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
-    found |= {repr(secret)[1:-1] for secret in found}
-    return sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _from_status(error: Exception, status: int) -> Failure:

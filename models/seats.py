@@ -88,22 +88,18 @@ async def preflight(
     """Find what would fail before the first paid call: models, keys, a question too long."""
     for key in settings.prices:
         parse_spec(key)
-    await _check_bare_names(settings)
-    await check_models(models_of(seats))
-    for seat in seats:
-        _check_length(seat, settings, question)
-        if seat.tools:
-            _check_tools(seat, settings, documents)
-    check_sight(seats, settings, images)
-
-
-async def _check_bare_names(settings: DebateSettings) -> None:
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
             try:
                 await check_models([model])
             except BadInput as refused:
                 raise BadInput(f"{taken} {refused}") from refused
+    await check_models(models_of(seats))
+    for seat in seats:
+        _check_length(seat, settings, question)
+        if seat.tools:
+            _check_tools(seat, settings, documents)
+    check_sight(seats, settings, images)
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:

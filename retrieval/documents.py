@@ -24,8 +24,7 @@ MAX_FILE_BYTES = 50_000_000
 MAX_TOTAL_BYTES = 200_000_000
 MAX_FILES = 1000
 PASSAGE_CHARS = 900
-SPLITTER = "2"
-"""Increase it whenever the same files would give other pages or passages."""
+SPLITTER = "2"  # increase it whenever the same files would give other pages or passages
 
 _ID_CHARS = 24
 # The splitter would split these character by character.
@@ -39,8 +38,7 @@ class DocumentPage:
 
     number: int
     text: str
-    raw: str = ""
-    """The rows as written in the file, if it is a table; used only to find quotes."""
+    raw: str = ""  # the rows as written in the file, if it is a table; used only to find quotes
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from contend.models.files import read_regular, write_private_file
 from contend.models.text import clean_piece
 
 MAX_IMAGE_BYTES = 10_000_000
-MAX_IMAGES = 10
-"""Limit per speaker."""
+MAX_IMAGES = 10  # limit per speaker
 # Identified by their first bytes: the name may not match the content.
 _KINDS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -68,10 +68,8 @@ class Hit:
 @dataclass(frozen=True)
 class VectorIndex:
     store: FAISS
-    embedded: int
-    """Number of texts embedded now; the others were known already."""
-    notice: str
-    """A notice for the user; empty if all is well."""
+    embedded: int  # number of texts embedded now; the others were known already
+    notice: str  # for the user; empty if all is well
 
     def fits(self, vector: Vectors) -> bool:
         """Whether the vector has the right size: a model may be replaced under its name."""

@@ -53,8 +53,7 @@ _MOST_LETTERS = 0.95
 class Source:
     """The text of a file in parts: PDF pages, or lines with their line numbers."""
 
-    length: int
-    """Number of pages or lines, including those without text."""
+    length: int  # number of pages or lines, including those without text
     parts: tuple[tuple[int, str], ...]
     paged: bool = False
     raw: tuple[tuple[int, str], ...] = ()

@@ -48,8 +48,7 @@ class Ranked:
 @dataclass(frozen=True)
 class Rule:
     least: float
-    spread: float | None = None
-    """How far below the best score another may be."""
+    spread: float | None = None  # how far below the best score another may be
     none_if_plain: bool = True
 
 

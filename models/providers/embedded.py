@@ -178,30 +178,22 @@ def chat_model(
 def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | None:
     if not max_sentences:
         return _DRY if path.stem in KNOWN else None
-    # The bias nudges it to end a sentence, which keeps them short.
-    return {
-        "grammar": _build_grammar(max_sentences),
-        "logit_bias": [[".", _FULL_STOP_BIAS]],
-        **_DRY,
-    }
-
-
-def _build_grammar(max_sentences: int) -> str:
     least = min(_FEWEST_SENTENCES, max_sentences)
-    return "\n".join(
-        (
-            f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
-            'gap ::= " " | "\\n\\n"',
-            f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
-            "inner ::= other | number other",
-            # No lists, markup or labels, which confuse a small model.
-            "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
-            # It counts forever if a number may follow the point of another.
-            "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
-            "last ::= [a-zA-Z%'\"] | number",
-            "",
-        )
+    grammar = (
+        f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
+        'gap ::= " " | "\\n\\n"',
+        f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
+        "inner ::= other | number other",
+        # No lists, markup or labels, which confuse a small model.
+        "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
+        # It counts forever if a number may follow the point of another.
+        "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
+        "last ::= [a-zA-Z%'\"] | number",
+        "",
     )
+    # The bias nudges it to end a sentence, which keeps them short.
+    bias = [[".", _FULL_STOP_BIAS]]
+    return {"grammar": "\n".join(grammar), "logit_bias": bias, **_DRY}
 
 
 def close() -> None:

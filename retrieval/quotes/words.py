@@ -13,8 +13,7 @@ SIGNS += "\U00020000-\U0003ffff"
 UNSPACED = re.compile(f"[{SIGNS}]")
 
 BORDER = "\ue000"
-_JOIN = "\ue001"
-"""Replaces a hyphen at the end of a line, which may belong to the word or not."""
+_JOIN = "\ue001"  # replaces a hyphen at the end of a line, which may belong to the word or not
 _MINUS, _DASH = "−", "–"
 _DASHES = "‐-―−⸺⸻-"
 _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
