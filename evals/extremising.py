@@ -1,12 +1,4 @@
-"""Fits how far pooled forecasts should be moved from the middle, on resolved questions.
-
-    python -m contend.evals.extremising market_resolved.csv
-
-reads a table with the columns `id`, `crowd_probability` and `outcome` (0 or 1), such as the
-resolved market questions of ForecastBench (CC BY-SA 4.0, not part of this project), counts every
-question once, and prints the factor with the lowest log loss and its effect.
-EXTREMISING_FACTOR in graph/settings/forecast.py is the result.
-"""
+"""Fits EXTREMISING_FACTOR on resolved questions: `python -m contend.evals.extremising CSV`."""
 
 import csv
 import sys
@@ -31,6 +23,7 @@ class Fit:
 
 def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
     """Read one forecast per question: the first, since several are not independent."""
+    # Such as the resolved market questions of ForecastBench (CC BY-SA 4.0, not included).
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):
         try:

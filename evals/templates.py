@@ -1,10 +1,4 @@
-"""Measures template search and finds the threshold of an embedding model.
-
-    python -m contend.evals.templates [SPEC]
-
-The questions were written without looking at the templates. One half chooses the threshold and may
-be used to improve templates and plain requests; the other half gives the result.
-"""
+"""Measures template search and its threshold: `python -m contend.evals.templates [SPEC]`."""
 
 import asyncio
 import hashlib
@@ -13,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
 from contend.models.providers.registry import open_models
-from contend.retrieval.template_search import Ranking, Rule, Searcher, open_searcher
+from contend.retrieval.template_search import Ranking, Rule, open_searcher
 
+# Written without looking at the templates. One half chooses the threshold and may be used to
+# improve templates and plain requests; the other half gives the result.
 QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
 _TOP = 3
 LEAST_RECALL, LEAST_NOTHING = 0.85, 0.9
@@ -79,17 +74,12 @@ async def search_all(spec: str) -> list[Asked]:
     settings = AdversarialSettings(embedding_model=spec)
     async with open_models():
         searcher = await open_searcher(Embedder(spec, settings))
-        return [await _search(searcher, json.loads(line)) for line in _lines()]
-
-
-def _lines() -> list[str]:
-    return QUESTIONS.read_text("utf-8").splitlines()
-
-
-async def _search(searcher: Searcher, row: dict[str, Any]) -> Asked:
-    ranking = await searcher.rank(row["question"])
-    spread = searcher.embedder.traits.spread
-    return Asked(row["question"], tuple(row["templates"]), ranking, spread)
+        spread = searcher.embedder.traits.spread
+        asked = []
+        for row in map(json.loads, QUESTIONS.read_text("utf-8").splitlines()):
+            ranking = await searcher.rank(row["question"])
+            asked.append(Asked(row["question"], tuple(row["templates"]), ranking, spread))
+        return asked
 
 
 def table(spec: str, asked: Sequence[Asked]) -> str:

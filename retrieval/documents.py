@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from pathlib import Path
+from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Document
@@ -94,12 +95,20 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
             else:
                 source = read(file.path, data)
                 loaded[digest] = _load(file, digest, source, ids)
-                notices += _note_empty_pages(file, source)
+                if source.paged and (empty := source.length - len(source.parts)):
+                    notices.append(
+                        f"{file.name}: {empty} of {source.length} pages have no text; if they are "
+                        "scanned, run text recognition (OCR) first."
+                    )
         except BadInput as error:
             problems.append(str(error))
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
-    return list(loaded.values()), [*_note_skipped(skipped), *notices]
+    if total_skipped := skipped.total():
+        files = "1 file" if total_skipped == 1 else f"{total_skipped} files"
+        kinds = ", ".join(sorted(skipped))
+        notices.insert(0, f"Skipped {files} of unsupported types: {kinds}.")
+    return list(loaded.values()), notices
 
 
 @dataclass(frozen=True)
@@ -114,28 +123,21 @@ def _list_files(
 ) -> Iterable[_File]:
     files: dict[Path, _File] = {}
     for path in dict.fromkeys(paths):
-        folder = stat.S_ISDIR(_mode(path))
-        found = _walk_folder(path, problems, skipped) if folder else iter([path])
-        some = False
-        for file in found:
-            some = True
-            whole = Path(os.path.realpath(file))
-            name = _name(file, path if folder else None)
-            files.setdefault(whole, _File(file, name, set())).given.add(path)
+        is_folder = stat.S_ISDIR(_mode(path))
+        file = None
+        for file in _walk_folder(path, problems, skipped) if is_folder else (path,):
+            # Inside a folder the relative path, since names may repeat.
+            name = Path(path.absolute().name, file.relative_to(path)) if is_folder else file.name
+            entry = _File(file, clean_piece(Path(name).as_posix()), set())
+            files.setdefault(Path(os.path.realpath(file)), entry).given.add(path)
             if len(files) > MAX_FILES:
                 raise BadInput(
                     f"{shown(path)} exceeds the limit of {MAX_FILES} files: "
                     "give fewer files or a smaller folder."
                 )
-        if not some:
+        if file is None:
             problems.append(f"{shown(path)} has no supported files: {_OFFER}.")
     return files.values()
-
-
-def _name(file: Path, folder: Path | None) -> str:
-    if folder is None:
-        return clean_piece(file.name)
-    return clean_piece(Path(folder.absolute().name, file.relative_to(folder)).as_posix())
 
 
 _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
@@ -167,24 +169,6 @@ def _mode(path: Path) -> int:
         return stat.S_IFREG
     except OSError:
         return 0
-
-
-def _note_empty_pages(file: _File, source: Source) -> list[str]:
-    empty = source.length - len(source.parts)
-    if not source.paged or not empty:
-        return []
-    return [
-        f"{file.name}: {empty} of {source.length} pages have no text; if they are scanned, run "
-        "text recognition (OCR) first."
-    ]
-
-
-def _note_skipped(skipped: Counter[str]) -> list[str]:
-    total = skipped.total()
-    if not total:
-        return []
-    files = "1 file" if total == 1 else f"{total} files"
-    return [f"Skipped {files} of unsupported types: {', '.join(sorted(skipped))}."]
 
 
 def _read_content(path: Path, room: int) -> bytes:
@@ -304,8 +288,9 @@ def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
     try:
         if file.exists() and _verified_body(file) is not None:
             return
-        body = "".join(_build_record(one) for one in loaded).encode()
-        write_private_file(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        body = "".join(json.dumps(_as_record(one), ensure_ascii=False) + "\n" for one in loaded)
+        digest = hashlib.sha256(body.encode()).hexdigest()
+        write_private_file(file, f"{digest}\n{body}".encode())
     except OSError as error:
         raise BadInput(
             f"Cannot store the documents in {file.parent} ({error.strerror}): "
@@ -317,14 +302,13 @@ def _corpus_file(name: str, home: Path) -> Path:
     return home / "documents" / name / _FILE
 
 
-def _build_record(one: Loaded) -> str:
-    fields = {
+def _as_record(one: Loaded) -> dict[str, Any]:
+    return {
         "id": one.document.id,
         "length": one.document.pages,
         "pages": [[page.number, page.text, page.raw] for page in one.pages],
         "passages": [[passage.page, passage.text] for passage in one.passages],
     }
-    return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def _verified_body(file: Path) -> bytes | None:

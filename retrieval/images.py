@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +18,10 @@ MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES = 10  # limit per speaker
 # Identified by their first bytes: the name may not match the content.
 _KINDS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
 
 
@@ -52,17 +53,11 @@ def read_images(paths: Sequence[Path]) -> list[Picture]:
 
 def _read(path: Path) -> Picture:
     data = read_regular(path, MAX_IMAGE_BYTES)
-    media_type = _media_type(data)
+    media_type = next((kind for sign, kind in _KINDS if sign.match(data)), None)
     if media_type is None:
         raise BadInput(f"{path} is not a PNG, JPEG, GIF or WebP image.")
     digest = hashlib.sha256(data).hexdigest()
     return Picture(Image(name=clean_piece(path.name), sha256=digest, media_type=media_type), data)
-
-
-def _media_type(data: bytes) -> str | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for sign, kind in _KINDS if data.startswith(sign)), None)
 
 
 def save_images(pictures: Sequence[Picture], home: Path) -> None:

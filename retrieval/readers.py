@@ -56,8 +56,7 @@ class Source:
     length: int  # number of pages or lines, including those without text
     parts: tuple[tuple[int, str], ...]
     paged: bool = False
-    raw: tuple[tuple[int, str], ...] = ()
-    """The rows of a table as written, for quotes of the raw file."""
+    raw: tuple[tuple[int, str], ...] = ()  # the rows of a table as written, to find quotes
 
 
 def shown(path: Path) -> str:
@@ -251,7 +250,12 @@ def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[i
     header: list[str] = []
     if len(rows) > 1 and not any(_NUMBER.fullmatch(cell) for cell in rows[0][1]):
         header = rows.pop(0)[1]
-    return [(line, _row(header, cells)) for line, cells in rows], raw
+    parts = []
+    for line, cells in rows:
+        pairs = zip_longest(header[: len(cells)], cells, fillvalue="")
+        values = (f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
+        parts.append((line, "; ".join(values)))
+    return parts, raw
 
 
 def _delimiter(text: str) -> str:
@@ -259,8 +263,3 @@ def _delimiter(text: str) -> str:
         return csv.Sniffer().sniff(text[:8192], delimiters=",;\t|").delimiter
     except csv.Error:
         return ","
-
-
-def _row(header: list[str], cells: list[str]) -> str:
-    pairs = zip_longest(header[: len(cells)], cells, fillvalue="")
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)

@@ -120,18 +120,14 @@ async def open_searcher(
     current = await asyncio.to_thread(fingerprint, home)
 
     async def make() -> Searcher:
-        library, texts = await asyncio.to_thread(_load_texts, home)
+        library = await asyncio.to_thread(load_library, home)
+        plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
+        texts = template_texts(library.templates) | plain
         folder = index_folder(home, embedder.spec)
         index = await open_index(folder, embedder, texts, "templates", on_progress)
         return Searcher(library, index, embedder)
 
     return await _open.get((home, embedder.spec, current), make)
-
-
-def _load_texts(home: Path) -> tuple[Library, dict[str, str]]:
-    library = load_library(home)
-    plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
-    return library, template_texts(library.templates) | plain
 
 
 async def rebuild_index(

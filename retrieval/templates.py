@@ -272,7 +272,8 @@ def _write(path: Path, text: str) -> Path:
 
 def advice(template: Template) -> list[str]:
     found = []
-    parts = _sections(template.body)
+    pieces = re.split(r"^## +(.+?) *$", template.body, flags=re.MULTILINE)
+    parts = dict(zip(pieces[1::2], pieces[2::2], strict=True))
     if tuple(parts) != HEADINGS:
         wanted = ", ".join(f"'## {heading}'" for heading in HEADINGS)
         found.append(f"the body must have exactly the headings {wanted}, in this order")
@@ -285,11 +286,6 @@ def advice(template: Template) -> list[str]:
     if len(template.use_when) < 3:
         found.append("use_when has fewer than 3 lines, so it will rarely be found")
     return found
-
-
-def _sections(body: str) -> dict[str, str]:
-    pieces = re.split(r"^## +(.+?) *$", body, flags=re.MULTILINE)
-    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
 def template_texts(templates: Iterable[Template]) -> dict[str, str]:
