@@ -7,7 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -132,10 +131,27 @@ async def extract(
     settings: DebateSettings,
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
+    """Ask for the answer in the form of a schema."""
 
     async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
+        method = provider_of(spec).structured_method
+        how: dict[str, Any] = {"method": method} if method else {}
         model = open_model(spec, _options(seat, settings, structured=True))
-        return await _structured(model, spec, messages, schema, settings)
+        bound = model.with_structured_output(schema, include_raw=True, **how)
+        try:
+            async with asyncio.timeout(settings.total_timeout):
+                answer = await bound.ainvoke(messages)
+        except TimeoutError as error:
+            raise _timed_out(settings, 0) from error
+        except Exception as error:
+            if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
+                return Extracted(None, priced(usage_of_error(error), spec, settings.prices))
+            raise
+        raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
+        # ChatOllama repairs truncated JSON, inventing what is missing.
+        usable = isinstance(parsed, schema) and not is_incomplete(raw)
+        usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
+        return Extracted(parsed if usable else None, usage)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
@@ -269,29 +285,3 @@ def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:
     if left <= settings.idle_timeout:
         return BadAnswer("total", f"no complete answer within {settings.total_timeout:g} s")
     return BadAnswer("idle", f"no token for {settings.idle_timeout:g} s")
-
-
-async def _structured(
-    model: BaseChatModel,
-    spec: ModelSpec,
-    messages: list[BaseMessage],
-    schema: type[Block],
-    settings: DebateSettings,
-) -> Extracted[Block]:
-    method = provider_of(spec).structured_method
-    how: dict[str, Any] = {"method": method} if method else {}
-    bound = model.with_structured_output(schema, include_raw=True, **how)
-    try:
-        async with asyncio.timeout(settings.total_timeout):
-            answer = await bound.ainvoke(messages)
-    except TimeoutError as error:
-        raise _timed_out(settings, 0) from error
-    except Exception as error:
-        if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
-            return Extracted(None, priced(usage_of_error(error), spec, settings.prices))
-        raise
-    raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-    if is_incomplete(raw):
-        parsed = None  # ChatOllama repairs truncated JSON, inventing what is missing
-    usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
-    return Extracted(parsed if isinstance(parsed, schema) else None, usage)

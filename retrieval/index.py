@@ -9,10 +9,11 @@ import json
 import shutil
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from contend.models.embeddings import Vectors
 
+Opened = TypeVar("Opened")
+
 FORMAT = 2
 MANIFEST = "manifest.json"
 # With more vectors, exact search is too slow.
@@ -33,6 +36,7 @@ _OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
 # Servers round differently per batch; another model is far below this.
 _SAME_MODEL = 0.99
+_MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
@@ -110,6 +114,33 @@ class VectorIndex:
         in_order: Vectors = np.full(count, -1.0, dtype=np.float32)
         in_order[places[0]] = scores[0]
         return in_order
+
+
+class SharedCache(Generic[Opened]):
+    """Keeps what was opened last in this process, by key."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Hashable, Opened] = {}
+        # A lock belongs to one event loop.
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Lock]] = (
+            WeakKeyDictionary()
+        )
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[Opened]]) -> Opened:
+        """Return what the key stands for; concurrent callers wait for one to open it."""
+        locks = self._locks.setdefault(asyncio.get_running_loop(), {})
+        async with locks.setdefault(key, asyncio.Lock()):
+            opened = self._opened.pop(key) if key in self._opened else await make()
+            self._opened[key] = opened
+            for oldest in [*self._opened][:-_MOST_OPEN]:
+                self._opened.pop(oldest, None)
+            return opened
+
+    def forget(self, key: Hashable) -> None:
+        self._opened.pop(key, None)
+
+    def clear(self) -> None:
+        self._opened.clear()
 
 
 def index_name(spec: str) -> str:

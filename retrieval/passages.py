@@ -9,10 +9,9 @@ from contend.graph.settings import data_home
 from contend.graph.values import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
-from contend.retrieval.index import VectorIndex, index_name, open_index
-from contend.retrieval.open_once import SharedCache
+from contend.retrieval.index import SharedCache, VectorIndex, index_name, open_index
 
-_open: SharedCache[VectorIndex] = SharedCache(most=4)
+_open: SharedCache[VectorIndex] = SharedCache()
 
 
 def _folder(documents: Sequence[Document], spec: str) -> Path:

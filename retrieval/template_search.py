@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import TemplateUse
 from contend.models.embeddings import PUBLISHED_SIMILARITY, Embedder, EmbeddingFailed, Progress
-from contend.retrieval.index import VectorIndex, index_name, open_index
-from contend.retrieval.open_once import SharedCache
+from contend.retrieval.index import SharedCache, VectorIndex, index_name, open_index
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     Library,
@@ -105,7 +104,7 @@ def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
     return scores
 
 
-_open: SharedCache[Searcher] = SharedCache(most=4)
+_open: SharedCache[Searcher] = SharedCache()
 
 
 def index_folder(home: Path, spec: str) -> Path:

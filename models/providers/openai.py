@@ -1,4 +1,4 @@
-"""OpenAI and compatible servers (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+"""OpenAI and compatible services, such as OpenRouter (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
 import json
 import os
@@ -40,11 +40,21 @@ class Service:
     listed_as: Callable[[str], str] = lambda name: name  # another name its list may use
 
 
-def provider(_: str) -> Provider:
-    return compatible(Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")))
+_SERVICES = {
+    "openai": Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")),
+    "openrouter": Service(
+        "openrouter",
+        lambda: os.environ.get("OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"),
+        # Its list of models needs no key.
+        key_path="/key",
+        # Models are listed without the variants `:online`, `:nitro` and `:floor`.
+        listed_as=lambda name: name.partition(":")[0],
+    ),
+}
 
 
-def compatible(service: Service) -> Provider:
+def provider(name: str) -> Provider:
+    service = _SERVICES[name]
     return Provider(
         open=partial(_open_chat, service),
         check=partial(_check, service),

@@ -62,8 +62,8 @@ class Provider:
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 
-# Each is a module of this folder.
-_OWN = ("ollama", "openai", "openrouter", "embedded")
+# The modules of this folder.
+_OWN = {"ollama": "ollama", "openai": "openai", "openrouter": "openai", "embedded": "embedded"}
 # Other providers of init_chat_model; importing it to ask takes a second.
 _GENERIC = frozenset({
     "anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock",
@@ -126,7 +126,7 @@ def taken_for_ollama(text: str) -> str:
 def provider_of(spec: ModelSpec) -> Provider:
     if spec.provider in _registered:
         return _registered[spec.provider]
-    name = spec.provider if spec.provider in _OWN else "generic"
+    name = _OWN.get(spec.provider, "generic")
     module = importlib.import_module(f"contend.models.providers.{name}")
     provider: Provider = module.provider(spec.provider)
     _registered[spec.provider] = provider

@@ -70,10 +70,6 @@ class _DocumentWords:
         """Return the page of a number; a line without a page belongs to the one before."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
-    def span(self, number: int) -> tuple[int, int]:
-        nth = self.page_of(number)
-        return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
-
     def text_between(self, start: int, end: int) -> str:
         first, last = self.page_at(start), self.page_at(end - 1)
         pieces = list(self.pages[first : last + 1])
@@ -108,11 +104,8 @@ class _Place:
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check each quote of a turn against the documents, then the debate, and its citations.
-
-    `disproved` are quotes of earlier turns that were not found; repeating one does not make it a
-    quote of the debate.
-    """
+    """Check each quote of a turn against the documents, then the debate, and its citations."""
+    # Repeating a quote of an earlier turn that was disproved does not make it one of the debate.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
@@ -130,8 +123,9 @@ class _Checker:
 
     def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
         inner = [each for each in span.inner if _is_checked(each)]
+        mostly_inner = sum(len(each.text) for each in inner) >= _LEAST_INNER * len(span.text)
         quote = self._quote_check(span) if _is_checked(span) else None
-        if inner and _outweighs(inner, span) and (quote is None or quote.status != "found"):
+        if inner and mostly_inner and (quote is None or quote.status != "found"):
             for each in inner:
                 yield from self.check(each)
         else:
@@ -173,7 +167,9 @@ class _Checker:
         documents = _index_corpus(self.corpus)
         for reference in named:
             for words in documents.get(reference.document, ()):
-                low, high = words.span(reference.first)[0], words.span(reference.last)[1]
+                low = words.starts[words.page_of(reference.first)]
+                ends = *words.starts[1:], len(words.words.text)
+                high = ends[words.page_of(reference.last)]
                 if found := _find(quote, words.words, low, high):
                     return _Place(reference.document, words, *found)
         first = [each.document for each in named if each.document in documents]
@@ -211,12 +207,6 @@ def _has_words(text: str, fewest: int) -> bool:
 
 def _count(text: str) -> int:
     return sum(any(map(in_word, word)) for word in re.split(r"[\s–—]+", text))
-
-
-def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
-    """Whether a block quote consists mostly of the quotes inside it."""
-    quoted = sum(len(each.text) for each in inner)
-    return quoted >= _LEAST_INNER * len(span.text)
 
 
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
