@@ -32,7 +32,6 @@ class Asked:
 
     @property
     def chooses(self) -> bool:
-        """Whether the question belongs to the half that chooses the threshold."""
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
     def given(self, threshold: float) -> list[str]:

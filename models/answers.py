@@ -20,8 +20,6 @@ _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 
 @dataclass(frozen=True)
 class Reply:
-    """A complete answer: text, tool calls or both."""
-
     text: str
     thinking: str = ""
     usage: Usage = field(default_factory=Usage)

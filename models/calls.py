@@ -62,8 +62,6 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a call: text, problems, and whether a pause was requested."""
-
     text: Callable[[str, str], None] = lambda _piece, _model: None
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
@@ -84,8 +82,6 @@ NO_AIDS = Aids()
 
 @dataclass(frozen=True)
 class Extracted(Generic[Block]):
-    """The result of a structured-output call; None if it could not be parsed."""
-
     block: Block | None
     usage: Usage
 
@@ -108,7 +104,6 @@ async def ask_model(
     listener: Listener,
     aids: Aids = NO_AIDS,
 ) -> Answered[Reply]:
-    """Stream one reply from the seat's model, or from its fallbacks in order."""
 
     async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
         # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
@@ -131,7 +126,6 @@ async def extract(
     settings: DebateSettings,
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
-    """Ask for the answer in the form of a schema."""
 
     async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
         method = provider_of(spec).structured_method

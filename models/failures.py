@@ -52,8 +52,6 @@ class Failure:
 
 
 class BadAnswer(Exception):
-    """The provider responded, but the response is unusable."""
-
     def __init__(self, kind: str, why: str) -> None:
         self.failure = Failure(kind, why)
         super().__init__(why)

@@ -30,8 +30,6 @@ _DEBATE_ROOM = 12_288
 
 @dataclass(frozen=True)
 class SeatPlan:
-    """The seats with their models, and a sentence on how the models were chosen."""
-
     seats: list[Seat]
     notice: str
     embedding_model: str
@@ -47,7 +45,6 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    """Keep the models the user chose and fill the other seats."""
     chosen, notice = await _choose_models(settings)
     seats = [_write_specs_in_full(seat) for seat in chosen]
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
@@ -123,7 +120,6 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_demonstration(seats: list[Seat]) -> bool:
-    """Whether any seat uses the demo model, whose scores are not meaningful."""
     return any(is_demonstration_model(seat.model) for seat in seats)
 
 

@@ -34,7 +34,6 @@ def clean_data(data: Any) -> Any:
 
 
 def clean_piece(text: str) -> str:
-    """Clean a piece of streamed text, also for terminals."""
     return _CONTROL.sub("", clean(text))
 
 
@@ -158,8 +157,6 @@ class _Thinking(_Sieve):
 
 
 class _Fences(_Sieve):
-    """Holds each fence until it closes, and drops it if it has the mark."""
-
     sign = "`"
 
     def _decide(self, *, last: bool) -> bool:
@@ -173,8 +170,6 @@ class _Fences(_Sieve):
 
 
 class _Objects(_Sieve):
-    """Holds a line that begins like a JSON object until it ends; drops it if tagged."""
-
     sign = "{"
 
     def _decide(self, *, last: bool) -> bool:

@@ -69,7 +69,6 @@ def _document_search(search: Search) -> BaseTool:
 
 
 def calls_in(message: AIMessage | None) -> list[Call]:
-    """Return the tool calls of a message, including unparsable ones."""
     return [*message.tool_calls, *message.invalid_tool_calls] if message else []
 
 

@@ -127,7 +127,6 @@ class SharedCache(Generic[Opened]):
         )
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[Opened]]) -> Opened:
-        """Return what the key stands for; concurrent callers wait for one to open it."""
         locks = self._locks.setdefault(asyncio.get_running_loop(), {})
         async with locks.setdefault(key, asyncio.Lock()):
             opened = self._opened.pop(key) if key in self._opened else await make()

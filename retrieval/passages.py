@@ -23,7 +23,6 @@ async def open_passages(
     embedder: Embedder,
     on_progress: Progress = lambda _done, _total: None,
 ) -> tuple[Corpus, VectorIndex]:
-    """Open the text and the passage index, built once per corpus and model."""
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
     folder = _folder(documents, embedder.spec)
 

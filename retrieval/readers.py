@@ -51,8 +51,6 @@ _MOST_LETTERS = 0.95
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file in parts: PDF pages, or lines with their line numbers."""
-
     length: int  # number of pages or lines, including those without text
     parts: tuple[tuple[int, str], ...]
     paged: bool = False

@@ -132,7 +132,6 @@ async def open_searcher(
 async def rebuild_index(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Delete the index, on disk and in memory, and rebuild it."""
     _open.clear()
     folder = index_folder(data_home(), embedder.spec)
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -74,8 +74,6 @@ class Template(BaseModel):
 
 @dataclass(frozen=True)
 class Library:
-    """The valid templates, and the user's files that are invalid, with the reason."""
-
     templates: tuple[Template, ...]
     problems: tuple[str, ...] = ()
 
@@ -185,7 +183,6 @@ def _files(folder: Path) -> list[Path]:
 
 
 def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
-    """Add templates, all or none."""
     added: list[Path] = []
     try:
         added.extend(add_template(template, home) for template in templates)
@@ -289,7 +286,6 @@ def advice(template: Template) -> list[str]:
 
 
 def template_texts(templates: Iterable[Template]) -> dict[str, str]:
-    """Return every line to embed, by a key that begins with the template's id."""
     return {
         f"{template.id}#{number}": line
         for template in templates

@@ -197,7 +197,6 @@ def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | 
 
 
 def close() -> None:
-    """Stop every server of this process and wait for its threads."""
     with _lock:
         _servers.clear()
 

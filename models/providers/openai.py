@@ -32,8 +32,6 @@ Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 
 @dataclass(frozen=True)
 class Service:
-    """An OpenAI-compatible service; key and address are read when needed."""
-
     label: str
     base_url: Callable[[], str | None]
     key_path: str = ""  # path that checks the key, if its list of models needs none
@@ -67,7 +65,6 @@ def provider(name: str) -> Provider:
 
 @cache
 def _look_up_ability(name: str, ability: Ability) -> bool | None:
-    """Look an ability up in langchain's model list; None if the model is not listed."""
     profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
     return profile.get(ability) if profile else None
 

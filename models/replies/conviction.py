@@ -47,8 +47,6 @@ class ShortConvictionBlock(ConvictionBlock):
 
 @dataclass(frozen=True)
 class Claim:
-    """A speaker's conviction, before the name is matched to a seat."""
-
     convinced: bool
     named: str = ""
     argument: str = ""

@@ -52,8 +52,6 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class SeverityMarks:
-    """The result; `none_critical` if the text says that nothing critical is left."""
-
     ready: bool
     score: float | None
     found: list[MarkedPoint]
@@ -161,7 +159,6 @@ class _Reading:
         return bool(self.found or self.denied) and not (self.doubt or self.critical_left)
 
     def suspect(self, text: str) -> None:
-        """Raise a doubt about critical words that no point explains."""
         self.doubt |= _CRITICAL.search(text) is not None
 
     def take(self, line: str) -> None:
@@ -202,7 +199,6 @@ def _split_label(text: str) -> tuple[str, str]:
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a line is only a severity or state, perhaps with a count."""
     lead, rest = _split_label(text)
     labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
     return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None

@@ -31,7 +31,6 @@ class ShortDecisionBlock(DecisionBlock):
 
 
 def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
-    """Read the block; without reasons the text is the reason."""
     return Decision(decision=block.decision, reasoning=block.reasoning.strip() or speech)
 
 

@@ -196,7 +196,6 @@ def _build_check(
 
 
 def _is_checked(span: QuotedSpan) -> bool:
-    """Whether a span is a quote: longer than a mere term, or with a source."""
     fewest = _FEWEST_NEAR_A_LABEL if span.near_label else _FEWEST_WORDS
     return bool(span.text) and (bool(span.references) or _has_words(span.text, fewest))
 

@@ -80,7 +80,6 @@ Citations = dict[int, re.Match[str]]
 
 
 def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
-    """Yield quoted spans with their citations, and citations on their own."""
     plain = text.replace("&quot;", '"').replace("＂", '"')
     blocks = list(_blocks(_without_fences(plain.split("\n"))))
     nth = 0
@@ -99,8 +98,6 @@ def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
 
 
 class _Block:
-    """A block quote and the paragraph after it."""
-
     def __init__(self, quote: str, prose: str, documents: Collection[str], after: str) -> None:
         self._text = f"{quote}\n{prose}"
         self._quote = len(quote)
@@ -129,7 +126,6 @@ class _Block:
         return QuotedSpan(_SIGNED.sub("", self._text[start:to].strip()).strip(), named)
 
     def _with_label_before(self, start: int, span: QuotedSpan) -> QuotedSpan:
-        """Add the citation right before a span, if it has none and no other span uses it."""
         before = _BEFORE.search(self._seen, max(0, start - _LONGEST_CITATION), start)
         at = before.start() if before else -1
         if span.references or at not in self._citations:
@@ -139,7 +135,6 @@ class _Block:
     def _with_labels_near(
         self, found: Sequence[tuple[int, QuotedSpan]]
     ) -> Iterator[tuple[int, QuotedSpan]]:
-        """Mark the spans that have an unused citation in the same sentence."""
         ends = [each.end() for each in _SENTENCE_END.finditer(self._seen)]
         labelled = {
             bisect_right(ends, at)

@@ -125,8 +125,6 @@ def normalize_spelling(text: str) -> str:
 
 @dataclass(frozen=True)
 class QuoteWords:
-    """Normalised tokens without hyphens, and where the hyphens were."""
-
     text: str
     hyphens: dict[int, str]
     places: Sequence[int]
@@ -170,7 +168,6 @@ def trimmed(words: Sequence[str]) -> Sequence[str]:
 
 
 def joins(sign: str) -> bool:
-    """Whether a character joins with its neighbours into one word."""
     return bool(sign) and in_word(sign) and not UNSPACED.match(sign)
 
 
