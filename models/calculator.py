@@ -45,8 +45,6 @@ def calculate(expression: str) -> str:
         value = _value(tree.body)
         # Only reliable digits: 0.1 + 0.2 is 0.3.
         return str(value) if isinstance(value, int) else f"{value:.15g}"
-    except NotCalculable:
-        raise
     except ZeroDivisionError as error:
         raise NotCalculable("division by zero") from error
     except OverflowError as error:

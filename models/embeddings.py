@@ -15,7 +15,6 @@ from contend.models.providers.weights import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     import numpy as np
-    from langchain_core.embeddings import Embeddings
 
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -94,25 +93,20 @@ class Embedder:
         # The embedded model reads long texts in windows of its own.
         parts = [[text] if self.pinned else _split_text(text) for text in texts]
         pieces = [prefix + piece for each in parts for piece in each]
+        vectors: list[Vectors] = []
         try:
             model = open_embeddings(parse_spec(self.spec), self._options)
-            return _average_pieces(await self._batches(model, pieces, on_progress), parts)
+            on_progress(0, len(pieces))
+            for start in range(0, len(pieces), self._batch):
+                batch = pieces[start : start + self._batch]
+                vectors.append(_normalize(await model.aembed_documents(batch), len(batch)))
+                on_progress(start + len(batch), len(pieces))
+            return _average_pieces(vectors, parts)
         except BadInput as error:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
             why = scrub(first_line(error) or type(error).__name__)
             raise EmbeddingFailed(f"{self.spec} returned no vectors: {why}") from error
-
-    async def _batches(self, model: Embeddings, texts: list[str], on_progress: Progress) -> Vectors:
-        import numpy as np
-
-        found: list[Vectors] = []
-        on_progress(0, len(texts))
-        for start in range(0, len(texts), self._batch):
-            batch = texts[start : start + self._batch]
-            found.append(_normalize(await model.aembed_documents(batch), len(batch)))
-            on_progress(start + len(batch), len(texts))
-        return np.concatenate(found)
 
 
 def _split_text(text: str) -> list[str]:
@@ -123,9 +117,10 @@ def _split_text(text: str) -> list[str]:
     return [*_split_text(text[:cut]), *_split_text(text[cut:])]
 
 
-def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
+def _average_pieces(batches: list[Vectors], parts: Sequence[Sequence[str]]) -> Vectors:
     import numpy as np
 
+    vectors: Vectors = np.concatenate(batches)
     if len(vectors) == len(parts):
         return vectors
     starts = np.cumsum([0, *(len(each) for each in parts[:-1])])

@@ -229,7 +229,7 @@ def _start(path: Path) -> _Served:
             "llama.cpp, or too large for this machine's memory. Run `contend models pull` again "
             "or choose another model."
         ) from error
-    return _Served(server=server, url=server.listening_address, key=key)
+    return _Served(server, server.listening_address, key)
 
 
 def _import_llama() -> Any:

@@ -1,4 +1,4 @@
-"""Parses what a critique decides, from its control block or its words."""
+"""Parses what a critique decides, from its control block or a schema-bound report."""
 
 import re
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.readings import SEVERITY_MARKS, Assessment, Point
-from contend.models.replies.critique_words import MarkedPoint, read_severity_marks
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
+
+MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SIGNAL_WORDS = "ready for synthesis"
 
@@ -58,7 +59,7 @@ class ShortCritiqueBlock(CritiqueBlock):
 def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read the block; new points get the next free ids, known ones keep theirs."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
-    points = _number_points(found, known)
+    points = number_points(found, known)
     clear = _none_critical(points, speech)
     return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
 
@@ -69,7 +70,7 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
     found = [
         (p.id or "", p.severity, p.status if p.id in ids else "open", p.text) for p in report.points
     ]
-    points = _number_points(found, known)
+    points = number_points(found, known)
     none_critical = bool(points) and _none_critical(points, speech)
     stated = report.score is not None and _states_score(speech, report.score)
     return Assessment(
@@ -78,20 +79,6 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
         points=points,
         none_critical=none_critical,
         read_from="extraction",
-    )
-
-
-def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
-    """Read the protocol's marks; None if they are missing or ambiguous."""
-    marks = read_severity_marks(speech, known)
-    if marks is None:
-        return None
-    return Assessment(
-        ready=marks.ready,
-        score=marks.score,
-        points=_number_points(marks.found, known),
-        none_critical=marks.none_critical,
-        read_from="words",
     )
 
 
@@ -122,7 +109,7 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
     return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
 
 
-def _number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
+def number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}

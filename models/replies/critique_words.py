@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from contend.graph.readings import SEVERITY_MARKS, Point, PointStatus, Severity
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
+from contend.models.replies.critique import MarkedPoint, number_points
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
-
-MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
@@ -51,14 +50,6 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 
 @dataclass(frozen=True)
-class SeverityMarks:
-    ready: bool
-    score: float | None
-    found: list[MarkedPoint]
-    none_critical: bool
-
-
-@dataclass(frozen=True)
 class _Line:
     """A line without Markdown; quotes and code are not the speaker's own."""
 
@@ -68,7 +59,7 @@ class _Line:
     nested: bool
 
 
-def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None:
+def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     """Read the words of the protocol; None if they are missing or ambiguous."""
     lines = list(_lines(speech))
     ready = bool(lines) and _is_signal(lines[-1])
@@ -84,7 +75,15 @@ def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None
         sure = not (reading.doubt or vague) and (not body or _may_close(body[-1]))
     else:
         sure = reading.critical_left or reading.none_critical
-    return SeverityMarks(ready, score, reading.found, reading.none_critical) if sure else None
+    if not sure:
+        return None
+    return Assessment(
+        ready=ready,
+        score=score,
+        points=number_points(reading.found, known),
+        none_critical=reading.none_critical,
+        read_from="words",
+    )
 
 
 def _lines(speech: str) -> Iterator[_Line]:
