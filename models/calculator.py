@@ -35,7 +35,6 @@ class NotCalculable(ValueError):
 
 
 def calculate(expression: str) -> str:
-    """Return the value of an arithmetic expression, such as `1200 * 1.035 ** 10`."""
     if len(expression) > MAX_CHARS:
         raise NotCalculable(f"the expression is longer than {MAX_CHARS} characters")
     try:

@@ -151,7 +151,6 @@ async def extract(
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    """Return the token limit of the call: room to overrun, and to think first."""
     if limit is None:
         return None
     thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0

@@ -52,7 +52,6 @@ _TRAITS = {
 
 
 def traits_of(spec: str) -> Traits:
-    """Return the model's traits, ignoring an Ollama tag."""
     provider, _, name = str(parse_spec(spec)).partition(":")
     return _TRAITS.get(f"{provider}:{name.partition(':')[0]}", Traits())
 
@@ -128,7 +127,6 @@ def _average_pieces(batches: list[Vectors], parts: Sequence[Sequence[str]]) -> V
 
 
 def _normalize(found: Any, expected: int) -> Vectors:
-    """Normalise vectors to unit length, so that their dot product is their similarity."""
     import numpy as np
 
     vectors = np.asarray(found, dtype=np.float32)

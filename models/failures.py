@@ -102,20 +102,17 @@ def first_line(error: object) -> str:
 def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
-    if status == 404:
-        why += " (unknown model, or wrong address: is /v1 missing?)"
-    return Failure(_kind(status, code), why, _retry_after(error))
-
-
-def _kind(status: int, code: str) -> str:
+    kind = _KINDS.get(status, "bad_request")
     # "billing" alone is not enough: some add a link to their billing page to every 429.
     if status == 429 and any(sign in code for sign in _OUT_OF_MONEY):
-        return "quota"
-    if status >= 500:
-        return "server"
-    if any(sign in code for sign in ("context_length", "context size", "context window")):
-        return "context_overflow"
-    return _KINDS.get(status, "bad_request")
+        kind = "quota"
+    elif status >= 500:
+        kind = "server"
+    elif any(sign in code for sign in ("context_length", "context size", "context window")):
+        kind = "context_overflow"
+    if status == 404:
+        why += " (unknown model, or wrong address: is /v1 missing?)"
+    return Failure(kind, why, _retry_after(error))
 
 
 def _message(error: Exception) -> str:

@@ -36,7 +36,6 @@ class SeatPlan:
 
 
 async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
-    """Return the embedding model: the user's choice, or Ollama's if the seats use Ollama."""
     wanted = str(parse_spec(settings.embedding_model))
     if "embedding_model" in settings.model_fields_set:
         return wanted
@@ -167,20 +166,15 @@ def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
     window, tokens = window_for(seat.model, settings), estimate_tokens(question)
     if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
         return
-    spec = parse_spec(seat.model)
+    spec, needed = parse_spec(seat.model), min(2 * tokens, tokens + _DEBATE_ROOM)
+    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
+    raising = f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
+    can_raise = largest is None or needed <= largest
     raise QuestionTooLong(
         f"The question is too long for {seat.name}'s model {spec}, which has a context window of "
         f"{window:,} tokens.",
-        f"Shorten it{_suggest_window(spec, tokens)}, or choose a model with a larger window.",
+        f"Shorten it{raising if can_raise else ''}, or choose a model with a larger window.",
     )
-
-
-def _suggest_window(spec: ModelSpec, tokens: int) -> str:
-    needed = min(2 * tokens, tokens + _DEBATE_ROOM)
-    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
-    if largest is not None and needed > largest:
-        return ""
-    return f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
 
 
 def _choose_without_ollama() -> tuple[str, str]:

@@ -68,16 +68,18 @@ class SpeechFilter:
 
     # A fence or JSON object is held until it closes: only then it is known as the control block.
     def __init__(self, hidden_mark: str) -> None:
-        self._thinking = _Thinking()
-        self._fences = _Fences(hidden_mark)
-        self._objects = _Objects(hidden_mark)
+        self._sieves = (_Thinking(), _Fences(hidden_mark), _Objects(hidden_mark))
 
     def feed(self, piece: str) -> str:
-        return self._objects.feed(self._fences.feed(self._thinking.feed(piece)))
+        for sieve in self._sieves:
+            piece = sieve.feed(piece)
+        return piece
 
     def finish(self) -> str:
-        fenced = self._fences.feed(self._thinking.finish()) + self._fences.finish()
-        return self._objects.feed(fenced) + self._objects.finish()
+        rest = ""
+        for sieve in self._sieves:
+            rest = sieve.feed(rest) + sieve.finish()
+        return rest
 
 
 class _Sieve:

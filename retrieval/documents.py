@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
@@ -30,7 +31,6 @@ SPLITTER = "2"  # increase it whenever the same files would give other pages or 
 _ID_CHARS = 24
 # The splitter would split these character by character.
 _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
-_FILE = "corpus.jsonl"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ class Loaded:
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
-    given: frozenset[Path] = frozenset()
-    """The paths it came from: its own, or folders that contain it."""
+    given: frozenset[Path] = frozenset()  # its own path, or folders that contain it
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +71,8 @@ class Corpus:
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
+    # Number of pages or lines of each document, including those without text.
     lengths: Mapping[str, int] = field(default_factory=dict)
-    """Number of pages or lines of each document, including those without text."""
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
@@ -82,7 +81,6 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
     skipped: Counter[str] = Counter()
     notices: list[str] = []
     loaded: dict[str, Loaded] = {}
-    ids: set[str] = set()
     total = 0
     for file in _list_files(paths, problems, skipped):
         try:
@@ -94,7 +92,8 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
                 loaded[digest] = replace(twin, given=twin.given | file.given)
             else:
                 source = read(file.path, data)
-                loaded[digest] = _load(file, digest, source, ids)
+                taken = {each.document.id for each in loaded.values()}
+                loaded[digest] = _load(file, digest, source, taken)
                 if source.paged and (empty := source.length - len(source.parts)):
                     notices.append(
                         f"{file.name}: {empty} of {source.length} pages have no text; if they are "
@@ -199,9 +198,8 @@ def _explain_unreadable(path: Path, error: OSError) -> str:
     return f"Cannot read {shown(path)} ({error.strerror}): check its permissions."
 
 
-def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
-    short = _short_name(file.path.stem, ids)
-    ids.add(short)
+def _load(file: _File, digest: str, source: Source, taken: set[str]) -> Loaded:
+    short = _short_name(file.path.stem, taken)
     pages, passages = _split(short, source)
     document = Document(
         id=short, name=file.name, sha256=digest, pages=source.length, passages=len(passages)
@@ -275,18 +273,16 @@ def _split_text(text: str) -> list[tuple[int, str]]:
 
 
 def corpus_id(documents: Sequence[Document]) -> str:
-    """Return a name for these documents; other files, names or splits give another."""
     parts = sorted([document.sha256, document.id] for document in documents)
     return hashlib.sha256(json.dumps([SPLITTER, parts]).encode()).hexdigest()
 
 
 def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
-    """Store the text for later turns, for this user alone, unless it is already stored."""
     if not loaded:
         return
     file = _corpus_file(corpus_id([one.document for one in loaded]), home)
     try:
-        if file.exists() and _verified_body(file) is not None:
+        if _verified_body(file) is not None:
             return
         body = "".join(json.dumps(_as_record(one), ensure_ascii=False) + "\n" for one in loaded)
         digest = hashlib.sha256(body.encode()).hexdigest()
@@ -299,7 +295,7 @@ def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
 
 
 def _corpus_file(name: str, home: Path) -> Path:
-    return home / "documents" / name / _FILE
+    return home / "documents" / name / "corpus.jsonl"
 
 
 def _as_record(one: Loaded) -> dict[str, Any]:
@@ -312,8 +308,11 @@ def _as_record(one: Loaded) -> dict[str, Any]:
 
 
 def _verified_body(file: Path) -> bytes | None:
-    digest, _, body = file.read_bytes().partition(b"\n")
-    return body if digest == hashlib.sha256(body).hexdigest().encode() else None
+    with suppress(OSError):
+        digest, _, body = file.read_bytes().partition(b"\n")
+        if digest == hashlib.sha256(body).hexdigest().encode():
+            return body
+    return None
 
 
 def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
@@ -323,10 +322,7 @@ def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
 @lru_cache(maxsize=4)
 def _load_corpus(name: str, home: Path) -> Corpus:
     file = _corpus_file(name, home)
-    try:
-        body = _verified_body(file)
-    except OSError:
-        body = None
+    body = _verified_body(file)
     if body is None:
         raise BadInput(
             f"The documents of this debate are missing or damaged ({file}): "

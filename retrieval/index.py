@@ -211,7 +211,6 @@ def build(rows: Any) -> Any:
 
 
 def _load(folder: Path, model: str) -> tuple[Any, dict[str, str], str]:
-    """Return the stored index and its entries (key to content hash), or why it is unusable."""
     import faiss
     import numpy as np
 

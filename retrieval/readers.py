@@ -6,7 +6,6 @@ import io
 import logging
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -21,11 +20,12 @@ _BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _LINE_END = re.compile(r"\r\n?")
 _ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
 _NUMBER = re.compile(r"[-+$€£]?\d[\d.,]*%?")
-_BLOCK = re.compile(
-    "address|article|aside|blockquote|body|br|caption|d[dlt]|details|div|fieldset|fig(caption|ure)"
-    "|footer|form|h[1-6r]|head(er)?|html|li|main|nav|[ou]l|option|p|pre|section|summary|table"
-    "|t(body|foot|head|itle|r)"
-)
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "dd", "details", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
+    "h6", "head", "header", "hr", "html", "li", "main", "nav", "ol", "option", "p", "pre",
+    "section", "summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul",
+})  # fmt: skip
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
 # Possessive and atomic, so that an unclosed tag does not backtrack.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
@@ -148,11 +148,6 @@ def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in lines if line]
 
 
-@lru_cache(maxsize=512)
-def _is_block(name: str) -> bool:
-    return bool(_BLOCK.fullmatch(name))
-
-
 class _Html:
     """Collects the visible text of a page. html.parser takes hours on unclosed tags."""
 
@@ -198,7 +193,7 @@ class _Html:
             self._add(" ", 0)
         if name in _SCRIPTS:
             self._script = name if opens else ""
-        self._broken = self._broken or _is_block(name)
+        self._broken = self._broken or name in _BLOCKS
         return self._skip(end)
 
     def _skip(self, end: int) -> int:

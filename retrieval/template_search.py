@@ -167,7 +167,11 @@ async def find_templates(
         )
         for each in ranking.chosen(settings.top_k, rule)
     )
-    return TemplateSearch(uses, " ".join([_describe(uses), *notes]))
+    names = ", ".join(f"{use.title} ({use.score:.2f})" for use in uses)
+    found = (
+        f"Reasoning templates: {names}." if uses else "No reasoning template matches the question."
+    )
+    return TemplateSearch(uses, " ".join([found, *notes]))
 
 
 async def find_duplicates(
@@ -195,10 +199,3 @@ def rule_of(embedder: Embedder, settings: DebateSettings) -> tuple[Rule, list[st
         ]
     note = f"The threshold of {embedder.spec}, {traits.min_similarity}, was not measured."
     return Rule(traits.min_similarity, traits.spread), [] if traits.measured else [note]
-
-
-def _describe(uses: tuple[TemplateUse, ...]) -> str:
-    if not uses:
-        return "No reasoning template matches the question."
-    names = ", ".join(f"{use.title} ({use.score:.2f})" for use in uses)
-    return f"Reasoning templates: {names}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,7 +150,6 @@ def load_candidates(home: Path) -> Library:
 
 
 def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> Library:
-    """Load the templates of a folder; with `taken`, refuse and remember ids in use."""
     templates: list[Template] = []
     problems: list[str] = []
     for path in _files(folder):
@@ -194,8 +193,7 @@ def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
 
 
 def add_template(template: Template, home: Path) -> Path:
-    other = load_library(home).find(template.id)
-    if other:
+    if other := load_library(home).find(template.id):
         raise BadInput(
             f"The id '{template.id}' is already used by a {other.origin} template: choose another"
             f"{', or remove that one first' if other.origin == 'user' else ''}."
@@ -213,8 +211,8 @@ def keep_candidate(template: Template, home: Path) -> Path:
     known = (*load_library(home).templates, *load_candidates(home).templates)
     taken = {each.id for each in known} | {path.stem for path in _own_files(home)}
     name = template.id[:_ROOM_FOR_NUMBER]
-    numbered = (f"{name}-{number}" for number in count(2))
-    free = next(each for each in chain([name], numbered) if each not in taken)
+    numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
+    free = next(each for each in numbered if each not in taken)
     named = template.model_copy(update={"id": free, "origin": "candidate"})
     return _write(candidate_folder(home) / f"{free}.md", named.as_file())
 

@@ -142,8 +142,6 @@ def _score(lines: list[_Line]) -> tuple[float | None, bool]:
 
 @dataclass
 class _Reading:
-    """Collects points line by line; unexplained critical words raise a doubt."""
-
     known: dict[str, Point]
     found: list[MarkedPoint] = field(default_factory=list)
     denied: bool = False
@@ -161,7 +159,6 @@ class _Reading:
         self.doubt |= _CRITICAL.search(text) is not None
 
     def take(self, line: str) -> None:
-        """Process one line; a severity mark at the start of a sentence starts a new objection."""
         for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
             lead, rest = _split_label(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)

@@ -251,7 +251,6 @@ def _ids_in(value: Any) -> list[str]:
 
 
 def _roles(value: Any) -> tuple[Role, ...]:
-    """Return the roles that a list or sentence names, directly or by the id of a point."""
     words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
     initials = {point[0].lower() for point in _ids_in(value)}
     return tuple(role for role in ROLES if role in words or role[0] in initials)
@@ -297,7 +296,6 @@ def _score(
 
 
 def _stated_in_words(speech: str, outcomes: Sequence[str]) -> StatedProbabilities | None:
-    """Return the numbers after `Probabilities:` if every outcome has one of the same kind."""
     stated = _labelled(speech, r"probabilit(?:y|ies)")
     raw: dict[str, float] = {}
     signs = set[str]()

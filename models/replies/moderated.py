@@ -146,7 +146,6 @@ class StageBlock(BaseModel):
 
 
 def _number(statement: str) -> int | None:
-    """Parse the number of a statement, even from a full heading."""
     found = {int(number) for number in _STATEMENT.findall(statement)}
     return found.pop() if len(found) == 1 else None
 

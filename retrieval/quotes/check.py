@@ -82,23 +82,8 @@ class _DocumentWords:
         return next(islice(tokens(self.pages[nth]), before, None))
 
 
-@dataclass(frozen=True)
-class _Place:
-    document: str
-    words: _DocumentWords
-    start: int
-    end: int
-
-    @property
-    def label(self) -> str:
-        return f"{self.document}:{self.words.numbers[self.words.page_at(self.start)]}"
-
-    def is_in(self, reference: Reference) -> bool:
-        if reference.document != self.document:
-            return False
-        words = self.words
-        begins_before_end = words.page_at(self.start) <= words.page_of(reference.last)
-        return begins_before_end and words.page_of(reference.first) <= words.page_at(self.end - 1)
+# The name and words of a document, and where in them a quote begins and ends.
+_Place = tuple[str, _DocumentWords, int, int]
 
 
 def check_quotes(
@@ -171,27 +156,32 @@ class _Checker:
                 ends = *words.starts[1:], len(words.words.text)
                 high = ends[words.page_of(reference.last)]
                 if found := _find(quote, words.words, low, high):
-                    return _Place(reference.document, words, *found)
+                    return reference.document, words, *found
         first = [each.document for each in named if each.document in documents]
         for name in dict.fromkeys([*first, *documents]):
             for words in documents[name]:
                 if found := _find(quote, words.words):
-                    return _Place(name, words, *found)
+                    return name, words, *found
         return None
 
 
 def _build_check(
     span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None
 ) -> QuoteCheck:
-    holding = next((each for each in span.references if place.is_in(each)), None)
+    document, words, start, end = place
+    first, last = words.page_at(start), words.page_at(end - 1)
+    where = f"{document}:{words.numbers[first]}"
+    named = (each for each in span.references if each.document == document)
+    holds = (e for e in named if first <= words.page_of(e.last) and words.page_of(e.first) <= last)
+    holding = next(holds, None)
     written = holding or cited
     return QuoteCheck(
         text=span.text,
         status="altered" if quote.altered else "found",
-        cited=place.label if holding else cited.label if cited else None,
+        cited=where if holding else cited.label if cited else None,
         written=written.text if written else None,
-        where=place.label,
-        reads=place.words.text_between(place.start, place.end) if quote.altered else None,
+        where=where,
+        reads=words.text_between(start, end) if quote.altered else None,
     )
 
 
@@ -209,7 +199,6 @@ def _count(text: str) -> int:
 
 
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
-    """Whether a quote equals or contains an earlier one that was not found."""
     contains = _has_words(disproved, _FEWEST_DISPROVED) and was_said(disproved, [text])
     return contains or _is_in_any(quotes, [disproved])
 
@@ -254,7 +243,6 @@ def _turn_words(turn: str) -> QuoteWords:
 
 
 def _readings(span: str) -> list[_Quote]:
-    """Return the possible readings of a quote, best first; none if it contains no words."""
     # With its opening mark, so that a leading `> 5` is not taken for a block quote.
     text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
@@ -274,7 +262,6 @@ def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> Quote
 
 
 def _split_at_edits(text: str) -> _Quote | None:
-    """Split a quote at its edits, unless more was inserted than quoted."""
     inserted = [_count(edit[1] or "") for edit in _EDITED.finditer(text)]
     marked = _EDITED.sub(lambda edit: _GAP if _count(edit[1] or "") else f" {_GAP} ", text)
     pieces = marked.split(_GAP)
