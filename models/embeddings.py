@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
-from contend.models.failures import first_line, scrub
+from contend.models.failures import first_line
 from contend.models.providers.registry import Options, open_embeddings, parse_spec
 from contend.models.providers.weights import DEFAULT_EMBEDDING
 
@@ -104,7 +104,7 @@ class Embedder:
         except BadInput as error:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
-            why = scrub(first_line(error) or type(error).__name__)
+            why = first_line(error) or type(error).__name__
             raise EmbeddingFailed(f"{self.spec} returned no vectors: {why}") from error
 
 

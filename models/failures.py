@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from langchain_core.exceptions import ContextOverflowError
 
+from contend.graph.values import Usage
 from contend.models.text import shorten
 
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
@@ -52,8 +53,8 @@ class Failure:
 
 
 class BadAnswer(Exception):
-    def __init__(self, kind: str, why: str) -> None:
-        self.failure = Failure(kind, why)
+    def __init__(self, kind: str, why: str, usage: Usage | None = None) -> None:
+        self.failure, self.usage = Failure(kind, why), usage
         super().__init__(why)
 
 

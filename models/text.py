@@ -58,7 +58,7 @@ def split_thinking(text: str) -> tuple[str, str]:
     if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
         thoughts, text = [text[: first.start()]], text[first.end() :]
     sieve = _Thinking()
-    speech = sieve.feed(text) + sieve.finish()
+    speech = sieve.feed(text, last=True)
     thoughts += sieve.thoughts
     return speech, "\n".join(part.strip() for part in thoughts if part.strip())
 
@@ -70,16 +70,13 @@ class SpeechFilter:
     def __init__(self, hidden_mark: str) -> None:
         self._sieves = (_Thinking(), _Fences(hidden_mark), _Objects(hidden_mark))
 
-    def feed(self, piece: str) -> str:
+    def feed(self, piece: str, *, last: bool = False) -> str:
         for sieve in self._sieves:
-            piece = sieve.feed(piece)
+            piece = sieve.feed(piece, last=last)
         return piece
 
     def finish(self) -> str:
-        rest = ""
-        for sieve in self._sieves:
-            rest = sieve.feed(rest) + sieve.finish()
-        return rest
+        return self.feed("", last=True)
 
 
 class _Sieve:
@@ -92,14 +89,8 @@ class _Sieve:
         self._shown = ""
         self._pending = ""
 
-    def feed(self, piece: str) -> str:
+    def feed(self, piece: str, *, last: bool) -> str:
         self._pending += piece
-        return self._advance(last=False)
-
-    def finish(self) -> str:
-        return self._advance(last=True)
-
-    def _advance(self, *, last: bool) -> str:
         seen = len(self._shown)
         while self._pending and self._step(last=last):
             pass

@@ -59,10 +59,9 @@ class MiniLM(Embeddings):
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # hide warnings about the machine
-        tokenizer = Tokenizer.from_file(str(self._vocabulary))
-        tokenizer.enable_truncation(self._longest)
-        tokenizer.no_padding()
-        self._tokenizer = tokenizer
+        self._tokenizer = Tokenizer.from_file(str(self._vocabulary))
+        self._tokenizer.enable_truncation(self._longest)
+        self._tokenizer.no_padding()
         self._session = onnxruntime.InferenceSession(
             self._model, options, providers=["CPUExecutionProvider"]
         )

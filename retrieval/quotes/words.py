@@ -36,14 +36,6 @@ _UNIT = re.compile(
 Replacement = str | Callable[[re.Match[str]], str]
 
 
-def _without_note(found: re.Match[str]) -> str:
-    return found.group() if _UNIT.fullmatch(found[1]) else found[1]
-
-
-def _scripted(found: re.Match[str]) -> str:
-    return found[2].translate(RAISED if found[1].lower() == "sup" else LOWERED)
-
-
 # Characters without which the pattern cannot match (`""`: always try, None: only in text that is
 # not ASCII), the pattern and its replacement.
 _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
@@ -56,12 +48,13 @@ _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     ("[", re.compile(rf"(?:(?<={_LETTER}{{4}})|(?<=[.,;:!?\"”’»%‰°)]))\[\d{{1,3}}\]"), ""),
     ("[", re.compile(r"!?\[([^\[\]]{1,300})\](?:\([^()\n]{0,500}\)|\[[^\[\]]{0,100}\])"), r"\1"),
     ("<", re.compile(r"<(https?://[^<>\s]{1,500})>"), r"\1"),
-    ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE), _scripted),
+    ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE),
+     lambda found: found[2].translate(RAISED if found[1].lower() == "sup" else LOWERED)),
     ("<", re.compile(r"<br ?/?>", re.IGNORECASE), " "),
     ("<", re.compile(rf"</?(?:{_TAGS})(?: [^<>\n]{{0,300}})?>", re.IGNORECASE), ""),
     ("^", re.compile(r"\^\{?([+−-]?\d{1,4})\}?"), lambda found: found[1].translate(RAISED)),
     (_POWERS, re.compile(rf"(?<!{_LETTER})({_LETTER}{{4,}}|[.,;:!?\"”’»])[⁰¹²³⁴-⁹]+"),
-     _without_note),
+     lambda found: found.group() if _UNIT.fullmatch(found[1]) else found[1]),
     ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),
     ("\u00ad", re.compile(r"\u00ad\s*"), ""),
     ("", re.compile(f"[\u200b-\u200f\u2060\ufeff{_VOWELS}]|~~"), ""),
