@@ -1,12 +1,4 @@
-"""Fits how far pooled forecasts should be moved from the middle, on resolved questions.
-
-    python -m contend.evals.extremising market_resolved.csv
-
-reads a table with the columns `id`, `crowd_probability` and `outcome` (0 or 1), such as the
-resolved market questions of ForecastBench (CC BY-SA 4.0, not part of this project), counts every
-question once, and prints the factor with the lowest log loss and its effect.
-EXTREMISING_FACTOR in graph/settings/forecast.py is the result.
-"""
+"""Fits EXTREMISING_FACTOR on resolved questions: `python -m contend.evals.extremising CSV`."""
 
 import csv
 import sys
@@ -23,8 +15,6 @@ Resolved = Sequence[tuple[Distribution, str]]
 
 @dataclass(frozen=True)
 class Fit:
-    """The factor, and the losses without and with it."""
-
     questions: int
     factor: float
     log_loss: tuple[float, float]
@@ -33,6 +23,7 @@ class Fit:
 
 def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
     """Read one forecast per question: the first, since several are not independent."""
+    # Such as the resolved market questions of ForecastBench (CC BY-SA 4.0, not included).
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):
         try:
@@ -49,7 +40,6 @@ def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
 
 
 def fit(resolved: Resolved) -> Fit:
-    """Fit the factor and compute the losses without and with it."""
     factor = fitted_factor(resolved)
     moved = [(extremised(values, factor), came) for values, came in resolved]
     return Fit(

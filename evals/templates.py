@@ -1,10 +1,4 @@
-"""Measures template search and finds the threshold of an embedding model.
-
-    python -m contend.evals.templates [SPEC]
-
-The questions were written without looking at the templates. One half chooses the threshold and may
-be used to improve templates and plain requests; the other half gives the result.
-"""
+"""Measures template search and its threshold: `python -m contend.evals.templates [SPEC]`."""
 
 import asyncio
 import hashlib
@@ -13,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
 from contend.models.providers.registry import open_models
-from contend.retrieval.template_search import Ranking, Rule, Searcher, open_searcher
+from contend.retrieval.template_search import Ranking, Rule, open_searcher
 
+# Written without looking at the templates. One half chooses the threshold and may be used to
+# improve templates and plain requests; the other half gives the result.
 QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
 _TOP = 3
 LEAST_RECALL, LEAST_NOTHING = 0.85, 0.9
@@ -30,8 +25,6 @@ _THRESHOLDS = [step / 100 for step in range(90)]
 
 @dataclass(frozen=True)
 class Asked:
-    """A labelled question and its search result."""
-
     question: str
     wanted: tuple[str, ...]
     ranking: Ranking
@@ -39,11 +32,9 @@ class Asked:
 
     @property
     def chooses(self) -> bool:
-        """Whether the question belongs to the half that chooses the threshold."""
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
     def given(self, threshold: float) -> list[str]:
-        """Return the templates a speaker would get."""
         chosen = self.ranking.chosen(_TOP, Rule(threshold, self.spread))
         return [each.template.id for each in chosen]
 
@@ -51,16 +42,12 @@ class Asked:
 @dataclass(frozen=True)
 class Measured:
     threshold: float
-    recall: float
-    """Share of questions with a fitting template that get one among at most three."""
-    nothing: float
-    """Share of questions without a fitting template that get none."""
-    precision: float
-    """Share of the templates given that fit."""
+    recall: float  # share of questions with a fitting template that get one among at most three
+    nothing: float  # share of questions without a fitting template that get none
+    precision: float  # share of the templates given that fit
 
 
 def measure(asked: Sequence[Asked], threshold: float) -> Measured:
-    """Measure a threshold on a set of questions."""
     fitting = [each for each in asked if each.wanted]
     plain = [each for each in asked if not each.wanted]
     given = [(each, name) for each in fitting for name in each.given(threshold)]
@@ -83,21 +70,15 @@ def best_threshold(asked: Sequence[Asked]) -> float:
 
 
 async def search_all(spec: str) -> list[Asked]:
-    """Search templates for every labelled question."""
     settings = AdversarialSettings(embedding_model=spec)
     async with open_models():
         searcher = await open_searcher(Embedder(spec, settings))
-        return [await _search(searcher, json.loads(line)) for line in _lines()]
-
-
-def _lines() -> list[str]:
-    return QUESTIONS.read_text("utf-8").splitlines()
-
-
-async def _search(searcher: Searcher, row: dict[str, Any]) -> Asked:
-    ranking = await searcher.rank(row["question"])
-    spread = searcher.embedder.traits.spread
-    return Asked(row["question"], tuple(row["templates"]), ranking, spread)
+        spread = searcher.embedder.traits.spread
+        asked = []
+        for row in map(json.loads, QUESTIONS.read_text("utf-8").splitlines()):
+            ranking = await searcher.rank(row["question"])
+            asked.append(Asked(row["question"], tuple(row["templates"]), ranking, spread))
+        return asked
 
 
 def table(spec: str, asked: Sequence[Asked]) -> str:
@@ -123,7 +104,6 @@ def table(spec: str, asked: Sequence[Asked]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure one embedding model and print the table."""
     spec = arguments[0] if arguments else EMBEDDED_EMBEDDING
     try:
         asked = asyncio.run(search_all(spec))

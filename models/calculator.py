@@ -35,16 +35,15 @@ class NotCalculable(ValueError):
 
 
 def calculate(expression: str) -> str:
-    """Return the value of an arithmetic expression, such as `1200 * 1.035 ** 10`."""
     if len(expression) > MAX_CHARS:
         raise NotCalculable(f"the expression is longer than {MAX_CHARS} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of doubtful Python, which no user wrote
             tree = ast.parse(expression.strip(), mode="eval")
-        return _format(_value(tree.body))
-    except NotCalculable:
-        raise
+        value = _value(tree.body)
+        # Only reliable digits: 0.1 + 0.2 is 0.3.
+        return str(value) if isinstance(value, int) else f"{value:.15g}"
     except ZeroDivisionError as error:
         raise NotCalculable("division by zero") from error
     except OverflowError as error:
@@ -98,26 +97,24 @@ def _power(base: Number, exponent: Number) -> Number:
     return _check_size(result)
 
 
-def _format(value: Number) -> str:
-    """Print only reliable digits: 0.1 + 0.2 is 0.3."""
-    return str(value) if isinstance(value, int) else f"{value:.15g}"
-
-
-def _check_limit(limit: int, values: Sequence[Number]) -> Sequence[Number]:
+def _check_limit(limit: int, values: Sequence[Number]) -> None:
     if any(abs(value) > limit for value in values):
         raise NotCalculable(f"this works up to {limit:,} only")
-    return values
 
 
-def _round(*values: Number) -> Number:
-    value, *digits = values
-    return round(value, *(int(each) for each in _check_limit(_FINEST_ROUNDING, digits)))
+def _round(value: Number, *digits: Number) -> Number:
+    _check_limit(_FINEST_ROUNDING, digits)
+    return round(value, *map(int, digits))
 
 
-def _to_integers(values: Sequence[Number]) -> list[int]:
-    if any(value != int(value) for value in values):
-        raise NotCalculable("whole numbers are needed")
-    return [int(value) for value in values]
+def _for_integers(function: Callable[..., int], limit: int) -> Callable[..., int]:
+    def apply(*values: Number) -> int:
+        _check_limit(limit, values)
+        if any(value != int(value) for value in values):
+            raise NotCalculable("whole numbers are needed")
+        return function(*map(int, values))
+
+    return apply
 
 
 _FUNCTIONS: dict[str, Callable[..., Number]] = {
@@ -126,10 +123,8 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
         for name in ("ceil", "cos", "exp", "floor", "log", "log10", "log2", "sin", "sqrt", "tan")
     },
     "abs": abs,
-    "comb": lambda *values: math.comb(*_to_integers(_check_limit(_LARGEST_CHOICE, values))),
-    "factorial": lambda *values: math.factorial(
-        *_to_integers(_check_limit(_LARGEST_FACTORIAL, values))
-    ),
+    "comb": _for_integers(math.comb, _LARGEST_CHOICE),
+    "factorial": _for_integers(math.factorial, _LARGEST_FACTORIAL),
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
     "round": _round,

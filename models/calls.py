@@ -1,15 +1,15 @@
-"""The one place where a model is called: timeouts, retries and fallbacks."""
+"""The one place where a model is called: timeouts, retries, fallbacks, complete answers."""
 
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
@@ -17,17 +17,6 @@ from pydantic import BaseModel
 from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
-from contend.models.answers import (
-    RawAnswer,
-    Reply,
-    UnusableAnswer,
-    accept_answer,
-    finish_reason,
-    is_incomplete,
-    join_tool_calls,
-    usage_of,
-    usage_of_error,
-)
 from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.prices import priced
 from contend.models.providers.registry import (
@@ -37,8 +26,14 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
+from contend.models.text import clean_data, clean_reply, split_thinking
+from contend.models.tools import calls_in
 
 _LONGEST_BACKOFF = 30.0
+_COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
+_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
+_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+_FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # Errors of openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
@@ -54,20 +49,26 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
+class Reply:
+    text: str
+    thinking: str = ""
+    usage: Usage = field(default_factory=Usage)
+    message: AIMessage | None = None  # if it calls tools; the next call must include it
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Trouble:
     """A failed attempt and what was done about it: retried, fell back or failed."""
 
     what: str
     model: str
     failure: Failure
-    usage: Usage = NO_USAGE
-    """What the failed attempt cost."""
+    usage: Usage = NO_USAGE  # what the failed attempt cost
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a call: text, problems, and whether a pause was requested."""
-
     text: Callable[[str, str], None] = lambda _piece, _model: None
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
@@ -78,10 +79,8 @@ class Aids:
     """The tools of a call, and what earlier calls of the same turn have used up."""
 
     tools: tuple[BaseTool, ...] = ()
-    spent: bool = False
-    """Whether the tool calls are used up, so that it must answer."""
-    seconds: float = 0.0
-    """Time that earlier calls of the turn took; together they have the time of one."""
+    spent: bool = False  # whether the tool calls are used up, so that it must answer
+    seconds: float = 0.0  # what earlier calls of the turn took; together they have one timeout
     limit: int | None = None
 
 
@@ -90,27 +89,19 @@ NO_AIDS = Aids()
 
 @dataclass(frozen=True)
 class Extracted(Generic[Block]):
-    """The result of a structured-output call; None if it could not be parsed."""
-
     block: Block | None
     usage: Usage
 
 
 @dataclass(frozen=True)
 class Answered(Generic[Result]):
-    """A result and the model that gave it."""
-
     result: Result
     model: str
     fell_back: bool
 
 
-@dataclass(frozen=True)
-class _Try:
-    spec: ModelSpec
-    failed: Failure | None
-    """Why the previous try failed."""
-    is_last: bool
+# Takes the model, why the previous try failed, and whether this is the last try.
+Attempt = Callable[[ModelSpec, Failure | None, bool], Awaitable[Result]]
 
 
 async def ask_model(
@@ -120,25 +111,19 @@ async def ask_model(
     listener: Listener,
     aids: Aids = NO_AIDS,
 ) -> Answered[Reply]:
-    """Stream one reply from the seat's model, or from its fallbacks in order."""
 
-    async def attempt(this: _Try) -> Reply:
+    async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
         # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
-        cut = this.failed is not None and this.failed.kind == "length"
+        cut = failed is not None and failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
-        ceiling = _ceiling(this.spec, aids.limit, whole=cut or this.is_last)
-        opened = open_model(this.spec, replace(_options(seat, settings), max_tokens=ceiling))
-        model = _bind_tools(opened, this.spec, aids)
-        return await _stream(model, this.spec, [*messages, *nudge], settings, listener, aids)
+        ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
+        opened = open_model(spec, replace(_options(seat, settings), max_tokens=ceiling))
+        must_answer = aids.spent and not provider_of(spec).history_needs_tools
+        bound = aids.tools and not must_answer
+        model = opened.bind_tools(list(aids.tools)) if bound else opened
+        return await _stream(model, spec, [*messages, *nudge], settings, listener, aids)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
-
-
-def _bind_tools(model: BaseChatModel, spec: ModelSpec, aids: Aids) -> Runnable[Any, AIMessage]:
-    """Bind the tools; a model that must answer gets none, where the provider allows that."""
-    if not aids.tools or (aids.spent and not provider_of(spec).history_needs_tools):
-        return model
-    return model.bind_tools(list(aids.tools))
 
 
 async def extract(
@@ -148,17 +133,31 @@ async def extract(
     settings: DebateSettings,
     listener: Listener,
 ) -> Answered[Extracted[Block]]:
-    """Ask once, with a schema, for what a turn decided."""
 
-    async def attempt(this: _Try) -> Extracted[Block]:
-        model = open_model(this.spec, _options(seat, settings, structured=True))
-        return await _structured(model, this.spec, messages, schema, settings)
+    async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
+        method = provider_of(spec).structured_method
+        how: dict[str, Any] = {"method": method} if method else {}
+        model = open_model(spec, _options(seat, settings, structured=True))
+        bound = model.with_structured_output(schema, include_raw=True, **how)
+        try:
+            async with asyncio.timeout(settings.total_timeout):
+                answer = await bound.ainvoke(messages)
+        except TimeoutError as error:
+            raise _timed_out(settings, 0) from error
+        except Exception as error:
+            if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
+                return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
+            raise
+        raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
+        # ChatOllama repairs truncated JSON, inventing what is missing.
+        usable = isinstance(parsed, schema) and _finish_reason(raw) in (None, *_COMPLETE)
+        usage = priced(_usage_of(raw) or Usage(), spec, settings.prices)
+        return Extracted(parsed if usable else None, usage)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    """Return the token limit of the call: room to overrun, and to think first."""
     if limit is None:
         return None
     thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0
@@ -176,64 +175,50 @@ def _options(seat: Seat, settings: DebateSettings, *, structured: bool = False) 
 
 
 async def _with_fallbacks(
-    seat: Seat,
-    settings: DebateSettings,
-    listener: Listener,
-    attempt: Callable[[_Try], Awaitable[Result]],
+    seat: Seat, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
 ) -> Answered[Result]:
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
-    for spec in specs[:-1]:
+    for spec in specs:
         outcome = await _with_retries(spec, settings, listener, attempt)
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
+        if spec is specs[-1]:
+            listener.trouble(outcome)
+            raise ModelFailed(seat.name, str(spec), outcome.failure.kind, outcome.failure.why)
         listener.trouble(replace(outcome, what="fell_back"))
         if listener.pause_requested():
             raise Paused
-    last = await _with_retries(specs[-1], settings, listener, attempt)
-    if not isinstance(last, Trouble):
-        return Answered(last, str(specs[-1]), fell_back=len(specs) > 1)
-    listener.trouble(last)
-    raise ModelFailed(seat.name, str(specs[-1]), last.failure.kind, last.failure.why)
+    raise AssertionError  # every seat has a model
 
 
 async def _with_retries(
-    spec: ModelSpec,
-    settings: DebateSettings,
-    listener: Listener,
-    attempt: Callable[[_Try], Awaitable[Result]],
+    spec: ModelSpec, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
 ) -> Result | Trouble:
     failure: Failure | None = None
-    for tries in count():
+    tries = 0
+    while True:
         try:
-            return await attempt(_Try(spec, failure, tries == settings.max_retries))
+            return await attempt(spec, failure, tries == settings.max_retries)
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
-            failure = classify(error) or Failure(
-                "unexpected", f"{type(error).__name__}: {first_line(error)}"
-            )
-            spent = priced(_spent(error, failure), spec, settings.prices)
-        trouble = Trouble("retried", str(spec), failure, spent)
+            unexpected = f"{type(error).__name__}: {first_line(error)}"
+            failure = classify(error) or Failure("unexpected", unexpected)
+            # A rejected call costs nothing; the cost of one that was cut off is unknown.
+            spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
+            usage = (error.usage if isinstance(error, BadAnswer) else None) or spent
+        trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
         if not failure.retryable or tries == settings.max_retries:
             return replace(trouble, what="failed")
         listener.trouble(trouble)
         await _pause_before_retry(_backoff(tries, failure, settings), listener)
-    raise AssertionError  # count() never ends
-
-
-def _spent(error: Exception, failure: Failure) -> Usage:
-    """Return the cost of a failed call: zero if it was rejected, unknown if it was cut off."""
-    if isinstance(error, UnusableAnswer):
-        return error.usage
-    return Usage() if failure.kind in ("idle", "total") else NO_USAGE
+        tries += 1
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
     """Wait with full jitter, or as long as Retry-After says plus a little jitter."""
     jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2**tries))  # noqa: S311
-    if failure.retry_after is None:
-        return jitter
-    return failure.retry_after + min(jitter, 1.0)
+    return jitter if failure.retry_after is None else failure.retry_after + min(jitter, 1.0)
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
@@ -269,10 +254,10 @@ async def _stream(
             if aids.tools and not aids.spent:
                 parts.append(chunk)
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage = usage_of(chunk) or usage
-            finish = finish_reason(chunk) or finish
-    said = RawAnswer("".join(pieces), "".join(thoughts), finish, join_tool_calls(parts))
-    reply = accept_answer(said, priced(usage, spec, settings.prices), spec)
+            usage = _usage_of(chunk) or usage
+            finish = _finish_reason(chunk) or finish
+    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
+    reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
     return replace(reply, seconds=asyncio.get_running_loop().time() - began)
 
 
@@ -282,7 +267,6 @@ async def _chunks(
     settings: DebateSettings,
     used: float,
 ) -> AsyncGenerator[AIMessage, None]:
-    """Yield chunks under an idle timeout each and a total timeout together."""
     deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
     async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
         while True:
@@ -303,27 +287,59 @@ def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:
     return BadAnswer("idle", f"no token for {settings.idle_timeout:g} s")
 
 
-async def _structured(
-    model: BaseChatModel,
+def _join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
+    if not parts:
+        return None
+    whole = parts[0]
+    if isinstance(whole, AIMessageChunk):
+        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
+    if not calls_in(whole):
+        return None
+    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
+    for number, call in enumerate(calls_in(message), 1):
+        call["id"] = call["id"] or f"call_{number}"  # some servers send none
+    return message
+
+
+def _usage_of(message: AIMessage) -> Usage | None:
+    counted = message.usage_metadata
+    if not counted:
+        return None
+    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
+
+
+def _usage_of_error(error: Exception) -> Usage:
+    """Return the usage that openai's client attaches to its error."""
+    counted = getattr(getattr(error, "completion", None), "usage", None)
+    if counted is None:
+        return Usage()
+    return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
+
+
+def _finish_reason(message: AIMessage) -> str | None:
+    reasons = (message.response_metadata.get(key) for key in _FINISH_KEYS)
+    return next((str(reason).lower() for reason in reasons if reason), None)
+
+
+def _accept_answer(
+    text: str,
+    reasoning: str,
+    finish: str | None,
+    calling: AIMessage | None,
+    usage: Usage,
     spec: ModelSpec,
-    messages: list[BaseMessage],
-    schema: type[Block],
-    settings: DebateSettings,
-) -> Extracted[Block]:
-    method = provider_of(spec).structured_method
-    how: dict[str, Any] = {"method": method} if method else {}
-    bound = model.with_structured_output(schema, include_raw=True, **how)
-    try:
-        async with asyncio.timeout(settings.total_timeout):
-            answer = await bound.ainvoke(messages)
-    except TimeoutError as error:
-        raise _timed_out(settings, 0) from error
-    except Exception as error:
-        if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
-            return Extracted(None, priced(usage_of_error(error), spec, settings.prices))
-        raise
-    raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-    if is_incomplete(raw):
-        parsed = None  # ChatOllama repairs truncated JSON, inventing what is missing
-    usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
-    return Extracted(parsed if isinstance(parsed, schema) else None, usage)
+) -> Reply:
+    if finish is None and provider_of(spec).reports_finish:
+        raise BadAnswer("cut", "the stream ended in the middle of the answer", usage)
+    if finish in _TOO_LONG:
+        raise BadAnswer("length", "the answer was cut off at the model's length limit", usage)
+    if finish in _CALLS_TOOLS and not calling:
+        raise BadAnswer("empty", "it called for a tool instead of answering", usage)
+    if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
+        raise BadAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
+    speech, thinking = split_thinking(text)
+    cleaned = clean_reply(speech)
+    if not cleaned and not calling:
+        raise BadAnswer("empty", "the answer was empty", usage)
+    thoughts = clean_reply("\n".join(filter(None, [reasoning, thinking])))
+    return Reply(cleaned, thoughts, usage, calling)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
-from contend.models.failures import first_line, scrub
+from contend.models.failures import first_line
 from contend.models.providers.registry import Options, open_embeddings, parse_spec
 from contend.models.providers.weights import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     import numpy as np
-    from langchain_core.embeddings import Embeddings
 
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -38,28 +37,21 @@ class EmbeddingFailed(RuntimeError):
 class Traits:
     query_prefix: str = ""
     document_prefix: str = ""
-    min_similarity: float | None = None
-    """The lowest score of a fitting template; None if unknown."""
-    measured: bool = True
-    """Whether that score was measured here."""
-    spread: float | None = None
-    """How far below the best score another template may be."""
+    min_similarity: float | None = None  # the lowest score of a fitting template; None if unknown
+    measured: bool = True  # whether that score was measured here
+    spread: float | None = None  # how far below the best score another template may be
 
 
 # Scores of different models mean different things; measured by `python -m contend.evals.templates`.
 _TRAITS = {
     EMBEDDED_EMBEDDING: Traits(min_similarity=0.24, spread=0.08),
     "ollama:nomic-embed-text": Traits(
-        "search_query: ",
-        "search_document: ",
-        min_similarity=PUBLISHED_SIMILARITY,
-        measured=False,
+        "search_query: ", "search_document: ", min_similarity=PUBLISHED_SIMILARITY, measured=False
     ),
 }
 
 
 def traits_of(spec: str) -> Traits:
-    """Return the model's traits, ignoring an Ollama tag."""
     provider, _, name = str(parse_spec(spec)).partition(":")
     return _TRAITS.get(f"{provider}:{name.partition(':')[0]}", Traits())
 
@@ -95,38 +87,28 @@ class Embedder:
         return await self._embed(self.traits.document_prefix, texts, on_progress)
 
     async def _embed(
-        self,
-        prefix: str,
-        texts: Sequence[str],
-        on_progress: Progress = lambda _done, _total: None,
+        self, prefix: str, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
         # The embedded model reads long texts in windows of its own.
         parts = [[text] if self.pinned else _split_text(text) for text in texts]
         pieces = [prefix + piece for each in parts for piece in each]
+        vectors: list[Vectors] = []
         try:
             model = open_embeddings(parse_spec(self.spec), self._options)
-            return _average_pieces(await self._batches(model, pieces, on_progress), parts)
+            on_progress(0, len(pieces))
+            for start in range(0, len(pieces), self._batch):
+                batch = pieces[start : start + self._batch]
+                vectors.append(_normalize(await model.aembed_documents(batch), len(batch)))
+                on_progress(start + len(batch), len(pieces))
+            return _average_pieces(vectors, parts)
         except BadInput as error:
             raise EmbeddingFailed(str(error)) from error
         except Exception as error:
-            why = scrub(first_line(error) or type(error).__name__)
+            why = first_line(error) or type(error).__name__
             raise EmbeddingFailed(f"{self.spec} returned no vectors: {why}") from error
-
-    async def _batches(self, model: Embeddings, texts: list[str], on_progress: Progress) -> Vectors:
-        import numpy as np
-
-        found: list[Vectors] = []
-        on_progress(0, len(texts))
-        for start in range(0, len(texts), self._batch):
-            batch = texts[start : start + self._batch]
-            found.append(_normalize(await model.aembed_documents(batch), len(batch)))
-            on_progress(start + len(batch), len(texts))
-        whole: Vectors = np.concatenate(found)
-        return whole
 
 
 def _split_text(text: str) -> list[str]:
-    """Split a text into pieces that any model can read, between words if possible."""
     if len(text.encode()) <= _LONGEST:
         return [text]
     middle = len(text) // 2
@@ -134,10 +116,10 @@ def _split_text(text: str) -> list[str]:
     return [*_split_text(text[:cut]), *_split_text(text[cut:])]
 
 
-def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors:
-    """Return one vector per text: the mean of its pieces."""
+def _average_pieces(batches: list[Vectors], parts: Sequence[Sequence[str]]) -> Vectors:
     import numpy as np
 
+    vectors: Vectors = np.concatenate(batches)
     if len(vectors) == len(parts):
         return vectors
     starts = np.cumsum([0, *(len(each) for each in parts[:-1])])
@@ -145,7 +127,6 @@ def _average_pieces(vectors: Vectors, parts: Sequence[Sequence[str]]) -> Vectors
 
 
 def _normalize(found: Any, expected: int) -> Vectors:
-    """Normalise vectors to unit length, so that their dot product is their similarity."""
     import numpy as np
 
     vectors = np.asarray(found, dtype=np.float32)

@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from langchain_core.exceptions import ContextOverflowError
 
+from contend.graph.values import Usage
 from contend.models.text import shorten
 
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
@@ -52,10 +53,8 @@ class Failure:
 
 
 class BadAnswer(Exception):
-    """The provider responded, but the response is unusable."""
-
-    def __init__(self, kind: str, why: str) -> None:
-        self.failure = Failure(kind, why)
+    def __init__(self, kind: str, why: str, usage: Usage | None = None) -> None:
+        self.failure, self.usage = Failure(kind, why), usage
         super().__init__(why)
 
 
@@ -68,17 +67,13 @@ def classify(error: Exception) -> Failure | None:
         return _from_status(error, status)
     if isinstance(error, ContextOverflowError):
         return Failure("context_overflow", _message(error))
-    if isinstance(error, OSError) or _from_transport(error) or status is not None:
+    # All base classes, because langchain subclasses its clients' errors.
+    modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    if isinstance(error, OSError) or modules & _TRANSPORT_MODULES or status is not None:
         return Failure("connection", first_line(error) or type(error).__name__)
     if isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS):
         return Failure("cut", "the stream ended before the answer began")
     return None
-
-
-def _from_transport(error: Exception) -> bool:
-    """Check all base classes, because langchain subclasses its clients' errors."""
-    roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-    return not roots.isdisjoint(_TRANSPORT_MODULES)
 
 
 def _status(error: Exception) -> int | None:
@@ -91,41 +86,34 @@ def _status(error: Exception) -> int | None:
 
 def scrub(text: str) -> str:
     """Remove the user's secrets, what looks like a key, and the password in any address."""
-    for secret in _secrets():
-        text = text.replace(secret, "***")
+    found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    found |= {repr(secret)[1:-1] for secret in found}
+    # The longest first, since one may be part of another.
+    for secret in sorted(found, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
     return _KEY_LIKE.sub("***", _USERINFO.sub("***@", text))
 
 
 def first_line(error: object) -> str:
-    """Return the first line, scrubbed and shortened."""
     lines = scrub(str(error)).strip().splitlines()
     return shorten(lines[0], _LONGEST_LINE) if lines else ""
-
-
-def _secrets() -> list[str]:
-    """Return the longest first, since one may be part of another; also as in a repr."""
-    found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
-    found |= {repr(secret)[1:-1] for secret in found}
-    return sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
-    if status == 404:
-        why += " (unknown model, or wrong address: is /v1 missing?)"
-    return Failure(_kind(status, code), why, _retry_after(error))
-
-
-def _kind(status: int, code: str) -> str:
+    kind = _KINDS.get(status, "bad_request")
     # "billing" alone is not enough: some add a link to their billing page to every 429.
     if status == 429 and any(sign in code for sign in _OUT_OF_MONEY):
-        return "quota"
-    if status >= 500:
-        return "server"
-    if any(sign in code for sign in ("context_length", "context size", "context window")):
-        return "context_overflow"
-    return _KINDS.get(status, "bad_request")
+        kind = "quota"
+    elif status >= 500:
+        kind = "server"
+    elif any(sign in code for sign in ("context_length", "context size", "context window")):
+        kind = "context_overflow"
+    if status == 404:
+        why += " (unknown model, or wrong address: is /v1 missing?)"
+    return Failure(kind, why, _retry_after(error))
 
 
 def _message(error: Exception) -> str:
@@ -136,7 +124,6 @@ def _message(error: Exception) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds of Retry-After, given as a number or a date."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     stated = headers.get("retry-after", "")
     try:

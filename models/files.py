@@ -22,7 +22,6 @@ def regular_size(path: Path) -> int:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """Read a regular file of at most so many bytes."""
     try:
         if regular_size(path) > most:
             limit = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1000} kB"

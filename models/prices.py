@@ -11,18 +11,12 @@ Prices = Mapping[str, tuple[float, float]]
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
     """Add the cost: stated prices first, then zero for local models."""
-    if (stated := _find_price(spec, prices)) is not None:
-        return usage.model_copy(update={"cost_usd": _cost(usage, stated)})
+    names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
+    if name := next(names, None):
+        return usage.model_copy(update={"cost_usd": _cost(usage, *prices[name])})
     if provider_of(spec).is_free:
         return usage.model_copy(update={"cost_usd": 0.0})
     return usage
-
-
-def _find_price(spec: ModelSpec, prices: Prices) -> tuple[float, float] | None:
-    """Return the stated price of a model, however the user wrote its name."""
-    if str(spec) in prices:
-        return prices[str(spec)]
-    return next((price for key, price in prices.items() if _is_name_of(key, spec)), None)
 
 
 def _is_name_of(key: str, spec: ModelSpec) -> bool:
@@ -32,8 +26,7 @@ def _is_name_of(key: str, spec: ModelSpec) -> bool:
         return False  # preflight refuses it; a call already paid must not fail over it
 
 
-def _cost(usage: Usage, per_million: tuple[float, float]) -> float | None:
+def _cost(usage: Usage, input_price: float, output_price: float) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    paid = usage.input_tokens * per_million[0] + usage.output_tokens * per_million[1]
-    return paid / 1_000_000
+    return (usage.input_tokens * input_price + usage.output_tokens * output_price) / 1_000_000

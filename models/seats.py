@@ -30,15 +30,12 @@ _DEBATE_ROOM = 12_288
 
 @dataclass(frozen=True)
 class SeatPlan:
-    """The seats with their models, and a sentence on how the models were chosen."""
-
     seats: list[Seat]
     notice: str
     embedding_model: str
 
 
 async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
-    """Return the embedding model: the user's choice, or Ollama's if the seats use Ollama."""
     wanted = str(parse_spec(settings.embedding_model))
     if "embedding_model" in settings.model_fields_set:
         return wanted
@@ -47,37 +44,33 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    """Keep the models the user chose and fill the other seats.
-
-    With none chosen: the protocol's default models if Ollama has them, else a hosted model if
-    there is a key, else the built-in one. With some chosen: the first of them.
-    """
-    seats, notice = await _choose_models(settings)
+    chosen, notice = await _choose_models(settings)
+    seats = [_write_specs_in_full(seat) for seat in chosen]
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
+    # With none chosen: the protocol's default models if Ollama has them, else a hosted model if
+    # there is a key, else the built-in one. With some chosen: the first of them.
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
-        return _write_specs_in_full(seats), "All models chosen by you."
+        return seats, "All models chosen by you."
     pulled = await _list_pulled()
     wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
     if not named and not (pulled and all(_has_pulled(seat.model, pulled) for seat in wanted)):
         model, why = _choose_without_ollama()
-        return _write_specs_in_full([_set_model(seat, model) for seat in seats]), why
-    spare = named[0].model if named else wanted[0].model
+        return [_set_model(seat, model) for seat in seats], why
+    spare = (named or wanted)[0].model
     chosen = [
         s if s in named or _has_pulled(s.model, pulled) else _set_model(s, spare) for s in seats
     ]
     if not named:
-        return _write_specs_in_full(
-            chosen
-        ), "No models chosen; using the default models from Ollama."
+        return chosen, "No models chosen; using the default models from Ollama."
     others = [new for old, new in zip(seats, chosen, strict=True) if old not in named]
     names = ", ".join(seat.name for seat in others)
     models = ", ".join(dict.fromkeys(seat.model for seat in others))
-    return _write_specs_in_full(chosen), f"No model chosen for {names}; using {models}."
+    return chosen, f"No model chosen for {names}; using {models}."
 
 
 async def preflight(
@@ -91,7 +84,12 @@ async def preflight(
     """Find what would fail before the first paid call: models, keys, a question too long."""
     for key in settings.prices:
         parse_spec(key)
-    await _check_bare_names(settings)
+    for model in dict.fromkeys(models_of(settings.build_seats())):
+        if taken := taken_for_ollama(model):
+            try:
+                await check_models([model])
+            except BadInput as refused:
+                raise BadInput(f"{taken} {refused}") from refused
     await check_models(models_of(seats))
     for seat in seats:
         _check_length(seat, settings, question)
@@ -100,23 +98,11 @@ async def preflight(
     check_sight(seats, settings, images)
 
 
-async def _check_bare_names(settings: DebateSettings) -> None:
-    """Explain names without a provider if Ollama does not have them."""
-    for model in dict.fromkeys(models_of(settings.build_seats())):
-        if taken := taken_for_ollama(model):
-            try:
-                await check_models([model])
-            except BadInput as refused:
-                raise BadInput(f"{taken} {refused}") from refused
-
-
 def models_of(seats: Iterable[Seat]) -> list[str]:
-    """Return every model that seats may call, fallbacks included."""
     return [text for seat in seats for text in (seat.model, *seat.fallback_models)]
 
 
 def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
-    """Return the model files that these specs need and this machine does not have."""
     parsed = [parse_spec(text) for text in specs]
     names = dict.fromkeys(spec.name for spec in parsed if spec.provider == "embedded")
     files = [file for name in names for file in weights.embedded_files().get(name, ())]
@@ -133,7 +119,6 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_demonstration(seats: list[Seat]) -> bool:
-    """Whether any seat uses the demo model, whose scores are not meaningful."""
     return any(is_demonstration_model(seat.model) for seat in seats)
 
 
@@ -144,25 +129,18 @@ def is_demonstration_model(model: str) -> bool:
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
     """Refuse a model that is known not to accept images; try one that is unknown."""
-    for seat in seats:
-        if seat.id in settings.opening_seats:
-            _check_sight(seat, settings, images)
-
-
-def _check_sight(seat: Seat, settings: DebateSettings, images: Sequence[Image]) -> None:
-    seen = [image for image in images if strategy_for(settings).sees(seat, image)]
-    blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
-    if not seen or blind is None:
-        return
-    leave = "Omit --image" if not all(image.seats for image in seen) else "Give it no images"
-    raise BadInput(
-        f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another model "
-        f"with --model or {settings.how_to_name(seat)}."
-    )
+    for seat in (seat for seat in seats if seat.id in settings.opening_seats):
+        seen = [image for image in images if strategy_for(settings).sees(seat, image)]
+        blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
+        if seen and blind is not None:
+            leave = "Give it no images" if all(image.seats for image in seen) else "Omit --image"
+            raise BadInput(
+                f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another "
+                f"model with --model or {settings.how_to_name(seat)}."
+            )
 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:
-    """Refuse a model without tool support, and a document search without documents."""
     if not strategy_for(settings).most_tool_calls:  # a service client may define any seats
         raise BadInput(f"{settings.protocol} does not support tools; remove those of {seat.name}.")
     unable = _first_lacking(seat, lambda provider, name: provider.takes_tools(name) is False)
@@ -180,31 +158,23 @@ def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Docum
 
 
 def _first_lacking(seat: Seat, lacks: Callable[[Provider, str], bool]) -> ModelSpec | None:
-    """Return the first of a seat's models, fallbacks included, that lacks something."""
     specs = map(parse_spec, models_of([seat]))
     return next((spec for spec in specs if lacks(provider_of(spec), spec.name)), None)
 
 
 def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
-    """Refuse a question that leaves no room for the debate in the context window."""
     window, tokens = window_for(seat.model, settings), estimate_tokens(question)
     if window is None or tokens <= window - min(_DEBATE_ROOM, window // 2):
         return
-    spec = parse_spec(seat.model)
+    spec, needed = parse_spec(seat.model), min(2 * tokens, tokens + _DEBATE_ROOM)
+    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
+    raising = f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
+    can_raise = largest is None or needed <= largest
     raise QuestionTooLong(
         f"The question is too long for {seat.name}'s model {spec}, which has a context window of "
         f"{window:,} tokens.",
-        f"Shorten it{_suggest_window(spec, tokens)}, or choose a model with a larger window.",
+        f"Shorten it{raising if can_raise else ''}, or choose a model with a larger window.",
     )
-
-
-def _suggest_window(spec: ModelSpec, tokens: int) -> str:
-    """Suggest the setting that makes the question fit, if the model allows it."""
-    needed = min(2 * tokens, tokens + _DEBATE_ROOM)
-    rounded, largest = -(-needed // 1024) * 1024, provider_of(spec).largest_window(spec.name)
-    if largest is not None and needed > largest:
-        return ""
-    return f", raise the limit with --set context_tokens={min(rounded, largest or rounded)}"
 
 
 def _choose_without_ollama() -> tuple[str, str]:
@@ -215,9 +185,7 @@ def _choose_without_ollama() -> tuple[str, str]:
 
 
 async def _list_pulled() -> list[str]:
-    from contend.models.providers.ollama import (
-        pulled_models,  # slow to import
-    )
+    from contend.models.providers.ollama import pulled_models  # slow to import
 
     try:
         return await pulled_models()
@@ -236,14 +204,7 @@ def _set_model(seat: Seat, model: str) -> Seat:
     return seat.model_copy(update={"model": model})
 
 
-def _write_specs_in_full(seats: list[Seat]) -> list[Seat]:
+def _write_specs_in_full(seat: Seat) -> Seat:
     """Write specs in full, so that records and prices use one name per model."""
-    return [
-        seat.model_copy(
-            update={
-                "model": str(parse_spec(seat.model)),
-                "fallback_models": tuple(str(parse_spec(f)) for f in seat.fallback_models),
-            }
-        )
-        for seat in seats
-    ]
+    model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
+    return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

@@ -22,7 +22,6 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any) -> Any:
-    """Clean plain data: its text, and numbers that databases refuse."""
     if isinstance(data, str):
         return clean(data)
     if isinstance(data, dict):
@@ -35,12 +34,10 @@ def clean_data(data: Any) -> Any:
 
 
 def clean_piece(text: str) -> str:
-    """Clean a piece of streamed text, also for terminals."""
     return _CONTROL.sub("", clean(text))
 
 
 def clean_reply(text: str) -> str:
-    """Clean a model's whole text for the transcript."""
     return clean_piece(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
@@ -61,31 +58,25 @@ def split_thinking(text: str) -> tuple[str, str]:
     if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
         thoughts, text = [text[: first.start()]], text[first.end() :]
     sieve = _Thinking()
-    speech = sieve.feed(text) + sieve.finish()
+    speech = sieve.feed(text, last=True)
     thoughts += sieve.thoughts
     return speech, "\n".join(part.strip() for part in thoughts if part.strip())
 
 
 class SpeechFilter:
-    """Lets a reply's visible text through as it streams, holding back thinking and code fences.
+    """Lets a reply's visible text through as it streams, without thinking and the control block."""
 
-    A fence, or a line that begins like a JSON object, is held until it closes, because only then
-    is it known whether it is the control block, which readers never see.
-    """
-
+    # A fence or JSON object is held until it closes: only then it is known as the control block.
     def __init__(self, hidden_mark: str) -> None:
-        self._thinking = _Thinking()
-        self._fences = _Fences(hidden_mark)
-        self._objects = _Objects(hidden_mark)
+        self._sieves = (_Thinking(), _Fences(hidden_mark), _Objects(hidden_mark))
 
-    def feed(self, piece: str) -> str:
-        """Take the next piece and return what may be shown now."""
-        return self._objects.feed(self._fences.feed(self._thinking.feed(piece)))
+    def feed(self, piece: str, *, last: bool = False) -> str:
+        for sieve in self._sieves:
+            piece = sieve.feed(piece, last=last)
+        return piece
 
     def finish(self) -> str:
-        """Return what was held back but is plain text."""
-        fenced = self._fences.feed(self._thinking.finish()) + self._fences.finish()
-        return self._objects.feed(fenced) + self._objects.finish()
+        return self.feed("", last=True)
 
 
 class _Sieve:
@@ -98,21 +89,14 @@ class _Sieve:
         self._shown = ""
         self._pending = ""
 
-    def feed(self, piece: str) -> str:
+    def feed(self, piece: str, *, last: bool) -> str:
         self._pending += piece
-        return self._advance(last=False)
-
-    def finish(self) -> str:
-        return self._advance(last=True)
-
-    def _advance(self, *, last: bool) -> str:
         seen = len(self._shown)
         while self._pending and self._step(last=last):
             pass
         return self._shown[seen:]
 
     def _step(self, *, last: bool) -> bool:
-        """Show or drop something; return False to wait for the next piece."""
         at = self._pending.find(self.sign)
         if at:
             self._show(at if at > 0 else len(self._pending))
@@ -166,8 +150,6 @@ class _Thinking(_Sieve):
 
 
 class _Fences(_Sieve):
-    """Holds each fence until it closes, and drops it if it has the mark."""
-
     sign = "`"
 
     def _decide(self, *, last: bool) -> bool:
@@ -181,8 +163,6 @@ class _Fences(_Sieve):
 
 
 class _Objects(_Sieve):
-    """Holds a line that begins like a JSON object until it ends; drops it if tagged."""
-
     sign = "{"
 
     def _decide(self, *, last: bool) -> bool:

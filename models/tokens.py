@@ -1,8 +1,4 @@
-"""The length of texts in tokens: one measure for limits, one upper bound for context windows.
-
-Providers count differently, some count thinking and some do not count at all, so a limit that is
-fair to every side needs one measure. It is within a tenth of common English vocabularies.
-"""
+"""The length of texts in tokens: one measure for limits, one upper bound for context windows."""
 
 import math
 import re
@@ -18,7 +14,7 @@ BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """Return the approximate length of a text in tokens."""
+    """Count alike for all providers; within a tenth of common English vocabularies."""
     return sum(_size(found) for found in _PIECE.finditer(text))
 
 

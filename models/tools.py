@@ -36,10 +36,11 @@ class DocumentSearch(BaseModel):
 
 
 def open_tools(names: Sequence[ToolName], search: Search) -> list[BaseTool]:
-    return [_MAKERS[name](search) for name in names]
+    tools = {"calculate": _calculator(), "search_documents": _document_search(search)}
+    return [tools[name] for name in names]
 
 
-def _calculator(_: Search) -> BaseTool:
+def _calculator() -> BaseTool:
     def calculate(expression: str) -> str:
         try:
             return calculator.calculate(expression)
@@ -67,42 +68,34 @@ def _document_search(search: Search) -> BaseTool:
     )
 
 
-_MAKERS: dict[ToolName, Callable[[Search], BaseTool]] = {
-    "calculate": _calculator,
-    "search_documents": _document_search,
-}
-
-
 def calls_in(message: AIMessage | None) -> list[Call]:
-    """Return the tool calls of a message, including unparsable ones."""
     return [*message.tool_calls, *message.invalid_tool_calls] if message else []
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
     """Run a tool call; its failure is a result for the model too."""
     name, given = call["name"] or "", call["args"]
-    if not isinstance(given, dict):
-        return _failed(name, {}, f"These arguments are no JSON object: {given}"), None
     tool = next((each for each in tools if each.name == name), None)
-    if tool is None:
+    artifact, failed = None, True
+    if not isinstance(given, dict):
+        result = f"These arguments are no JSON object: {given}"
+    elif tool is None:
         known = ", ".join(each.name for each in tools)
-        return _failed(name, given, f"There is no tool '{name}'; there are: {known}."), None
-    try:
-        answer: ToolMessage = await tool.ainvoke(
-            {"type": "tool_call", "id": call["id"], "name": name, "args": given}
-        )
-    except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in wrong["loc"])
-        return _failed(name, given, f"The argument '{where}': {wrong['msg']}."), None
-    except ToolException as error:
-        return _failed(name, given, str(error)), None
-    except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the debate
-        why = first_line(error) or type(error).__name__
-        return _failed(name, given, f"{name} failed: {why}"), None
-    use = ToolUse(name=name, arguments=given, result=clean_reply(answer.text))
-    return use, answer.artifact
-
-
-def _failed(name: str, arguments: dict[str, Any], why: str) -> ToolUse:
-    return ToolUse(name=name, arguments=arguments, result=clean_reply(why), failed=True)
+        result = f"There is no tool '{name}'; there are: {known}."
+    else:
+        try:
+            answer: ToolMessage = await tool.ainvoke(
+                {"type": "tool_call", "id": call["id"], "name": name, "args": given}
+            )
+            result, artifact, failed = answer.text, answer.artifact, False
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in wrong["loc"])
+            result = f"The argument '{where}': {wrong['msg']}."
+        except ToolException as error:
+            result = str(error)
+        except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the debate
+            result = f"{name} failed: {first_line(error) or type(error).__name__}"
+    arguments = given if isinstance(given, dict) else {}
+    use = ToolUse(name=name, arguments=arguments, result=clean_reply(result), failed=failed)
+    return use, artifact

@@ -15,8 +15,8 @@ from contend.models.replies.critique import (
     ShortCritiqueBlock,
     assessment_from_block,
     assessment_from_report,
-    assessment_from_words,
 )
+from contend.models.replies.critique_words import assessment_from_words
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn, take_turn

@@ -9,10 +9,12 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from pathlib import Path
+from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Document
@@ -24,13 +26,11 @@ MAX_FILE_BYTES = 50_000_000
 MAX_TOTAL_BYTES = 200_000_000
 MAX_FILES = 1000
 PASSAGE_CHARS = 900
-SPLITTER = "2"
-"""Increase it whenever the same files would give other pages or passages."""
+SPLITTER = "2"  # increase it whenever the same files would give other pages or passages
 
 _ID_CHARS = 24
 # The splitter would split these character by character.
 _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
-_FILE = "corpus.jsonl"
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,17 @@ class DocumentPage:
 
     number: int
     text: str
-    raw: str = ""
-    """The rows as written in the file, if it is a table; used only to find quotes."""
+    raw: str = ""  # the rows as written in the file, if it is a table; used only to find quotes
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a document that is short enough to show to a speaker."""
-
     document: str
     page: int
     text: str
 
     @property
     def label(self) -> str:
-        """The label that speakers cite."""
         return f"{self.document}:{self.page}"
 
     @property
@@ -66,8 +62,7 @@ class Loaded:
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
-    given: frozenset[Path] = frozenset()
-    """The paths it came from: its own, or folders that contain it."""
+    given: frozenset[Path] = frozenset()  # its own path, or folders that contain it
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +71,8 @@ class Corpus:
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
+    # Number of pages or lines of each document, including those without text.
     lengths: Mapping[str, int] = field(default_factory=dict)
-    """Number of pages or lines of each document, including those without text."""
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
@@ -86,7 +81,6 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
     skipped: Counter[str] = Counter()
     notices: list[str] = []
     loaded: dict[str, Loaded] = {}
-    ids: set[str] = set()
     total = 0
     for file in _list_files(paths, problems, skipped):
         try:
@@ -98,13 +92,22 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
                 loaded[digest] = replace(twin, given=twin.given | file.given)
             else:
                 source = read(file.path, data)
-                loaded[digest] = _load(file, digest, source, ids)
-                notices += _note_empty_pages(file, source)
+                taken = {each.document.id for each in loaded.values()}
+                loaded[digest] = _load(file, digest, source, taken)
+                if source.paged and (empty := source.length - len(source.parts)):
+                    notices.append(
+                        f"{file.name}: {empty} of {source.length} pages have no text; if they are "
+                        "scanned, run text recognition (OCR) first."
+                    )
         except BadInput as error:
             problems.append(str(error))
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
-    return list(loaded.values()), [*_note_skipped(skipped), *notices]
+    if total_skipped := skipped.total():
+        files = "1 file" if total_skipped == 1 else f"{total_skipped} files"
+        kinds = ", ".join(sorted(skipped))
+        notices.insert(0, f"Skipped {files} of unsupported types: {kinds}.")
+    return list(loaded.values()), notices
 
 
 @dataclass(frozen=True)
@@ -117,32 +120,23 @@ class _File:
 def _list_files(
     paths: Sequence[Path], problems: list[str], skipped: Counter[str]
 ) -> Iterable[_File]:
-    """Return the files to read, each once: in the given order, sorted inside folders."""
     files: dict[Path, _File] = {}
     for path in dict.fromkeys(paths):
-        folder = stat.S_ISDIR(_mode(path))
-        found = _walk_folder(path, problems, skipped) if folder else iter([path])
-        some = False
-        for file in found:
-            some = True
-            whole = Path(os.path.realpath(file))
-            name = _name(file, path if folder else None)
-            files.setdefault(whole, _File(file, name, set())).given.add(path)
+        is_folder = stat.S_ISDIR(_mode(path))
+        file = None
+        for file in _walk_folder(path, problems, skipped) if is_folder else (path,):
+            # Inside a folder the relative path, since names may repeat.
+            name = Path(path.absolute().name, file.relative_to(path)) if is_folder else file.name
+            entry = _File(file, clean_piece(Path(name).as_posix()), set())
+            files.setdefault(Path(os.path.realpath(file)), entry).given.add(path)
             if len(files) > MAX_FILES:
                 raise BadInput(
                     f"{shown(path)} exceeds the limit of {MAX_FILES} files: "
                     "give fewer files or a smaller folder."
                 )
-        if not some:
+        if file is None:
             problems.append(f"{shown(path)} has no supported files: {_OFFER}.")
     return files.values()
-
-
-def _name(file: Path, folder: Path | None) -> str:
-    """Return the name of a file; inside a folder its relative path, since names may repeat."""
-    if folder is None:
-        return clean_piece(file.name)
-    return clean_piece(Path(folder.absolute().name, file.relative_to(folder)).as_posix())
 
 
 _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
@@ -176,27 +170,7 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _note_empty_pages(file: _File, source: Source) -> list[str]:
-    """Warn about pages without text, which may be scanned."""
-    empty = source.length - len(source.parts)
-    if not source.paged or not empty:
-        return []
-    return [
-        f"{file.name}: {empty} of {source.length} pages have no text; if they are scanned, run "
-        "text recognition (OCR) first."
-    ]
-
-
-def _note_skipped(skipped: Counter[str]) -> list[str]:
-    total = skipped.total()
-    if not total:
-        return []
-    files = "1 file" if total == 1 else f"{total} files"
-    return [f"Skipped {files} of unsupported types: {', '.join(sorted(skipped))}."]
-
-
 def _read_content(path: Path, room: int) -> bytes:
-    """Read a file or raise the reason why it is refused."""
     name = shown(path)
     try:
         size = regular_size(path)
@@ -224,16 +198,11 @@ def _explain_unreadable(path: Path, error: OSError) -> str:
     return f"Cannot read {shown(path)} ({error.strerror}): check its permissions."
 
 
-def _load(file: _File, digest: str, source: Source, ids: set[str]) -> Loaded:
-    short = _short_name(file.path.stem, ids)
-    ids.add(short)
+def _load(file: _File, digest: str, source: Source, taken: set[str]) -> Loaded:
+    short = _short_name(file.path.stem, taken)
     pages, passages = _split(short, source)
     document = Document(
-        id=short,
-        name=file.name,
-        sha256=digest,
-        pages=source.length,
-        passages=len(passages),
+        id=short, name=file.name, sha256=digest, pages=source.length, passages=len(passages)
     )
     return Loaded(document, pages, passages, frozenset(file.given))
 
@@ -247,7 +216,6 @@ def _short_name(stem: str, taken: set[str]) -> str:
 
 
 def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[Passage, ...]]:
-    """Split a file into pages and passages; no passage crosses a PDF page."""
     if source.paged:
         pages = [DocumentPage(number, text) for number, text in source.parts]
         chunks = [(page.number, text) for page in pages for _, text in _split_text(page.text)]
@@ -269,7 +237,6 @@ def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[P
 
 
 def _add_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> list[DocumentPage]:
-    """Add the rows as written to the pages of a table; the header goes with the first."""
     if not rows:
         return pages
     numbers = [page.number for page in pages]
@@ -280,7 +247,6 @@ def _add_rows(pages: list[DocumentPage], rows: Sequence[tuple[int, str]]) -> lis
 
 
 def _split_text(text: str) -> list[tuple[int, str]]:
-    """Split text at paragraphs, lines, sentences or words; also return where each part begins."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
@@ -307,21 +273,20 @@ def _split_text(text: str) -> list[tuple[int, str]]:
 
 
 def corpus_id(documents: Sequence[Document]) -> str:
-    """Return a name for these documents; other files, names or splits give another."""
     parts = sorted([document.sha256, document.id] for document in documents)
     return hashlib.sha256(json.dumps([SPLITTER, parts]).encode()).hexdigest()
 
 
 def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
-    """Store the text for later turns, for this user alone, unless it is already stored."""
     if not loaded:
         return
     file = _corpus_file(corpus_id([one.document for one in loaded]), home)
     try:
-        if file.exists() and _verified_body(file) is not None:
+        if _verified_body(file) is not None:
             return
-        body = "".join(_build_record(one) for one in loaded).encode()
-        write_private_file(file, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        body = "".join(json.dumps(_as_record(one), ensure_ascii=False) + "\n" for one in loaded)
+        digest = hashlib.sha256(body.encode()).hexdigest()
+        write_private_file(file, f"{digest}\n{body}".encode())
     except OSError as error:
         raise BadInput(
             f"Cannot store the documents in {file.parent} ({error.strerror}): "
@@ -330,37 +295,34 @@ def save_corpus(loaded: Sequence[Loaded], home: Path) -> None:
 
 
 def _corpus_file(name: str, home: Path) -> Path:
-    return home / "documents" / name / _FILE
+    return home / "documents" / name / "corpus.jsonl"
 
 
-def _build_record(one: Loaded) -> str:
-    fields = {
+def _as_record(one: Loaded) -> dict[str, Any]:
+    return {
         "id": one.document.id,
         "length": one.document.pages,
         "pages": [[page.number, page.text, page.raw] for page in one.pages],
         "passages": [[passage.page, passage.text] for passage in one.passages],
     }
-    return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def _verified_body(file: Path) -> bytes | None:
-    """Return the records of a file if they match the checksum in its first line."""
-    digest, _, body = file.read_bytes().partition(b"\n")
-    return body if digest == hashlib.sha256(body).hexdigest().encode() else None
+    with suppress(OSError):
+        digest, _, body = file.read_bytes().partition(b"\n")
+        if digest == hashlib.sha256(body).hexdigest().encode():
+            return body
+    return None
 
 
 def load_corpus(documents: Sequence[Document], home: Path) -> Corpus:
-    """Load the stored text of a debate's documents and verify its checksum."""
     return _load_corpus(corpus_id(documents), home) if documents else Corpus({}, ())
 
 
 @lru_cache(maxsize=4)
 def _load_corpus(name: str, home: Path) -> Corpus:
     file = _corpus_file(name, home)
-    try:
-        body = _verified_body(file)
-    except OSError:
-        body = None
+    body = _verified_body(file)
     if body is None:
         raise BadInput(
             f"The documents of this debate are missing or damaged ({file}): "

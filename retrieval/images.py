@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +15,13 @@ from contend.models.files import read_regular, write_private_file
 from contend.models.text import clean_piece
 
 MAX_IMAGE_BYTES = 10_000_000
-MAX_IMAGES = 10
-"""Limit per speaker."""
+MAX_IMAGES = 10  # limit per speaker
 # Identified by their first bytes: the name may not match the content.
 _KINDS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
 
 
@@ -32,13 +32,11 @@ class Picture:
     given: frozenset[Path] = frozenset()
 
     def block(self) -> dict[str, Any]:
-        """Return the content block of a message, which every langchain model accepts."""
         encoded = base64.b64encode(self.data).decode("ascii")
         return {"type": "image", "base64": encoded, "mime_type": self.image.media_type}
 
 
 def read_images(paths: Sequence[Path]) -> list[Picture]:
-    """Read the images, each once; refuse any other file."""
     found: dict[str, Picture] = {}
     problems = []
     for path in dict.fromkeys(paths):
@@ -55,17 +53,11 @@ def read_images(paths: Sequence[Path]) -> list[Picture]:
 
 def _read(path: Path) -> Picture:
     data = read_regular(path, MAX_IMAGE_BYTES)
-    media_type = _media_type(data)
+    media_type = next((kind for sign, kind in _KINDS if sign.match(data)), None)
     if media_type is None:
         raise BadInput(f"{path} is not a PNG, JPEG, GIF or WebP image.")
     digest = hashlib.sha256(data).hexdigest()
     return Picture(Image(name=clean_piece(path.name), sha256=digest, media_type=media_type), data)
-
-
-def _media_type(data: bytes) -> str | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for sign, kind in _KINDS if data.startswith(sign)), None)
 
 
 def save_images(pictures: Sequence[Picture], home: Path) -> None:
@@ -80,7 +72,6 @@ def save_images(pictures: Sequence[Picture], home: Path) -> None:
 
 
 def load_images(images: Sequence[Image], home: Path) -> tuple[Picture, ...]:
-    """Load the images of a debate and verify their checksums."""
     return tuple(Picture(image, _load(image, home)) for image in images)
 
 

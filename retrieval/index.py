@@ -9,13 +9,14 @@ import json
 import shutil
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from langchain_core.embeddings import Embeddings
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from contend.models.embeddings import Embedder, EmbeddingFailed, Progress
 from contend.models.files import write_private_file
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from contend.models.embeddings import Vectors
 
+Opened = TypeVar("Opened")
+
 FORMAT = 2
 MANIFEST = "manifest.json"
 # With more vectors, exact search is too slow.
@@ -33,7 +36,7 @@ _OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
 # Servers round differently per batch; another model is far below this.
 _SAME_MODEL = 0.99
-_REBUILT = "The index of the {what} was {why} and has been rebuilt."
+_MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
@@ -68,20 +71,15 @@ class Hit:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """Texts by key, found by the similarity of their vectors."""
-
     store: FAISS
-    embedded: int
-    """Number of texts embedded now; the others were known already."""
-    notice: str
-    """A notice for the user; empty if all is well."""
+    embedded: int  # number of texts embedded now; the others were known already
+    notice: str  # for the user; empty if all is well
 
     def fits(self, vector: Vectors) -> bool:
         """Whether the vector has the right size: a model may be replaced under its name."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
-        """Refuse a vector that does not even fit a new index."""
         if not self.fits(vector):
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
@@ -118,6 +116,32 @@ class VectorIndex:
         return in_order
 
 
+class SharedCache(Generic[Opened]):
+    """Keeps what was opened last in this process, by key."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Hashable, Opened] = {}
+        # A lock belongs to one event loop.
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Lock]] = (
+            WeakKeyDictionary()
+        )
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[Opened]]) -> Opened:
+        locks = self._locks.setdefault(asyncio.get_running_loop(), {})
+        async with locks.setdefault(key, asyncio.Lock()):
+            opened = self._opened.pop(key) if key in self._opened else await make()
+            self._opened[key] = opened
+            for oldest in [*self._opened][:-_MOST_OPEN]:
+                self._opened.pop(oldest, None)
+            return opened
+
+    def forget(self, key: Hashable) -> None:
+        self._opened.pop(key, None)
+
+    def clear(self) -> None:
+        self._opened.clear()
+
+
 def index_name(spec: str) -> str:
     readable = "".join(char if char.isalnum() or char in "-." else "_" for char in spec)
     return f"{readable}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
@@ -131,87 +155,43 @@ async def open_index(
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
     """Open the index of these texts; embed only those that the folder lacks."""
-    kept = await asyncio.to_thread(_load_kept, folder, embedder.spec, texts, what)
-    if not await _is_made_by(embedder, kept, texts):
-        notice = _REBUILT.format(what=what, why="made by another model of the same name")
-        kept = _Kept(None, {}, kept.wanted, notice)
-    if kept.whole:
-        store = await asyncio.to_thread(_store, kept.index, texts)
-        return VectorIndex(store, 0, kept.notice)
-    known, missing = kept.rows(), kept.missing()
+    wanted = {key: _digest(text.encode()) for key, text in texts.items()}
+    index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
+    if not await _is_made_by(embedder, index, entries, wanted, texts):
+        index, entries, why = None, {}, "made by another model of the same name"
+    notice = f"The index of the {what} was {why} and has been rebuilt." if why else ""
+    if index is not None and [*entries.items()] == [*wanted.items()]:
+        return VectorIndex(await asyncio.to_thread(_store, index, texts), 0, notice)
+    rows = index.reconstruct_n(0, index.ntotal) if entries else ()
+    known = dict(zip(entries.values(), rows, strict=True))
+    missing = [key for key, digest in wanted.items() if digest not in known]
     if missing:
         fresh = await embedder.documents([texts[key] for key in missing], on_progress)
-        known |= {kept.wanted[key]: row for key, row in zip(missing, fresh, strict=True)}
-    store, notice = await asyncio.to_thread(
-        _build_and_save, folder, embedder.spec, texts, kept, known
-    )
-    return VectorIndex(store, len(missing), notice)
-
-
-async def _is_made_by(embedder: Embedder, kept: _Kept, texts: Mapping[str, str]) -> bool:
-    """Whether the model still returns the stored vector: it may have been replaced."""
-    known = None if embedder.pinned else kept.sample()
-    if known is None:
-        return True
-    key, row = known
-    (vector,) = await embedder.documents([texts[key]])
-    return len(vector) == len(row) and float(vector @ row) > _SAME_MODEL
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """The part of the wanted texts that an earlier run indexed."""
-
-    index: Any
-    entries: Mapping[str, str]
-    """Keys with content hashes, in index order."""
-    wanted: Mapping[str, str]
-    notice: str
-
-    @property
-    def whole(self) -> bool:
-        return self.index is not None and [*self.entries.items()] == [*self.wanted.items()]
-
-    def missing(self) -> list[str]:
-        known = set(self.entries.values())
-        return [key for key, digest in self.wanted.items() if digest not in known]
-
-    def sample(self) -> tuple[str, Any] | None:
-        """Return one wanted text that has a vector."""
-        keys = {digest: key for key, digest in self.wanted.items()}
-        found = (
-            (keys[digest], at) for at, digest in enumerate(self.entries.values()) if digest in keys
-        )
-        key, at = next(found, ("", 0))
-        return (key, self.index.reconstruct(at)) if key else None
-
-    def rows(self) -> dict[str, Any]:
-        if self.index is None or not self.entries:
-            return {}
-        vectors = self.index.reconstruct_n(0, self.index.ntotal)
-        return dict(zip(self.entries.values(), vectors, strict=True))
-
-
-def _load_kept(folder: Path, model: str, texts: Mapping[str, str], what: str) -> _Kept:
-    wanted = {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
+        known |= {wanted[key]: row for key, row in zip(missing, fresh, strict=True)}
+    index = await asyncio.to_thread(build, [known[digest] for digest in wanted.values()])
     try:
-        return _Kept(*_load(folder, model), wanted, "")
-    except _Unusable as unusable:
-        notice = _REBUILT.format(what=what, why=unusable) if str(unusable) else ""
-        return _Kept(None, {}, wanted, notice)
-
-
-def _build_and_save(
-    folder: Path, model: str, texts: Mapping[str, str], kept: _Kept, known: Mapping[str, Any]
-) -> tuple[FAISS, str]:
-    """Build the index and save it if possible."""
-    index = build([known[digest] for digest in kept.wanted.values()])
-    notice = kept.notice
-    try:
-        _save(folder, index, model, kept.wanted)
+        await asyncio.to_thread(_save, folder, index, embedder.spec, wanted)
     except OSError as error:
         notice = f"Cannot save the index in {folder} ({error.strerror or error})."
-    return _store(index, texts), notice
+    return VectorIndex(await asyncio.to_thread(_store, index, texts), len(missing), notice)
+
+
+async def _is_made_by(
+    embedder: Embedder,
+    index: Any,
+    entries: Mapping[str, str],
+    wanted: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> bool:
+    """Whether the model still returns a stored vector: it may have been replaced."""
+    keys = {digest: key for key, digest in wanted.items()}
+    known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
+    if embedder.pinned or not known:
+        return True
+    at, key = known[0]
+    row = index.reconstruct(at)
+    (vector,) = await embedder.documents([texts[key]])
+    return len(vector) == len(row) and float(vector @ row) > _SAME_MODEL
 
 
 def build(rows: Any) -> Any:
@@ -230,42 +210,38 @@ def build(rows: Any) -> Any:
     return index
 
 
-class _Unusable(Exception):
-    """The index on disk cannot be used; the message is empty if there is none."""
-
-
-def _load(folder: Path, model: str) -> tuple[Any, dict[str, str]]:
-    """Load the index and its entries (key to content hash) if they match the manifest."""
+def _load(folder: Path, model: str) -> tuple[Any, dict[str, str], str]:
     import faiss
+    import numpy as np
 
-    if not (folder / MANIFEST).is_file():
-        raise _Unusable("incomplete" if _has_stray_files(folder) else "")
+    damaged = None, dict[str, str](), "damaged"
     try:
+        if not (folder / MANIFEST).is_file():
+            # Hidden files belong to another process that is still writing.
+            stray = folder.is_dir() and any(file.name[0] != "." for file in folder.iterdir())
+            return None, {}, "incomplete" if stray else ""
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-        vectors, entries = folder / manifest.vectors_name, folder / manifest.entries_name
         if (manifest.format, manifest.model) != (FORMAT, model):
-            raise _Unusable("made by another model or release")
-        digests = _digest(vectors), _digest(entries)
-        if digests != (manifest.vectors_sha256, manifest.entries_sha256):
-            raise _Unusable("damaged")
-        lines = entries.read_text("utf-8").splitlines()
-        known = {key: digest for key, digest in map(json.loads, lines)}  # noqa: C416 - checks pairs
-        index = faiss.read_index(str(vectors))
-    except (OSError, ValueError, ValidationError, RuntimeError) as error:
-        raise _Unusable("damaged") from error
-    if (index.ntotal, index.d, len(known)) != (manifest.count, manifest.dimensions, manifest.count):
-        raise _Unusable("damaged")
-    return index, known
+            return None, {}, "made by another model or release"
+        vectors = (folder / manifest.vectors_name).read_bytes()
+        listed = (folder / manifest.entries_name).read_bytes()
+        if (_digest(vectors), _digest(listed)) != (
+            manifest.vectors_sha256,
+            manifest.entries_sha256,
+        ):
+            return damaged
+        entries = dict(map(json.loads, listed.decode().splitlines()))
+        index = faiss.deserialize_index(np.frombuffer(vectors, dtype=np.uint8))
+    except (OSError, ValueError, RuntimeError):
+        return damaged
+    size = index.ntotal, index.d, len(entries)
+    if size != (manifest.count, manifest.dimensions, manifest.count):
+        return damaged
+    return index, entries, ""
 
 
-def _has_stray_files(folder: Path) -> bool:
-    """Whether there are files that no other process is still writing."""
-    return folder.is_dir() and any(not each.name.startswith(".") for each in folder.iterdir())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
@@ -308,8 +284,8 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
         model=model,
         dimensions=index.d,
         count=index.ntotal,
-        vectors_sha256=hashlib.sha256(vectors).hexdigest(),
-        entries_sha256=hashlib.sha256(listed).hexdigest(),
+        vectors_sha256=_digest(vectors),
+        entries_sha256=_digest(listed),
     )
     write_private_file(folder / manifest.vectors_name, vectors)
     write_private_file(folder / manifest.entries_name, listed)

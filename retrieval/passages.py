@@ -9,10 +9,9 @@ from contend.graph.settings import data_home
 from contend.graph.values import Document
 from contend.models.embeddings import Embedder, Progress
 from contend.retrieval.documents import Corpus, Passage, corpus_id, load_corpus
-from contend.retrieval.index import VectorIndex, index_name, open_index
-from contend.retrieval.open_once import SharedCache
+from contend.retrieval.index import SharedCache, VectorIndex, index_name, open_index
 
-_open: SharedCache[VectorIndex] = SharedCache(most=4)
+_open: SharedCache[VectorIndex] = SharedCache()
 
 
 def _folder(documents: Sequence[Document], spec: str) -> Path:
@@ -24,7 +23,6 @@ async def open_passages(
     embedder: Embedder,
     on_progress: Progress = lambda _done, _total: None,
 ) -> tuple[Corpus, VectorIndex]:
-    """Open the text and the passage index, built once per corpus and model."""
     corpus = await asyncio.to_thread(load_corpus, tuple(documents), data_home())
     folder = _folder(documents, embedder.spec)
 
@@ -37,8 +35,6 @@ async def open_passages(
 
 @dataclass(frozen=True)
 class DocumentAccess:
-    """The documents of a debate, and which of them may be shown."""
-
     documents: tuple[Document, ...]
     shown: tuple[Document, ...]
 

@@ -6,7 +6,6 @@ import io
 import logging
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -21,11 +20,12 @@ _BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _LINE_END = re.compile(r"\r\n?")
 _ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
 _NUMBER = re.compile(r"[-+$€£]?\d[\d.,]*%?")
-_BLOCK = re.compile(
-    "address|article|aside|blockquote|body|br|caption|d[dlt]|details|div|fieldset|fig(caption|ure)"
-    "|footer|form|h[1-6r]|head(er)?|html|li|main|nav|[ou]l|option|p|pre|section|summary|table"
-    "|t(body|foot|head|itle|r)"
-)
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "dd", "details", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
+    "h6", "head", "header", "hr", "html", "li", "main", "nav", "ol", "option", "p", "pre",
+    "section", "summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul",
+})  # fmt: skip
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
 # Possessive and atomic, so that an unclosed tag does not backtrack.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
@@ -51,14 +51,10 @@ _MOST_LETTERS = 0.95
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file in parts: PDF pages, or lines with their line numbers."""
-
-    length: int
-    """Number of pages or lines, including those without text."""
+    length: int  # number of pages or lines, including those without text
     parts: tuple[tuple[int, str], ...]
     paged: bool = False
-    raw: tuple[tuple[int, str], ...] = ()
-    """The rows of a table as written, for quotes of the raw file."""
+    raw: tuple[tuple[int, str], ...] = ()  # the rows of a table as written, to find quotes
 
 
 def shown(path: Path) -> str:
@@ -67,7 +63,6 @@ def shown(path: Path) -> str:
 
 
 def read(path: Path, data: bytes) -> Source:
-    """Read a file by its type; refuse one without text."""
     suffix = path.suffix.lower()
     if suffix == ".pdf":
         return _read_pdf(shown(path), data)
@@ -112,7 +107,6 @@ def _try_decode(data: bytes, encoding: str) -> str | None:
 
 
 def _is_western(text: str) -> bool:
-    """Whether text decoded as Windows-1252 plausibly is that."""
     crowded = any(len(set(run)) > 2 for run in _CROWDED.findall(text))
     if crowded or _SIGN_IN_WORD.search(text):
         return False
@@ -154,11 +148,6 @@ def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in lines if line]
 
 
-@lru_cache(maxsize=512)
-def _is_block(name: str) -> bool:
-    return bool(_BLOCK.fullmatch(name))
-
-
 class _Html:
     """Collects the visible text of a page. html.parser takes hours on unclosed tags."""
 
@@ -172,7 +161,6 @@ class _Html:
         self._wasted = 0
 
     def read(self) -> bool:
-        """Read the page; return False if it is broken."""
         look = 0
         while found := _MARKUP.search(self._text, look):
             end = self._end(found)
@@ -188,7 +176,6 @@ class _Html:
         return True
 
     def _end(self, found: re.Match[str]) -> int:
-        """Return where markup ends, or -1."""
         if found[2]:
             rest = _TAG_REST.match(self._text, found.end())
             return rest.end() if rest else -1
@@ -197,7 +184,6 @@ class _Html:
         return at + len(sign) if at >= 0 else -1
 
     def _tag(self, found: re.Match[str], end: int) -> int:
-        """Break the line at a block, separate table cells, skip scripts."""
         name = found[2].lower()
         opens = not found.group().startswith("</")
         if opens and name in {"script", "style"}:
@@ -207,7 +193,7 @@ class _Html:
             self._add(" ", 0)
         if name in _SCRIPTS:
             self._script = name if opens else ""
-        self._broken = self._broken or _is_block(name)
+        self._broken = self._broken or name in _BLOCKS
         return self._skip(end)
 
     def _skip(self, end: int) -> int:
@@ -216,7 +202,6 @@ class _Html:
         return end
 
     def _data(self, end: int) -> None:
-        """Add text line by line, so that the line numbers are right."""
         if self._at == end:
             return
         first = self._number
@@ -258,7 +243,12 @@ def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[i
     header: list[str] = []
     if len(rows) > 1 and not any(_NUMBER.fullmatch(cell) for cell in rows[0][1]):
         header = rows.pop(0)[1]
-    return [(line, _row(header, cells)) for line, cells in rows], raw
+    parts = []
+    for line, cells in rows:
+        pairs = zip_longest(header[: len(cells)], cells, fillvalue="")
+        values = (f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
+        parts.append((line, "; ".join(values)))
+    return parts, raw
 
 
 def _delimiter(text: str) -> str:
@@ -266,8 +256,3 @@ def _delimiter(text: str) -> str:
         return csv.Sniffer().sniff(text[:8192], delimiters=",;\t|").delimiter
     except csv.Error:
         return ","
-
-
-def _row(header: list[str], cells: list[str]) -> str:
-    pairs = zip_longest(header[: len(cells)], cells, fillvalue="")
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)

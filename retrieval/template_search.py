@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import TemplateUse
 from contend.models.embeddings import PUBLISHED_SIMILARITY, Embedder, EmbeddingFailed, Progress
-from contend.retrieval.index import VectorIndex, index_name, open_index
-from contend.retrieval.open_once import SharedCache
+from contend.retrieval.index import SharedCache, VectorIndex, index_name, open_index
 from contend.retrieval.templates import (
     MAX_SIMILARITY,
     Library,
@@ -34,8 +33,6 @@ _MOST_PLAIN_WORDS = 15
 
 @dataclass(frozen=True)
 class TemplateSearch:
-    """The templates for a question, a sentence about them, and problems."""
-
     templates: tuple[TemplateUse, ...]
     notice: str
     trouble: tuple[str, ...] = ()
@@ -50,20 +47,16 @@ class Ranked:
 @dataclass(frozen=True)
 class Rule:
     least: float
-    spread: float | None = None
-    """How far below the best score another may be."""
+    spread: float | None = None  # how far below the best score another may be
     none_if_plain: bool = True
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Every template by score, and whether the question is a simple request."""
-
     ranked: list[Ranked]
     plain: bool
 
     def chosen(self, most: int, rule: Rule) -> list[Ranked]:
-        """Return the templates to use: near enough, and close to the best."""
         if self.plain and rule.none_if_plain:
             return []
         near = self.ranked[0].score - rule.spread if rule.spread is not None else rule.least
@@ -77,7 +70,6 @@ class Searcher:
         self._news = index.notice
 
     async def rank(self, question: str) -> Ranking:
-        """Compare the question with every line of every template."""
         vector = (await self.embedder.queries([question]))[0]
         if self.index.fits(vector):
             return self._ranking(question, vector)
@@ -95,7 +87,6 @@ class Searcher:
         return Ranking(ranked, plain=short and of_plain > ranked[0].score)
 
     def news(self) -> list[str]:
-        """Return the notice of the index, once."""
         news, self._news = self._news, ""
         return [news] if news else []
 
@@ -113,7 +104,7 @@ def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
     return scores
 
 
-_open: SharedCache[Searcher] = SharedCache(most=4)
+_open: SharedCache[Searcher] = SharedCache()
 
 
 def index_folder(home: Path, spec: str) -> Path:
@@ -128,7 +119,9 @@ async def open_searcher(
     current = await asyncio.to_thread(fingerprint, home)
 
     async def make() -> Searcher:
-        library, texts = await asyncio.to_thread(_load_texts, home)
+        library = await asyncio.to_thread(load_library, home)
+        plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
+        texts = template_texts(library.templates) | plain
         folder = index_folder(home, embedder.spec)
         index = await open_index(folder, embedder, texts, "templates", on_progress)
         return Searcher(library, index, embedder)
@@ -136,17 +129,9 @@ async def open_searcher(
     return await _open.get((home, embedder.spec, current), make)
 
 
-def _load_texts(home: Path) -> tuple[Library, dict[str, str]]:
-    """Load the library and its lines by key, followed by the plain requests."""
-    library = load_library(home)
-    plain = {f"{_PLAIN}#{number}": line for number, line in enumerate(plain_requests())}
-    return library, template_texts(library.templates) | plain
-
-
 async def rebuild_index(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Delete the index, on disk and in memory, and rebuild it."""
     _open.clear()
     folder = index_folder(data_home(), embedder.spec)
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -182,13 +167,16 @@ async def find_templates(
         )
         for each in ranking.chosen(settings.top_k, rule)
     )
-    return TemplateSearch(uses, " ".join([_describe(uses), *notes]))
+    names = ", ".join(f"{use.title} ({use.score:.2f})" for use in uses)
+    found = (
+        f"Reasoning templates: {names}." if uses else "No reasoning template matches the question."
+    )
+    return TemplateSearch(uses, " ".join([found, *notes]))
 
 
 async def find_duplicates(
     templates: Sequence[Template], embedder: Embedder
 ) -> list[tuple[str, str, float]]:
-    """Return pairs of templates for the same questions, with their similarity."""
     texts = [" ".join((template.title, *template.use_when)) for template in templates]
     vectors = await embedder.documents(texts)
     found = []
@@ -201,7 +189,6 @@ async def find_duplicates(
 
 
 def rule_of(embedder: Embedder, settings: DebateSettings) -> tuple[Rule, list[str]]:
-    """Return the user's rule, or the model's default with a notice."""
     if settings.min_similarity is not None:
         return Rule(settings.min_similarity, none_if_plain=False), []
     traits = embedder.traits
@@ -212,10 +199,3 @@ def rule_of(embedder: Embedder, settings: DebateSettings) -> tuple[Rule, list[st
         ]
     note = f"The threshold of {embedder.spec}, {traits.min_similarity}, was not measured."
     return Rule(traits.min_similarity, traits.spread), [] if traits.measured else [note]
-
-
-def _describe(uses: tuple[TemplateUse, ...]) -> str:
-    if not uses:
-        return "No reasoning template matches the question."
-    names = ", ".join(f"{use.title} ({use.score:.2f})" for use in uses)
-    return f"Reasoning templates: {names}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -74,8 +74,6 @@ class Template(BaseModel):
 
 @dataclass(frozen=True)
 class Library:
-    """The valid templates, and the user's files that are invalid, with the reason."""
-
     templates: tuple[Template, ...]
     problems: tuple[str, ...] = ()
 
@@ -84,7 +82,6 @@ class Library:
 
 
 def read_template(path: Path, origin: Origin) -> Template:
-    """Read a template from a file, or raise what is wrong with it."""
     try:
         text = read_regular(path, MAX_TEMPLATE_BYTES).decode("utf-8-sig")
     except UnicodeError as error:
@@ -93,7 +90,6 @@ def read_template(path: Path, origin: Origin) -> Template:
 
 
 def parse_template(text: str, name: str, origin: Origin) -> Template:
-    """Parse a template; `name` is used in errors."""
     parts = _FRONT.match(clean(text.replace("\r\n", "\n")))
     if parts is None:
         raise BadInput(
@@ -144,19 +140,16 @@ def candidate_folder(home: Path) -> Path:
 
 
 def load_library(home: Path) -> Library:
-    """Load all templates; invalid files are skipped and reported."""
     taken = {template.id: "a shipped template" for template in shipped_templates()}
     own = _load_folder(user_folder(home), "user", taken)
     return Library((*shipped_templates(), *own.templates), own.problems)
 
 
 def load_candidates(home: Path) -> Library:
-    """Load the candidates; invalid files are reported."""
     return _load_folder(candidate_folder(home), "candidate", None)
 
 
 def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> Library:
-    """Load the templates of a folder; with `taken`, refuse and remember ids in use."""
     templates: list[Template] = []
     problems: list[str] = []
     for path in _files(folder):
@@ -189,7 +182,6 @@ def _files(folder: Path) -> list[Path]:
 
 
 def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
-    """Add templates, all or none."""
     added: list[Path] = []
     try:
         added.extend(add_template(template, home) for template in templates)
@@ -201,9 +193,7 @@ def add_templates(templates: Iterable[Template], home: Path) -> list[Path]:
 
 
 def add_template(template: Template, home: Path) -> Path:
-    """Add a template, unless its id is used."""
-    other = load_library(home).find(template.id)
-    if other:
+    if other := load_library(home).find(template.id):
         raise BadInput(
             f"The id '{template.id}' is already used by a {other.origin} template: choose another"
             f"{', or remove that one first' if other.origin == 'user' else ''}."
@@ -218,18 +208,16 @@ def add_template(template: Template, home: Path) -> Path:
 
 
 def keep_candidate(template: Template, home: Path) -> Path:
-    """Save a candidate under an unused id."""
     known = (*load_library(home).templates, *load_candidates(home).templates)
     taken = {each.id for each in known} | {path.stem for path in _own_files(home)}
     name = template.id[:_ROOM_FOR_NUMBER]
-    numbered = (f"{name}-{number}" for number in count(2))
-    free = next(each for each in chain([name], numbered) if each not in taken)
+    numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
+    free = next(each for each in numbered if each not in taken)
     named = template.model_copy(update={"id": free, "origin": "candidate"})
     return _write(candidate_folder(home) / f"{free}.md", named.as_file())
 
 
 def accept_candidate(template_id: str, home: Path) -> Path:
-    """Add a candidate to the templates in use."""
     waiting = (path for path in _files(candidate_folder(home)) if _id_of(path) == template_id)
     path = next(waiting, None)
     if path is None:
@@ -278,9 +266,9 @@ def _write(path: Path, text: str) -> Path:
 
 
 def advice(template: Template) -> list[str]:
-    """Return suggestions that would make a valid template better."""
     found = []
-    parts = _sections(template.body)
+    pieces = re.split(r"^## +(.+?) *$", template.body, flags=re.MULTILINE)
+    parts = dict(zip(pieces[1::2], pieces[2::2], strict=True))
     if tuple(parts) != HEADINGS:
         wanted = ", ".join(f"'## {heading}'" for heading in HEADINGS)
         found.append(f"the body must have exactly the headings {wanted}, in this order")
@@ -295,13 +283,7 @@ def advice(template: Template) -> list[str]:
     return found
 
 
-def _sections(body: str) -> dict[str, str]:
-    pieces = re.split(r"^## +(.+?) *$", body, flags=re.MULTILINE)
-    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
-
-
 def template_texts(templates: Iterable[Template]) -> dict[str, str]:
-    """Return every line to embed, by a key that begins with the template's id."""
     return {
         f"{template.id}#{number}": line
         for template in templates

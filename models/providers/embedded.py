@@ -6,12 +6,12 @@ import asyncio
 import atexit
 import importlib
 import os
+import re
 import secrets
-import struct
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 _MAGIC = b"GGUF"
+# The context length a model was trained with: a whole number in the head of its file.
+_TRAINED_CONTEXT = re.compile(rb"\.context_length[\x04\x05\x0a\x0b]\0\0\0(.{4})", re.DOTALL)
+_HEAD_BYTES = 4 * 1024 * 1024
+_LEAST_CONTEXT = 128
 # Context window per slot: that of the default model, and affordable for larger ones.
 _WINDOW = 8192
 # The small model can serve two seats at once; a user's own may be too large for that.
@@ -36,12 +40,7 @@ _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Against loops. A plain repeat penalty would also punish the full stop.
-_DRY = {
-    "dry_multiplier": 0.5,
-    "dry_base": 1.75,
-    "dry_allowed_length": 3,
-    "dry_penalty_last_n": 256,
-}
+_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
@@ -50,7 +49,7 @@ class EmbeddedUnavailable(Exception):
 
 @dataclass(frozen=True)
 class _Served:
-    server: Any = field(repr=False)
+    server: Any
     url: str
     key: str = field(repr=False)
 
@@ -85,7 +84,7 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    """Open a model; a schema limits structured answers, sentences those of the demo model."""
+    # A schema limits structured answers, sentences those of the demo model.
     temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
         temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
@@ -103,7 +102,6 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 
 
 async def _check(names: list[str]) -> None:
-    """Refuse missing weights, and a machine that cannot run them."""
     for name in names:
         try:
             path = find_weights(name, data_home())
@@ -113,7 +111,6 @@ async def _check(names: list[str]) -> None:
 
 
 def find_weights(name: str, home: Path) -> Path:
-    """Return the path of the weights of a known model or GGUF file."""
     if known := KNOWN.get(name):
         return weights_path(known, home)
     if not name.endswith(".gguf"):
@@ -133,8 +130,12 @@ def find_weights(name: str, home: Path) -> Path:
 
 def context_tokens(path: Path) -> int:
     """Return the context window without loading the model."""
-    known = KNOWN.get(path.stem)
-    return known.context_tokens if known else min(_WINDOW, _trained_context(path) or _WINDOW)
+    if known := KNOWN.get(path.stem):
+        return known.context_tokens
+    with path.open("rb") as file:
+        trained = _TRAINED_CONTEXT.search(file.read(_HEAD_BYTES))
+    tokens = int.from_bytes(trained[1], "little") if trained else _WINDOW
+    return min(_WINDOW, tokens) if tokens >= _LEAST_CONTEXT else _WINDOW
 
 
 def chat_model(
@@ -175,44 +176,32 @@ def chat_model(
 
 
 def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | None:
-    """Make a small model write a few whole sentences, without loops."""
     if not max_sentences:
         return _DRY if path.stem in KNOWN else None
-    # The bias nudges it to end a sentence, which keeps them short.
-    return {
-        "grammar": _build_grammar(max_sentences),
-        "logit_bias": [[".", _FULL_STOP_BIAS]],
-        **_DRY,
-    }
-
-
-def _build_grammar(max_sentences: int) -> str:
-    """Build a grammar that ends the answer after the last sentence."""
     least = min(_FEWEST_SENTENCES, max_sentences)
-    return "\n".join(
-        (
-            f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
-            'gap ::= " " | "\\n\\n"',
-            f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
-            "inner ::= other | number other",
-            # No lists, markup or labels, which confuse a small model.
-            "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
-            # It counts forever if a number may follow the point of another.
-            "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
-            "last ::= [a-zA-Z%'\"] | number",
-            "",
-        )
+    grammar = (
+        f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
+        'gap ::= " " | "\\n\\n"',
+        f"sentence ::= [A-Z] inner{{{_SHORTEST},{_LONGEST}}} last [.!?]",
+        "inner ::= other | number other",
+        # No lists, markup or labels, which confuse a small model.
+        "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
+        # It counts forever if a number may follow the point of another.
+        "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
+        "last ::= [a-zA-Z%'\"] | number",
+        "",
     )
+    # The bias nudges it to end a sentence, which keeps them short.
+    bias = [[".", _FULL_STOP_BIAS]]
+    return {"grammar": "\n".join(grammar), "logit_bias": bias, **_DRY}
 
 
 def close() -> None:
-    """Stop every server of this process and wait for its threads."""
     with _lock:
         _servers.clear()
 
 
 def _serve(path: Path) -> _Served:
-    """Return the server of these weights, started on first use."""
     key = path.resolve()
     with _lock:
         if key not in _servers:
@@ -225,7 +214,6 @@ def _serve(path: Path) -> _Served:
 
 
 def _start(path: Path) -> _Served:
-    """Load the weights and listen on a free loopback port with a random key."""
     if not path.is_file():
         raise EmbeddedUnavailable(
             f"The model file {path.name} is missing: run `contend models pull`, "
@@ -241,11 +229,10 @@ def _start(path: Path) -> _Served:
             "llama.cpp, or too large for this machine's memory. Run `contend models pull` again "
             "or choose another model."
         ) from error
-    return _Served(server=server, url=server.listening_address, key=key)
+    return _Served(server, server.listening_address, key)
 
 
 def _import_llama() -> Any:
-    """Import llama.cpp with threads that do not spin for long."""
     # Threads that spin for long starve each other as soon as another process is busy; without any
     # spinning an idle machine speaks at a third of its speed. Both are read once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -260,7 +247,6 @@ def _import_llama() -> Any:
 
 
 def _parameters(llama: Any, path: Path, key: str) -> Any:
-    """Configure a private, silent server with a full window per slot."""
     parameters = llama.CommonParams()
     parameters.model.path = str(path)
     # Or every answer would carry the path of the file as the name of its model.
@@ -278,63 +264,3 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters.cache_ram_mib = 0
     parameters.warmup = False
     return parameters
-
-
-# The value types of GGUF by number, as struct formats; 8 is a string and 9 an array.
-_SCALARS = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
-# Far beyond any real file; a damaged one asks for more memory or time than there is.
-_MOST_ENTRIES = 10_000
-_MOST_ELEMENTS = 4_000_000
-_LONGEST_STRING = 16 * 1024 * 1024
-_LEAST_CONTEXT = 128
-
-
-def _trained_context(path: Path) -> int | None:
-    """Read the context length a model was trained with from the head of its file."""
-    try:
-        with path.open("rb") as file:
-            if file.read(4) != _MAGIC:
-                return None
-            _version, _tensors, entries = struct.unpack("<IQQ", file.read(20))
-            for _ in range(_bounded(entries, _MOST_ENTRIES)):
-                name = _read_string(file)
-                value = _read_value(file, *struct.unpack("<I", file.read(4)))
-                if name.endswith(b".context_length") and isinstance(value, int):
-                    return value if value >= _LEAST_CONTEXT else None
-    except (OSError, struct.error, KeyError, ValueError):
-        return None
-    return None
-
-
-def _bounded(count: int, most: int) -> int:
-    if count > most:
-        raise ValueError(f"{count} in the head of a GGUF file: it is damaged")
-    return count
-
-
-def _read_string(file: IO[bytes]) -> bytes:
-    """Read a length and that many bytes."""
-    (length,) = struct.unpack("<Q", file.read(8))
-    return file.read(_bounded(length, _LONGEST_STRING))
-
-
-def _read_value(file: IO[bytes], kind: int) -> object:
-    """Read one value and return it if it is a number; skip arrays."""
-    if kind == 8:
-        return _read_string(file)
-    if kind == 9:
-        _skip_array(file)
-        return None
-    layout = "<" + _SCALARS[kind]
-    return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]
-
-
-def _skip_array(file: IO[bytes]) -> None:
-    element, count = struct.unpack("<IQ", file.read(12))
-    _bounded(count, _MOST_ELEMENTS)
-    if element == 8:
-        for _ in range(count):
-            _read_string(file)
-    else:
-        # An array of arrays has no size here, which is a KeyError: no model has one.
-        file.seek(count * struct.calcsize("<" + _SCALARS[element]), os.SEEK_CUR)

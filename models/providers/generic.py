@@ -38,12 +38,10 @@ def _takes_tools(provider_name: str, name: str) -> bool | None:
 
 
 def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatModel]:
-    wanted: dict[str, Any] = {"max_retries": 0, "timeout": options.total_timeout}
-    if options.temperature is not None:
-        wanted["temperature"] = options.temperature
-    if options.max_tokens is not None:
-        wanted["max_tokens"] = options.max_tokens
-    model = init_chat_model(name, model_provider=provider_name, **wanted)
+    wanted = {"temperature": options.temperature, "max_tokens": options.max_tokens}
+    given: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
+    given |= {"max_retries": 0, "timeout": options.total_timeout}
+    model = init_chat_model(name, model_provider=provider_name, **given)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # the call policy has its own
     return Opened(model)

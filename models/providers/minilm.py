@@ -25,7 +25,6 @@ _MOST_WINDOWS = 8
 
 
 def open_minilm(name: str) -> Embeddings:
-    """Return the model of this name, loaded once per process."""
     files = EMBEDDINGS.get(name)
     if files is None:
         known = ", ".join(f"embedded:{each}" for each in EMBEDDINGS)
@@ -60,16 +59,14 @@ class MiniLM(Embeddings):
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # hide warnings about the machine
-        tokenizer = Tokenizer.from_file(str(self._vocabulary))
-        tokenizer.enable_truncation(self._longest)
-        tokenizer.no_padding()
-        self._tokenizer = tokenizer
+        self._tokenizer = Tokenizer.from_file(str(self._vocabulary))
+        self._tokenizer.enable_truncation(self._longest)
+        self._tokenizer.no_padding()
         self._session = onnxruntime.InferenceSession(
             self._model, options, providers=["CPUExecutionProvider"]
         )
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector per text: the mean over the tokens of all its windows."""
         windows = [(at, ids) for at, parts in enumerate(self._windows(texts)) for ids in parts]
         windows.sort(key=lambda window: len(window[1]))
         sums: list[Any] = [0.0] * len(texts)
@@ -85,7 +82,6 @@ class MiniLM(Embeddings):
         return self.embed_documents([text])[0]
 
     def _windows(self, texts: list[str]) -> list[list[list[int]]]:
-        """Tokenize each text into as many windows as it needs."""
         with self._lock:
             if self._session is None:
                 self._load()

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from httpx import HTTPError, Timeout
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from ollama import AsyncClient
+from ollama import AsyncClient, ShowResponse
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
@@ -18,9 +18,8 @@ from contend.models.providers.registry import Opened, Options, Provider, unknown
 WINDOW = 32_768
 CHECK_TIMEOUT = 5.0
 
-# Context lengths as Ollama reported them, by host and name.
-_trained: dict[tuple[str, str], int] = {}
-_abilities: dict[tuple[str, str], frozenset[str]] = {}
+# What Ollama reported about its models, by host and name.
+_shown: dict[tuple[str, str], ShowResponse] = {}
 
 
 def provider(_: str) -> Provider:
@@ -80,29 +79,22 @@ async def _check(names: list[str]) -> None:
             raise unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
     async with _client() as client:
         for name in names:
-            await _learn(client, name)
-
-
-async def _learn(client: AsyncClient, name: str) -> None:
-    """Learn the context window and abilities of a model."""
-    try:
-        shown = await client.show(name)
-    except Exception:  # noqa: BLE001 - the model exists and can be called without these facts
-        return
-    if shown.capabilities:
-        _abilities[_host(), name] = frozenset(shown.capabilities)
-    for fact, value in (shown.modelinfo or {}).items():
-        if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
-            _trained[_host(), name] = value
+            # The model exists and can be called without these facts.
+            with suppress(Exception):
+                _shown[_host(), name] = await client.show(name)
 
 
 def _is_able(name: str, ability: str) -> bool | None:
-    known = _abilities.get((_host(), name))
-    return None if known is None else ability in known
+    shown = _shown.get((_host(), name))
+    return ability in shown.capabilities if shown and shown.capabilities else None
 
 
 def _largest_window(name: str) -> int | None:
-    return _trained.get((_host(), name))
+    shown = _shown.get((_host(), name))
+    for fact, value in (shown.modelinfo or {}).items() if shown else ():
+        if fact.endswith(".context_length") and isinstance(value, int) and value > 0:
+            return value
+    return None
 
 
 def _host() -> str:

@@ -1,4 +1,4 @@
-"""OpenAI and compatible servers (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+"""OpenAI and compatible services, such as OpenRouter (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
 import json
 import os
@@ -13,7 +13,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from openai import (
-    APIConnectionError,
     APIStatusError,
     AsyncOpenAI,
     DefaultAsyncHttpxClient,
@@ -33,26 +32,27 @@ Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 
 @dataclass(frozen=True)
 class Service:
-    """An OpenAI-compatible service; key and address are read when needed."""
-
     label: str
     base_url: Callable[[], str | None]
-    key_path: str = ""
-    """Path that checks the key, if its list of models needs none."""
-    listed_as: Callable[[str], str] = lambda name: name
-    """Another name under which its list may have a model."""
-
-    @property
-    def key_name(self) -> str:
-        return API_KEYS[self.label]
+    key_path: str = ""  # path that checks the key, if its list of models needs none
+    listed_as: Callable[[str], str] = lambda name: name  # another name its list may use
 
 
-def provider(_: str) -> Provider:
-    return compatible(Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")))
+_SERVICES = {
+    "openai": Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")),
+    "openrouter": Service(
+        "openrouter",
+        lambda: os.environ.get("OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"),
+        # Its list of models needs no key.
+        key_path="/key",
+        # Models are listed without the variants `:online`, `:nitro` and `:floor`.
+        listed_as=lambda name: name.partition(":")[0],
+    ),
+}
 
 
-def compatible(service: Service) -> Provider:
-    """Build a provider for an OpenAI-compatible service."""
+def provider(name: str) -> Provider:
+    service = _SERVICES[name]
     return Provider(
         open=partial(_open_chat, service),
         check=partial(_check, service),
@@ -65,7 +65,6 @@ def compatible(service: Service) -> Provider:
 
 @cache
 def _look_up_ability(name: str, ability: Ability) -> bool | None:
-    """Look an ability up in langchain's model list; None if the model is not listed."""
     profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
     return profile.get(ability) if profile else None
 
@@ -94,7 +93,6 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
-    """Open a ChatOpenAI without retries that reports usage while streaming."""
     timeout, client = _open_client(options)
     model = ChatOpenAI(
         model=name,
@@ -122,14 +120,14 @@ def _ssl_context() -> SSLContext:
 
 @cache
 def _unused_client() -> DefaultHttpxClient:
-    """Share one synchronous client, which is never used."""
     return DefaultHttpxClient(verify=_ssl_context())
 
 
 def _key(service: Service) -> str:
-    key = os.environ.get(service.key_name, "").strip()
+    name = API_KEYS[service.label]
+    key = os.environ.get(name, "").strip()
     if not key:
-        raise BadInput(f"{service.key_name} is not set; {service.label} models need it.")
+        raise BadInput(f"{name} is not set; {service.label} models need it.")
     return key
 
 
@@ -146,12 +144,11 @@ async def _check(service: Service, names: list[str]) -> None:
             if service.key_path:
                 await _check_key(service, client)
             available = await _list_models(service, client)
-    except APIConnectionError as error:
-        raise BadInput(_explain_unreachable(service, base_url, error)) from error
     except BadInput:
         raise
-    except Exception as error:  # an address or key that cannot be sent
-        raise BadInput(_explain_unreachable(service, base_url, error)) from error
+    except Exception as error:  # also an address or key that cannot be sent
+        address, why = _format_address(base_url), first_line(error) or type(error).__name__
+        raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
     for name in names:
         if available and not {name, service.listed_as(name)} & set(available):
             fix = "Check the name and the account's access."
@@ -159,7 +156,6 @@ async def _check(service: Service, names: list[str]) -> None:
 
 
 async def _check_key(service: Service, client: AsyncOpenAI) -> None:
-    """Check the key itself, where the list of models is public."""
     try:
         await client.get(service.key_path, cast_to=object)
     except APIStatusError as error:
@@ -177,31 +173,21 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
         # No list, too many requests, an outage: the call policy handles those.
         return []
     try:
-        return _parse_names(json.loads(answer.text))
+        listed = json.loads(answer.text)
     except ValueError as error:
         raise BadInput(
             f"The server at {_format_address(service.base_url())} is not "
             f"{service.label}-compatible: it did not send JSON. Check the address."
         ) from error
-
-
-def _parse_names(answer: object) -> list[str]:
-    """Parse `{"data": [{"id": ...}]}`, or the bare list of some services."""
-    models = answer.get("data") if isinstance(answer, dict) else answer
-    if not isinstance(models, list):
-        return []
-    return [str(model["id"]) for model in models if isinstance(model, dict) and "id" in model]
+    # `{"data": [{"id": ...}]}`, or the bare list of some services.
+    models = listed.get("data") if isinstance(listed, dict) else listed
+    entries = models if isinstance(models, list) else []
+    return [str(each["id"]) for each in entries if isinstance(each, dict) and "id" in each]
 
 
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
-    return BadInput(
-        f"{service.label} refused the key in {service.key_name}: {first_line(error.message)}"
-    )
-
-
-def _explain_unreachable(service: Service, base_url: str | None, error: Exception) -> str:
-    why = first_line(error) or type(error).__name__
-    return f"Cannot reach {service.label} at {_format_address(base_url)}: {why}"
+    name, why = API_KEYS[service.label], first_line(error.message)
+    return BadInput(f"{service.label} refused the key in {name}: {why}")
 
 
 def _format_address(base_url: str | None) -> str:

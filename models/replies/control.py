@@ -55,7 +55,6 @@ def _drop_broken(fenced: str, tag: str) -> str:
 
 
 def _find_tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:
-    """Find the JSON objects with this tag at the start of a line, fenced or bare."""
     found: list[tuple[int, int, dict[str, Any]]] = []
     reached = 0
     for begins in _BEGINS.finditer(reply) if tag in reply else ():

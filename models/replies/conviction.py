@@ -13,8 +13,7 @@ from contend.models.replies.signals import Remarked, first_signal
 
 _SAYS_NOT = re.compile(r"(?:I\s+am\s+)?NOT\s+CONVINCED\b", re.IGNORECASE)
 _SAYS = re.compile(
-    r"(?:I\s+am\s+)?CONVINCED\b[\s*_`]*(?P<by>:|\bby\b|[-–—])?[\s*_`]*(?P<whom>.*)",
-    re.IGNORECASE,
+    r"(?:I\s+am\s+)?CONVINCED\b[\s*_`]*(?P<by>:|\bby\b|[-–—])?[\s*_`]*(?P<whom>.*)", re.IGNORECASE
 )
 _WRAPPING = " \t*_`\"'“”‘’()[]<>.,;:!"
 
@@ -49,8 +48,6 @@ class ShortConvictionBlock(ConvictionBlock):
 
 @dataclass(frozen=True)
 class Claim:
-    """A speaker's conviction, before the name is matched to a seat."""
-
     convinced: bool
     named: str = ""
     argument: str = ""
@@ -101,14 +98,11 @@ def named_seat(named: str, known: Mapping[str, str]) -> str | None:
         return exactly[named.strip().casefold()]
     alike = {_plain(name): seat for name, seat in known.items()}
     text = _plain(named)
-    longest_first = sorted(alike, key=len, reverse=True)
-    return next((alike[name] for name in longest_first if _starts_with_name(text, name)), None)
-
-
-def _starts_with_name(text: str, name: str) -> bool:
-    rest = text[len(name) :]
-    # `model-b-2` is another name than `model-b`; after punctuation comes the reason.
-    return bool(name) and text.startswith(name) and not re.match(r"\w|[-.:/]\w", rest)
+    for name in sorted(filter(None, alike), key=len, reverse=True):
+        # `model-b-2` is another name than `model-b`; after punctuation comes the reason.
+        if re.match(rf"{re.escape(name)}(?!\w|[-.:/]\w)", text):
+            return alike[name]
+    return None
 
 
 def _plain(text: str) -> str:

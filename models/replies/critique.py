@@ -1,17 +1,16 @@
-"""Parses what a critique decides, from its control block or its words."""
+"""Parses what a critique decides, from its control block or a schema-bound report."""
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, Severity
-from contend.models.replies.critique_words import (
-    MarkedPoint,
-    plain_sentences,
-    read_severity_marks,
-)
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
+from contend.models.replies.own_words import plain_sentences
+
+MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SIGNAL_WORDS = "ready for synthesis"
 
@@ -41,7 +40,6 @@ _SAME_WORDS = 0.85
 
 
 def _end_at_word(text: str) -> str:
-    """Mark a text that was cut off at the limit with an ellipsis."""
     if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
         return text
     whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
@@ -64,22 +62,17 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read the block; new points get the next free ids, known ones keep theirs."""
-    points = _number_points(
-        [(p.id or "", p.severity, p.status, p.text) for p in block.points], known
-    )
-    return Assessment(
-        ready=block.ready,
-        score=block.score,
-        points=points,
-        none_critical=_none_critical(points, speech),
-    )
+    found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
+    points = number_points(found, known)
+    clear = _none_critical(points, speech)
+    return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
 
 
 def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
-    points = _number_points(
+    points = number_points(
         [(at, p.severity, p.status if at in ids else "open", p.text) for p, at in reported],
         known,
     )
@@ -91,21 +84,6 @@ def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point
         points=points,
         none_critical=bool(points) and _none_critical(points, speech),
         read_from="extraction",
-    )
-
-
-def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
-    """Read the protocol's marks; None if they are missing or ambiguous."""
-    marks = read_severity_marks(speech, known)
-    if marks is None:
-        return None
-    points = _number_points(marks.found, known)
-    return Assessment(
-        ready=marks.ready,
-        score=marks.score,
-        points=points,
-        none_critical=marks.none_critical,
-        read_from="words",
     )
 
 
@@ -136,8 +114,7 @@ def all_points(assessments: list[Assessment]) -> list[Point]:
     return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
 
 
-def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
-    """Number the points; a known one keeps its id and, if it has no new text, its text."""
+def number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
@@ -145,7 +122,8 @@ def _number_points(found: list[MarkedPoint], known: list[Point]) -> tuple[Point,
         claimed = named if named in earlier else _known_id(text, known)
         before = earlier.get(claimed)
         if before is None or claimed in points:
-            if any(_repeats(point, severity, text) for point in points.values()):
+            seen = {(point.severity, point.text.casefold()) for point in points.values()}
+            if text and (severity, text.casefold()) in seen:
                 continue
             highest += 1
         point_id = claimed if before and claimed not in points else f"S{highest}"
@@ -168,7 +146,3 @@ def _known_id(text: str, known: list[Point]) -> str:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
-
-
-def _repeats(point: Point, severity: Severity, text: str) -> bool:
-    return bool(text) and point.severity == severity and point.text.casefold() == text.casefold()

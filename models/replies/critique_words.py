@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from contend.graph.readings import SEVERITY_MARKS, Point, PointStatus, Severity
-from contend.models.replies.own_words import Line, lines_of, own_sentences, sentences_of
+from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
+from contend.models.replies.critique import MarkedPoint, number_points
+from contend.models.replies.own_words import SAYING, TAKING_BACK, Line, lines_of, sentences_of
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
-
-MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
@@ -35,14 +34,7 @@ _NONE = re.compile(
     r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
     re.IGNORECASE,
 )
-# Words that only report something, and words that take it back.
-_SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
-_REFUSING = (
-    r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
-    r"would|should|could|might|but|still|however|yet|except|almost|only|though)\b"
-)
-_TAKING_BACK = re.compile(rf"{_SAYING}|{_REFUSING}", re.IGNORECASE)
-_UNSETTLED = re.compile(rf"{_TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
+_UNSETTLED = re.compile(rf"{TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
 _SCORE = re.compile(
     r"[^\w\"“'`]*(?:(?:my|the|current|overall|final|answer|quality|new) )*(?:score|rating|quality)"
     r"(?: now| is| of| \(1[-–]10\))*[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)"
@@ -53,16 +45,14 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 
 @dataclass(frozen=True)
-class SeverityMarks:
-    """The result; `none_critical` if the text says that nothing critical is left."""
+class _Signal:
+    """The ready signal: whether it counts, and the lines around it."""
 
-    ready: bool
-    score: float | None
-    found: list[MarkedPoint]
-    none_critical: bool
+    counts: bool
+    others: list[Line]
 
 
-def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None:
+def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     """Read the words of the protocol; None if they are missing or ambiguous."""
     lines = lines_of(speech)
     signal = _find_signal(lines)
@@ -78,17 +68,18 @@ def read_severity_marks(speech: str, known: list[Point]) -> SeverityMarks | None
         sure = signal.counts and not (reading.doubt or vague)
     else:
         sure = reading.critical_left or reading.none_critical
-    ready = signal is not None
-    return SeverityMarks(ready, score, reading.found, reading.none_critical) if sure else None
-
-
-def plain_sentences(speech: str) -> list[str]:
-    """Return the speaker's own sentences that take nothing back."""
-    return [x for x in own_sentences(speech) if not _TAKING_BACK.search(x) and "?" not in x]
+    if not sure:
+        return None
+    return Assessment(
+        ready=signal is not None,
+        score=score,
+        points=number_points(reading.found, known),
+        none_critical=reading.none_critical,
+        read_from="words",
+    )
 
 
 def _under_headings(lines: list[Line]) -> Iterator[str]:
-    """Yield the lines, with the label of a heading added to each item below it."""
     heading, waiting = "", False
     for line in lines:
         label, bare = _split_label(line.text)[0], _is_bare(line.text)
@@ -102,14 +93,6 @@ def _under_headings(lines: list[Line]) -> Iterator[str]:
             yield from [heading] * waiting + [line.text] * (not bare)
             heading, waiting = (label, True) if bare else ("", False)
     yield from [heading] * waiting
-
-
-@dataclass(frozen=True)
-class _Signal:
-    """The ready signal: whether it counts, and the lines around it."""
-
-    counts: bool
-    others: list[Line]
 
 
 def _find_signal(lines: list[Line]) -> _Signal | None:
@@ -144,7 +127,7 @@ def _may_close(before: Line) -> bool:
     if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
         return False
     # A complete point is about the answer, and may say what the answer does not do.
-    taken_back = re.compile(_SAYING, re.I) if marked and ended else _TAKING_BACK
+    taken_back = re.compile(SAYING, re.I) if marked and ended else TAKING_BACK
     return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
 
 
@@ -163,9 +146,9 @@ def _stated_scores(text: str) -> Iterator[float]:
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
         stated = [found for clause in clauses if (found := _SCORE.fullmatch(clause))]
         others = [clause for clause in clauses if not _SCORE.fullmatch(clause)]
-        introduced = at > 0 and re.search(_SAYING, sentences[at - 1], re.IGNORECASE)
+        introduced = at > 0 and re.search(SAYING, sentences[at - 1], re.IGNORECASE)
         doubtful = (
-            _TAKING_BACK.search(x) or _SOME_SCORE.search(x) for x in others + sentences[at + 1 :]
+            TAKING_BACK.search(x) or _SOME_SCORE.search(x) for x in others + sentences[at + 1 :]
         )
         if not introduced and not any(doubtful):
             yield from (float(found.group(1)) for found in stated)
@@ -178,8 +161,6 @@ def _without_score(line: Line) -> Line:
 
 @dataclass
 class _Reading:
-    """Collects points line by line; unexplained critical words raise a doubt."""
-
     known: dict[str, Point]
     found: list[MarkedPoint] = field(default_factory=list)
     denied: bool = False
@@ -194,17 +175,16 @@ class _Reading:
         return bool(self.found or self.denied) and not (self.doubt or self.critical_left)
 
     def suspect(self, text: str) -> None:
-        """Raise a doubt about critical words that no point explains."""
         self.doubt |= _CRITICAL.search(text) is not None
 
     def take(self, line: str) -> None:
-        """Process one line; a severity mark at the start of a sentence starts a new objection."""
         for part in re.split(rf"(?<=[.!?;])\s+(?=[{_SEVERITIES}])", line):
             lead, rest = _split_label(part)
             severity, status = _severity_of(lead), _status_of(lead, rest)
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
             ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
-            if _denies(text if severity else part):
+            plain = re.sub(rf"[{_RED}*_\s]+", " ", text if severity else part)
+            if _NONE.fullmatch(plain.strip(" .!)]")):
                 self.denied |= _CRITICAL.search(part) is not None
             elif _is_bare(part) or not (severity or status or (ids and text)):
                 self.suspect(part)
@@ -228,21 +208,15 @@ class _Reading:
 
 
 def _split_label(text: str) -> tuple[str, str]:
-    """Split a line into its label and the rest."""
     label = _LABEL.match(text)
     end = label.end() if label else 0
     return text[:end], text[end:]
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a line is only a severity or state, perhaps with a count."""
     lead, rest = _split_label(text)
     labelled = (_severity_of(lead) or _status_of(lead, "")) and not re.search(_ID, lead)
     return bool(labelled) and re.fullmatch(r"(?!0\W*$)\d*\W*", rest) is not None
-
-
-def _denies(text: str) -> bool:
-    return _NONE.fullmatch(re.sub(rf"[{_RED}*_\s]+", " ", text).strip(" .!)]")) is not None
 
 
 def _severity_of(lead: str) -> Severity | None:

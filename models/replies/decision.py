@@ -18,14 +18,10 @@ _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNOR
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 
-def _to_lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
 class DecisionBlock(BaseModel):
     """What the judge's control block carries."""
 
-    decision: Annotated[Word, BeforeValidator(_to_lower)]
+    decision: Annotated[Word, BeforeValidator(lambda word: str(word).strip().lower())]
     reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")
 
 
@@ -36,7 +32,6 @@ class ShortDecisionBlock(DecisionBlock):
 
 
 def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
-    """Read the block; without reasons the text is the reason."""
     return Decision(decision=block.decision, reasoning=block.reasoning.strip() or speech)
 
 
@@ -58,12 +53,8 @@ def _read_word(statement: str) -> tuple[Word, int] | None:
     label = _LABEL.match(statement)
     at = label.end() if label else 0
     found = _WORD.match(statement, at)
-    words = {_first_word(sentence) for sentence in _SENTENCES.split(statement[at:])} - {None}
+    matches = map(_WORD.match, _SENTENCES.split(statement[at:]))
+    words = {match[1].lower() for match in matches if match}
     if found is None or len(words) != 1:
         return None
     return "stop" if words == {"stop"} else "continue", found.end()
-
-
-def _first_word(sentence: str) -> str | None:
-    found = _WORD.match(sentence)
-    return found[1].lower() if found else None

@@ -1,7 +1,4 @@
-"""Parses the statements of a forecast: control blocks, labelled words, forms for a second try.
-
-Every field is read on its own; what cannot be parsed is left out, never corrected.
-"""
+"""Parses the statements of a forecast: control blocks, labelled words, forms for a second try."""
 
 import math
 import re
@@ -30,6 +27,7 @@ _POINT_ID = re.compile(r"\b([OPCHJ]\d{1,2})\b")
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
+# Every field is read on its own; what cannot be parsed is left out, never corrected.
 class ArgumentBlock(BaseModel):
     """An argument's control block, before its fields are read one by one."""
 
@@ -58,9 +56,6 @@ class ScoreBlock(BaseModel):
     evidence_quality: Any = None
     novelty: Any = None
     reason: Any = None
-
-
-# --- blocks ---
 
 
 def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> ArgumentReading:
@@ -92,33 +87,25 @@ def verdict_from_block(
 def score_from_block(
     block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
 ) -> ScoreReading | None:
-    """Read a block of scores, if it has every one that was asked for."""
     scores = {name: _share(getattr(block, name)) for name in criteria}
     return _score(scores, argument, _line(block.reason), "block")
 
 
-# --- words ---
-
-
 def argument_from_words(speech: str, outcomes: Sequence[str]) -> ArgumentReading | None:
     """Read `Probabilities: yes 70 %, no 30 %`; None unless one line states all of them."""
-    raw = _probability_line(speech, outcomes)
-    if raw is None:
+    stated = _stated_in_words(speech, outcomes)
+    if stated is None:
         return None
     return ArgumentReading(
-        stated=StatedProbabilities(raw=raw, confidence=_confidence_line(speech)),
+        stated=stated,
         outcome=_one_of(_labelled(speech, r"(?:supports?|outcome)"), outcomes),
         read_from="words",
     )
 
 
 def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading | None:
-    raw = _probability_line(speech, outcomes)
-    if raw is None:
-        return None
-    return VerdictReading(
-        stated=StatedProbabilities(raw=raw, confidence=_confidence_line(speech)), read_from="words"
-    )
+    stated = _stated_in_words(speech, outcomes)
+    return VerdictReading(stated=stated, read_from="words") if stated else None
 
 
 def score_from_words(
@@ -139,9 +126,6 @@ def point_ids(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
 
 
-# --- forms for a second, schema-bound call ---
-
-
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
     """Build a form for probabilities; the smallest models choose among whole distributions."""
     supported: Any = (Literal[tuple(outcomes)], ...)
@@ -159,7 +143,6 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
 def stated_from_form(
     form: dict[str, Any], outcomes: Sequence[str]
 ) -> tuple[StatedProbabilities, str | None]:
-    """Return the probabilities of such a form, and the outcome it supports."""
     if "split" in form:
         shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
         given: Any = dict(zip(outcomes, shares, strict=True))
@@ -208,16 +191,12 @@ def precedents_from_form(form: dict[str, Any]) -> tuple[PastEvent, ...]:
 
 
 def _list_splits(outcomes: Sequence[str]) -> list[str]:
-    """Return every way to split 100 % in steps of ten."""
     splits = product(range(0, 101, _STEP), repeat=len(outcomes))
     return [
         ", ".join(f"{outcome} {share} %" for outcome, share in zip(outcomes, split, strict=True))
         for split in splits
         if sum(split) == 100
     ]
-
-
-# --- single values ---
 
 
 def _stated(given: Any, confidence: Any, outcomes: Sequence[str]) -> StatedProbabilities:
@@ -272,14 +251,12 @@ def _ids_in(value: Any) -> list[str]:
 
 
 def _roles(value: Any) -> tuple[Role, ...]:
-    """Return the roles that a list or sentence names, directly or by the id of a point."""
     words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
     initials = {point[0].lower() for point in _ids_in(value)}
     return tuple(role for role in ROLES if role in words or role[0] in initials)
 
 
 def _precedents(value: Any) -> tuple[PastEvent, ...]:
-    """Read the events that have a description, a date and an outcome."""
     given = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     read = (
         PastEvent(
@@ -314,13 +291,11 @@ def _score(
     known = {name: score for name, score in scores.items() if score is not None}
     if len(known) < len(scores):
         return None
-    return ScoreReading(
-        argument=argument, scores=dict(known), reason=reason[:_LONGEST_ITEM], read_from=read_from
-    )
+    reason = reason[:_LONGEST_ITEM]
+    return ScoreReading(argument=argument, scores=known, reason=reason, read_from=read_from)
 
 
-def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Return the numbers after `Probabilities:` if every outcome has one of the same kind."""
+def _stated_in_words(speech: str, outcomes: Sequence[str]) -> StatedProbabilities | None:
     stated = _labelled(speech, r"probabilit(?:y|ies)")
     raw: dict[str, float] = {}
     signs = set[str]()
@@ -332,15 +307,13 @@ def _probability_line(speech: str, outcomes: Sequence[str]) -> dict[str, float] 
             return None
         raw[outcome] = number
         signs.add(found[0][1])
-    return raw if len(signs) == 1 else None
-
-
-def _confidence_line(speech: str) -> float | None:
-    stated = re.fullmatch(_NUMBER, _labelled(speech, "confidence"))
-    if stated is None:
+    if len(signs) != 1:
         return None
-    number = float(stated[1])
-    return _share(number / 100) if stated[2] else _percentage_or_share(number)
+    confidence, said = None, re.fullmatch(_NUMBER, _labelled(speech, "confidence"))
+    if said:
+        number = float(said[1])
+        confidence = _share(number / 100) if said[2] else _percentage_or_share(number)
+    return StatedProbabilities(raw=raw, confidence=confidence)
 
 
 def _labelled(speech: str, label: str) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints, field_validator
 from contend.graph.readings import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, StatementScores
 from contend.graph.settings import held_twice
 from contend.graph.values import Seat
+from contend.models.replies.signals import Remarked
 
 MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
@@ -25,7 +26,7 @@ class RulingBlock(BaseModel):
     """Whether the statement under review broke a rule, and what the moderator says to that."""
 
     breach: Literal["none", "off_topic", "new_argument_in_closing", "personal_attack"]
-    ruling: Annotated[str, StringConstraints(max_length=600)] = Field(
+    ruling: Annotated[Remarked, StringConstraints(max_length=600)] = Field(
         default="", description="One or two sentences to the speaker; empty without a breach."
     )
 
@@ -33,20 +34,12 @@ class RulingBlock(BaseModel):
     @classmethod
     def _by_its_name(cls, given: object) -> object:
         """Accept spellings a person may use, since an unparsable block is not asked for again."""
-        if given is None:
-            return "none"
         if not isinstance(given, str):
-            return given
+            return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
         return "none" if name in ("", "n/a") else name
 
-    @field_validator("ruling", mode="before")
-    @classmethod
-    def _null_is_empty(cls, given: object) -> object:
-        return "" if given is None else given
-
     def found(self, wanted: Sequence[Breach]) -> Breach | None:
-        """Return the breach, if it counts here and has a ruling."""
         breach = next((each for each in wanted if each == self.breach), None)
         return breach if self.ruling.strip() else None
 
@@ -59,7 +52,6 @@ class PositionsBlock(BaseModel):
     positions: Annotated[list[_Sentence], Field(min_length=2, max_length=8)]
 
     def for_sides(self, count: int) -> list[str] | None:
-        """Return one position per side, if there are enough and all differ."""
         given = [" ".join(each.split()) for each in self.positions[:count]]
         return given if len(given) == count and held_twice(given) is None else None
 
@@ -144,7 +136,6 @@ class StageBlock(BaseModel):
     scores: Annotated[list[StatementMarks], Field(max_length=40)]
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
-        """Return the scores by turn id, without statements scored twice or never shown."""
         numbers = dict(enumerate(shown, 1))
         named = [_number(each.statement) for each in self.scores]
         return tuple(
@@ -155,7 +146,6 @@ class StageBlock(BaseModel):
 
 
 def _number(statement: str) -> int | None:
-    """Parse the number of a statement, even from a full heading."""
     found = {int(number) for number in _STATEMENT.findall(statement)}
     return found.pop() if len(found) == 1 else None
 

@@ -39,15 +39,20 @@ class RatingReport(RatingBlock):
 
 def ratings_from_words(speech: str) -> RatingBlock | None:
     """Read `Correctness: 7` and the other criteria; None unless each appears once."""
-    ratings = {name: _rating(speech, name) for name in WEIGHTS}
+    ratings: dict[str, int] = {}
+    for name in WEIGHTS:
+        value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
+        # Half points, ranges and other scales are not accepted.
+        found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value)
+        if found is None:
+            return None
+        ratings[name] = int(found[1])
     reason = labelled_value(speech, "justification")
     finetune = labelled_value(speech, r"would[- ]benefit[- ]from[- ]finetune").lower()
-    if None in ratings.values() or not reason or finetune not in ("true", "false"):
+    if not reason or finetune not in ("true", "false"):
         return None
     return RatingBlock(
-        **{name: rating for name, rating in ratings.items() if rating is not None},
-        justification=reason[:1200],
-        would_benefit_from_finetune=finetune == "true",
+        **ratings, justification=reason[:1200], would_benefit_from_finetune=finetune == "true"
     )
 
 
@@ -56,10 +61,3 @@ def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
     numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
     given = report.model_dump(include=set(WEIGHTS)).values()
     return report if numbers.issuperset(str(rating) for rating in given) else None
-
-
-def _rating(speech: str, name: str) -> int | None:
-    value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
-    # Half points, ranges and other scales are not accepted.
-    found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value)
-    return int(found.group(1)) if found else None

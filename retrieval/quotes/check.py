@@ -58,8 +58,6 @@ class _Quote:
 
 @dataclass(frozen=True)
 class _DocumentWords:
-    """The words of a document, and where each page begins in them."""
-
     words: QuoteWords
     numbers: tuple[int, ...]
     starts: tuple[int, ...]
@@ -72,13 +70,7 @@ class _DocumentWords:
         """Return the page of a number; a line without a page belongs to the one before."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
-    def span(self, number: int) -> tuple[int, int]:
-        """Return where the words of a page begin and end."""
-        nth = self.page_of(number)
-        return self.starts[nth], (*self.starts, len(self.words.text))[nth + 1]
-
     def text_between(self, start: int, end: int) -> str:
-        """Return the document text between two offsets, extended to whole words."""
         first, last = self.page_at(start), self.page_at(end - 1)
         pieces = list(self.pages[first : last + 1])
         pieces[-1] = pieces[-1][: self._token(last, end - 1).end()]
@@ -86,39 +78,19 @@ class _DocumentWords:
         return shorten(" ".join(pieces), _LONGEST_READING)
 
     def _token(self, nth: int, at: int) -> re.Match[str]:
-        """Return the token of a page at a place."""
         before = self.words.text.count(BORDER, self.starts[nth], at)
         return next(islice(tokens(self.pages[nth]), before, None))
 
 
-@dataclass(frozen=True)
-class _Place:
-    document: str
-    words: _DocumentWords
-    start: int
-    end: int
-
-    @property
-    def label(self) -> str:
-        return f"{self.document}:{self.words.numbers[self.words.page_at(self.start)]}"
-
-    def is_in(self, reference: Reference) -> bool:
-        """Whether the reference names a page or line that contains the quote."""
-        if reference.document != self.document:
-            return False
-        words = self.words
-        begins_before_end = words.page_at(self.start) <= words.page_of(reference.last)
-        return begins_before_end and words.page_of(reference.first) <= words.page_at(self.end - 1)
+# The name and words of a document, and where in them a quote begins and ends.
+_Place = tuple[str, _DocumentWords, int, int]
 
 
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check each quote of a turn against the documents, then the debate, and its citations.
-
-    `disproved` are quotes of earlier turns that were not found; repeating one does not make it a
-    quote of the debate.
-    """
+    """Check each quote of a turn against the documents, then the debate, and its citations."""
+    # Repeating a quote of an earlier turn that was disproved does not make it one of the debate.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
@@ -130,17 +102,15 @@ def was_said(quote: str, turns: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Checker:
-    """Checks the quoted spans of one turn."""
-
     corpus: Corpus
     debate: Sequence[str]
     disproved: Sequence[str]
 
     def check(self, span: QuotedSpan) -> Iterator[QuoteCheck]:
-        """Yield the check of a span or of the quotes inside it, and of each invalid citation."""
         inner = [each for each in span.inner if _is_checked(each)]
+        mostly_inner = sum(len(each.text) for each in inner) >= _LEAST_INNER * len(span.text)
         quote = self._quote_check(span) if _is_checked(span) else None
-        if inner and _outweighs(inner, span) and (quote is None or quote.status != "found"):
+        if inner and mostly_inner and (quote is None or quote.status != "found"):
             for each in inner:
                 yield from self.check(each)
         else:
@@ -179,39 +149,43 @@ class _Checker:
         )
 
     def _find_place(self, quote: _Quote, named: Sequence[Reference]) -> _Place | None:
-        """Find the place of a quote, preferring a cited one."""
         documents = _index_corpus(self.corpus)
         for reference in named:
             for words in documents.get(reference.document, ()):
-                low, high = words.span(reference.first)[0], words.span(reference.last)[1]
+                low = words.starts[words.page_of(reference.first)]
+                ends = *words.starts[1:], len(words.words.text)
+                high = ends[words.page_of(reference.last)]
                 if found := _find(quote, words.words, low, high):
-                    return _Place(reference.document, words, *found)
+                    return reference.document, words, *found
         first = [each.document for each in named if each.document in documents]
         for name in dict.fromkeys([*first, *documents]):
             for words in documents[name]:
                 if found := _find(quote, words.words):
-                    return _Place(name, words, *found)
+                    return name, words, *found
         return None
 
 
 def _build_check(
     span: QuotedSpan, quote: _Quote, place: _Place, cited: Reference | None
 ) -> QuoteCheck:
-    """Build the check of a quote that was found."""
-    holding = next((each for each in span.references if place.is_in(each)), None)
+    document, words, start, end = place
+    first, last = words.page_at(start), words.page_at(end - 1)
+    where = f"{document}:{words.numbers[first]}"
+    named = (each for each in span.references if each.document == document)
+    holds = (e for e in named if first <= words.page_of(e.last) and words.page_of(e.first) <= last)
+    holding = next(holds, None)
     written = holding or cited
     return QuoteCheck(
         text=span.text,
         status="altered" if quote.altered else "found",
-        cited=place.label if holding else cited.label if cited else None,
+        cited=where if holding else cited.label if cited else None,
         written=written.text if written else None,
-        where=place.label,
-        reads=place.words.text_between(place.start, place.end) if quote.altered else None,
+        where=where,
+        reads=words.text_between(start, end) if quote.altered else None,
     )
 
 
 def _is_checked(span: QuotedSpan) -> bool:
-    """Whether a span is a quote: longer than a mere term, or with a source."""
     fewest = _FEWEST_NEAR_A_LABEL if span.near_label else _FEWEST_WORDS
     return bool(span.text) and (bool(span.references) or _has_words(span.text, fewest))
 
@@ -224,14 +198,7 @@ def _count(text: str) -> int:
     return sum(any(map(in_word, word)) for word in re.split(r"[\s–—]+", text))
 
 
-def _outweighs(inner: Sequence[QuotedSpan], span: QuotedSpan) -> bool:
-    """Whether a block quote consists mostly of the quotes inside it."""
-    quoted = sum(len(each.text) for each in inner)
-    return quoted >= _LEAST_INNER * len(span.text)
-
-
 def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
-    """Whether a quote equals or contains an earlier one that was not found."""
     contains = _has_words(disproved, _FEWEST_DISPROVED) and was_said(disproved, [text])
     return contains or _is_in_any(quotes, [disproved])
 
@@ -276,7 +243,6 @@ def _turn_words(turn: str) -> QuoteWords:
 
 
 def _readings(span: str) -> list[_Quote]:
-    """Return the possible readings of a quote, best first; none if it contains no words."""
     # With its opening mark, so that a leading `> 5` is not taken for a block quote.
     text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
@@ -296,7 +262,6 @@ def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> Quote
 
 
 def _split_at_edits(text: str) -> _Quote | None:
-    """Split a quote at its edits, unless more was inserted than quoted."""
     inserted = [_count(edit[1] or "") for edit in _EDITED.finditer(text)]
     marked = _EDITED.sub(lambda edit: _GAP if _count(edit[1] or "") else f" {_GAP} ", text)
     pieces = marked.split(_GAP)
@@ -319,7 +284,6 @@ def _split_at_edits(text: str) -> _Quote | None:
 def _find(
     quote: _Quote, source: QuoteWords, low: int = 0, high: int | None = None
 ) -> tuple[int, int] | None:
-    """Return where a quote begins and ends, beginning between two places."""
     first, *rest = quote.parts
     if not all(part.text in source.text for part in quote.parts):
         return None
@@ -331,7 +295,6 @@ def _find(
 
 
 def _extend(chains: dict[int, int], part: QuoteWords, source: QuoteWords) -> dict[int, int]:
-    """Extend each match by the next part."""
     ends = list(chains)
     if not ends:
         return {}
@@ -347,7 +310,6 @@ def _extend(chains: dict[int, int], part: QuoteWords, source: QuoteWords) -> dic
 def _occurrences(
     part: QuoteWords, source: QuoteWords, low: int, high: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield where a part begins and ends in a text, beginning between two places."""
     opens, closes = part.text.startswith(BORDER), part.text.endswith(BORDER)
     last = high - opens + len(part.text) - 1
     at = source.text.find(part.text, max(low - opens, 0), last)

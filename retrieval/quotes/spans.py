@@ -56,8 +56,6 @@ _NO_LABELS = frozenset(_NUMBERED.split())
 
 @dataclass(frozen=True)
 class Reference:
-    """A place in a document that a citation names."""
-
     document: str
     first: int
     last: int
@@ -74,17 +72,14 @@ class QuotedSpan:
 
     text: str
     references: tuple[Reference, ...] = ()
-    inner: tuple["QuotedSpan", ...] = ()
-    """Quotes inside a block quote."""
-    near_label: bool = False
-    """Whether a citation of a document is in the same sentence."""
+    inner: tuple["QuotedSpan", ...] = ()  # quotes inside a block quote
+    near_label: bool = False  # whether a citation of a document is in the same sentence
 
 
 Citations = dict[int, re.Match[str]]
 
 
 def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
-    """Yield quoted spans with their citations, and citations on their own."""
     plain = text.replace("&quot;", '"').replace("＂", '"')
     blocks = list(_blocks(_without_fences(plain.split("\n"))))
     nth = 0
@@ -103,8 +98,6 @@ def find_spans(text: str, documents: Collection[str]) -> Iterator[QuotedSpan]:
 
 
 class _Block:
-    """A block quote and the paragraph after it."""
-
     def __init__(self, quote: str, prose: str, documents: Collection[str], after: str) -> None:
         self._text = f"{quote}\n{prose}"
         self._quote = len(quote)
@@ -133,7 +126,6 @@ class _Block:
         return QuotedSpan(_SIGNED.sub("", self._text[start:to].strip()).strip(), named)
 
     def _with_label_before(self, start: int, span: QuotedSpan) -> QuotedSpan:
-        """Add the citation right before a span, if it has none and no other span uses it."""
         before = _BEFORE.search(self._seen, max(0, start - _LONGEST_CITATION), start)
         at = before.start() if before else -1
         if span.references or at not in self._citations:
@@ -143,7 +135,6 @@ class _Block:
     def _with_labels_near(
         self, found: Sequence[tuple[int, QuotedSpan]]
     ) -> Iterator[tuple[int, QuotedSpan]]:
-        """Mark the spans that have an unused citation in the same sentence."""
         ends = [each.end() for each in _SENTENCE_END.finditer(self._seen)]
         labelled = {
             bisect_right(ends, at)
@@ -157,7 +148,6 @@ class _Block:
         return references(citation.group(), self._documents)
 
     def _citation_at(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a span ends and its citation begins: after it, or as its last word."""
         at = _citation_start(self._seen, end)
         last = self._seen.rfind("[", start, end)
         if at not in self._citations and last in self._citations:
@@ -167,7 +157,6 @@ class _Block:
         return end, at
 
     def _quoted(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield where quotes begin and end; of nested quotes the outer ones."""
         seen = self._seen[:end]
         if not _WORTH.search(self._text, start, end):
             return
@@ -198,7 +187,6 @@ class _Block:
                 yield begin, close
 
     def _code(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield inline code that is followed by a citation."""
         for code in self._codes:
             ticks = 2 if code.group().startswith("``") else 1
             cited = _citation_start(self._seen, code.end()) in self._citations
@@ -207,7 +195,6 @@ class _Block:
 
 
 def _mask_code(text: str) -> str:
-    """Mask inline code."""
     return _CODE.sub(lambda code: f"·{'x' * (len(code.group()) - 2)}·", text)
 
 
@@ -268,7 +255,6 @@ def _count_continued(prose: str, following: Sequence[str], documents: Collection
 
 
 def _without_fences(lines: Sequence[str]) -> Iterator[str]:
-    """Blank out fenced code blocks; an unclosed fence is left as it is."""
     closing = _closing_fences(lines)
     fence = ""
     for nth, line in enumerate(lines):
@@ -286,7 +272,6 @@ def _without_fences(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
-    """For each line, return the longest closing fence after it."""
     longest: list[Mapping[str, int]] = [{}]
     for line in reversed(lines):
         bare = line.strip()
@@ -299,7 +284,6 @@ def _closing_fences(lines: Sequence[str]) -> list[Mapping[str, int]]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield paragraphs with the block quote before them, since a citation may follow it."""
     quote: list[str] = []
     prose: list[str] = []
     closed = False
@@ -318,7 +302,6 @@ def _blocks(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def _find_straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | None]:
-    """Find quotes in straight marks, and where the last unclosed one opened."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     for mark in re.compile('"').finditer(text, start):
@@ -332,7 +315,6 @@ def _find_straight(text: str, start: int) -> tuple[list[tuple[int, int]], int | 
 
 
 def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[str, int | None]]:
-    """Find quotes in paired marks, and the last unclosed one."""
     spans: list[tuple[int, int]] = []
     opened: dict[str, list[int]] = {mark: [] for mark in _CLOSERS}
 

@@ -13,8 +13,7 @@ SIGNS += "\U00020000-\U0003ffff"
 UNSPACED = re.compile(f"[{SIGNS}]")
 
 BORDER = "\ue000"
-_JOIN = "\ue001"
-"""Replaces a hyphen at the end of a line, which may belong to the word or not."""
+_JOIN = "\ue001"  # replaces a hyphen at the end of a line, which may belong to the word or not
 _MINUS, _DASH = "−", "–"
 _DASHES = "‐-―−⸺⸻-"
 _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
@@ -37,14 +36,6 @@ _UNIT = re.compile(
 Replacement = str | Callable[[re.Match[str]], str]
 
 
-def _without_note(found: re.Match[str]) -> str:
-    return found.group() if _UNIT.fullmatch(found[1]) else found[1]
-
-
-def _scripted(found: re.Match[str]) -> str:
-    return found[2].translate(RAISED if found[1].lower() == "sup" else LOWERED)
-
-
 # Characters without which the pattern cannot match (`""`: always try, None: only in text that is
 # not ASCII), the pattern and its replacement.
 _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
@@ -57,12 +48,13 @@ _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     ("[", re.compile(rf"(?:(?<={_LETTER}{{4}})|(?<=[.,;:!?\"”’»%‰°)]))\[\d{{1,3}}\]"), ""),
     ("[", re.compile(r"!?\[([^\[\]]{1,300})\](?:\([^()\n]{0,500}\)|\[[^\[\]]{0,100}\])"), r"\1"),
     ("<", re.compile(r"<(https?://[^<>\s]{1,500})>"), r"\1"),
-    ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE), _scripted),
+    ("<", re.compile(r"<(su[bp])>([\d+−-]{1,9})</su[bp]>", re.IGNORECASE),
+     lambda found: found[2].translate(RAISED if found[1].lower() == "sup" else LOWERED)),
     ("<", re.compile(r"<br ?/?>", re.IGNORECASE), " "),
     ("<", re.compile(rf"</?(?:{_TAGS})(?: [^<>\n]{{0,300}})?>", re.IGNORECASE), ""),
     ("^", re.compile(r"\^\{?([+−-]?\d{1,4})\}?"), lambda found: found[1].translate(RAISED)),
     (_POWERS, re.compile(rf"(?<!{_LETTER})({_LETTER}{{4,}}|[.,;:!?\"”’»])[⁰¹²³⁴-⁹]+"),
-     _without_note),
+     lambda found: found.group() if _UNIT.fullmatch(found[1]) else found[1]),
     ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),
     ("\u00ad", re.compile(r"\u00ad\s*"), ""),
     ("", re.compile(f"[\u200b-\u200f\u2060\ufeff{_VOWELS}]|~~"), ""),
@@ -98,7 +90,6 @@ _HYPHEN = re.compile(f"[-{_JOIN}]")
 
 
 def strip_markup(text: str) -> str:
-    """Remove markup, invisible characters and footnote marks."""
     for needs, pattern, place in _STEPS:
         # Checking first is much faster for long texts.
         if needs is None:
@@ -111,7 +102,6 @@ def strip_markup(text: str) -> str:
 
 
 def tokens(text: str) -> Iterator[re.Match[str]]:
-    """Yield the words of a plain text and the signs between them."""
     return _TOKEN.finditer(text)
 
 
@@ -128,8 +118,6 @@ def normalize_spelling(text: str) -> str:
 
 @dataclass(frozen=True)
 class QuoteWords:
-    """Normalised tokens without hyphens, and where the hyphens were."""
-
     text: str
     hyphens: dict[int, str]
     places: Sequence[int]
@@ -173,7 +161,6 @@ def trimmed(words: Sequence[str]) -> Sequence[str]:
 
 
 def joins(sign: str) -> bool:
-    """Whether a character joins with its neighbours into one word."""
     return bool(sign) and in_word(sign) and not UNSPACED.match(sign)
 
 

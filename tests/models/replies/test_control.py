@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from contend.graph.protocols.adversarial import stop_rule
 from contend.graph.settings import AdversarialSettings
 from contend.models.replies.control import nonce, read_block, without_block
-from contend.models.replies.critique import (
-    CritiqueBlock,
-    assessment_from_block,
-    assessment_from_words,
-)
-from contend.models.replies.critique_words import READY_SIGNAL
+from contend.models.replies.critique import CritiqueBlock, assessment_from_block
+from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_words
 from tests.support.scripted import THREAD
 
 TAG = nonce(THREAD, "r1.critique.skeptic")

@@ -12,9 +12,8 @@ from contend.models.replies.critique import (
     all_points,
     assessment_from_block,
     assessment_from_report,
-    assessment_from_words,
 )
-from contend.models.replies.critique_words import read_severity_marks
+from contend.models.replies.critique_words import assessment_from_words
 
 SIGNAL = "Ready for Synthesis ✅"
 KNOWN = [
@@ -257,9 +256,9 @@ def test_what_is_unread_stops_nothing(speech: str) -> None:
     ],
 )
 def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
-    marks = read_severity_marks(speech, KNOWN)
-    assert marks is not None
-    assert marks.none_critical is said
+    assessment = assessment_from_words(speech, KNOWN)
+    assert assessment is not None
+    assert assessment.none_critical is said
 
 
 @pytest.mark.parametrize(

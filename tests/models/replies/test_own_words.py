@@ -9,11 +9,8 @@ from contend.graph.protocols.adversarial import stop_rule
 from contend.graph.readings import Point
 from contend.graph.settings import AdversarialSettings
 from contend.models.replies.conviction import ConvictionBlock, claim_from_report, claim_from_words
-from contend.models.replies.critique import (
-    CritiqueBlock,
-    assessment_from_report,
-    assessment_from_words,
-)
+from contend.models.replies.critique import CritiqueBlock, assessment_from_report
+from contend.models.replies.critique_words import assessment_from_words
 from contend.models.replies.decision import (
     DecisionBlock,
     decision_from_report,
