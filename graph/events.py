@@ -69,7 +69,6 @@ def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
 def node_event(
     event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
 ) -> NodeEvent:
-    """Build one event; metadata is free-form and additive."""
     return {"event": event, "round": round_number, "content": content, "metadata": metadata}
 
 

@@ -171,7 +171,6 @@ class FactCheck(Value):
 
     @property
     def contradicted(self) -> tuple[ClaimCheck, ...]:
-        """The claims the speaker has to correct."""
         return tuple(each for each in self.claims if each.verdict == "contradicted")
 
 

@@ -197,12 +197,10 @@ class Remark(BaseModel):
 
 
 def seat_with_role(state: DebateState, role: str) -> Seat:
-    """Return the first seat with this role."""
     return next(seat for seat in state["seats"] if seat.role == role)
 
 
 def ids_with_role(state: DebateState, role: str) -> list[str]:
-    """Return the ids of all seats with this role, in seat order."""
     return [seat.id for seat in state["seats"] if seat.role == role]
 
 

@@ -60,7 +60,6 @@ class _Answer:
 
 
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask all active seats in parallel, then decide which are eliminated."""
     settings: ForumSettings = runtime.context
     active = still_active(state, settings)
     first = await _ask(state, runtime, active, "conviction")
@@ -151,7 +150,6 @@ def _withdrawal(
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
-    """Resolve the seat a claim names and look up its quote."""
     whom = _conceded_to(state, settings, seat, claim)
     said = [turn.text for turn in turns_in_history(state) if turn.seat == whom]
     return Conviction(
@@ -168,7 +166,6 @@ def _conviction(
 def _conceded_to(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> str | None:
-    """Return the active seat with a position that a claim concedes to."""
     others = others_who_answered(state, settings, seat.id)
     named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
     return named if named in others else None
@@ -196,7 +193,6 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
 def _kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
-    """Report the seats whose concession is void because one seat must stay."""
     reported = {}
     for seat, rule in staying(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name

@@ -25,7 +25,6 @@ from contend.prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the critic's turn: a verdict that is parsed, or feedback that is only passed on."""
     strategy = strategy_for(runtime.context)
     seat = seat_with_role(state, strategy.critic_role)
     if strategy.critique_decides:
@@ -58,7 +57,6 @@ def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
 
 
 async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
-    """Return feedback for the next answers, or general advice if the call fails."""
     try:
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]

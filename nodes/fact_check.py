@@ -71,7 +71,6 @@ def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) 
 async def _checked(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
 ) -> list[_Checked]:
-    """Check all claims in parallel, each against the passages nearest to it."""
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     subjects = [
@@ -95,7 +94,6 @@ def _check(
     claim: str,
     decided: Decided[CheckBlock] | ModelFailed,
 ) -> _Checked:
-    """Return the result for a claim; without a readable check it is unverifiable."""
     if isinstance(decided, ModelFailed):
         reported = _unchecked(state, runtime, seat, str(decided))
         failed = _unverified(claim, "its check failed")
@@ -113,7 +111,6 @@ def _unverified(claim: str, why: str) -> ClaimCheck:
 
 
 def _turn(listed: Turn, checked: list[_Checked], found: FactCheck) -> Turn:
-    """Merge all calls into one turn."""
     parts = [listed, *(each.by for each in checked if each.by)]
     lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
     update = {

@@ -38,7 +38,6 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 
 
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Decide, let a person comment if requested, then end the rounds or open the next."""
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
     judged, degraded = await _judged(state, runtime) if strategy.asks_judge(number) else ([], [])

@@ -73,7 +73,6 @@ def _ruling(
 async def _positions(
     state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
 ) -> dict[str, Any]:
-    """Propose a position for each side if the user gave none."""
     decided = await decide(state, runtime, seat, "positions", "positions", _POSITIONS)
     degraded = list(decided.degraded)
     given = decided.read.for_sides(len(sides)) if decided.read else None

@@ -27,7 +27,6 @@ Result = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all seats that speak now, in parallel."""
     settings: DebateSettings = runtime.context
     # A debate stored by an earlier release has no list of waiting seats.
     waiting = state.get("waiting") or still_active(state, settings)
@@ -60,7 +59,6 @@ def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
 async def _spoken(
     runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
 ) -> TurnResult:
-    """Wait for one turn and publish it at once."""
     spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
     publish_turn(runtime, turn)
@@ -68,7 +66,6 @@ async def _spoken(
 
 
 def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
-    """Return whether the debate can continue without the failed seats."""
     answers = turns_of(state, "propose")
     match strategy_for(settings).when_a_seat_fails:
         case "keep_answer":
@@ -82,7 +79,6 @@ def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else
 def _collect(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
 ) -> dict[str, Any]:
-    """Return the turns of all seats, with substitutes for failed ones."""
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
     turns: list[Turn] = []
@@ -102,7 +98,6 @@ def _collect(
 
 
 def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
-    """Return the first failure, with the problems of all."""
     first = failures[0]
     first.degraded = [entry for failure in failures for entry in failure.degraded]
     return first

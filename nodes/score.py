@@ -23,7 +23,6 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Rate the answer; a judge that fails or cannot be parsed leaves it unrated."""
     seat = seat_with_role(state, "judge")
     try:
         decided = await decide(state, runtime, seat, "score", "score", _READER)

@@ -47,7 +47,6 @@ def read_record(state: DebateState, debate: str) -> DebateRecord:
 
 
 def build_record(state: DebateState, debate: str) -> DebateRecord:
-    """Build the record of a debate, finished or not."""
     stop, rated, retrieval = state.get("stop"), state.get("auto_score"), state.get("retrieval")
     return DebateRecord(
         id=debate,
@@ -81,7 +80,6 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
 
 
 def _concessions(state: DebateState) -> dict[str, Any]:
-    """Return who conceded to whom and what the judge decided, where seats can concede."""
     if "active" not in state:
         return {}
     gone = state.get("eliminations", [])
@@ -128,7 +126,6 @@ def _quotes(state: DebateState) -> list[RecordedQuote]:
 
 
 def _is_demonstration(state: DebateState) -> bool:
-    """Return whether the demonstration model has a seat, or spoke as a fallback."""
     by_seat = is_demonstration(state.get("seats", []))
     models = {turn.model for turn in state.get("turns", []) if turn.model}
     return by_seat or any(is_demonstration_model(model) for model in models)
@@ -154,12 +151,10 @@ def _rounds(state: DebateState) -> list[dict[str, Any]]:
 
 
 def _by_seat(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which every seat speaks once."""
     return {turn.seat: turn.text for turn in turns}
 
 
 def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which several seats answer at once, and the feedback they got."""
     feedback = [turn.text for turn in turns if turn.phase == "critique"]
     answers = [
         {"seat": turn.seat, "text": turn.text, "status": turn.status}

@@ -40,7 +40,6 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 
 
 async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
-    """Write the answer, after the judge's review if there is one."""
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
     reviews, degraded, lost = (
@@ -69,7 +68,6 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
 async def _verdict(
     state: DebateState, runtime: Runtime[Any], seat: Seat
 ) -> tuple[list[Turn], list[Degradation], list[WorkSpan]]:
-    """Review all positions; the answer can be written without it."""
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
@@ -94,7 +92,6 @@ async def _answer(
 def _best_initial(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
 ) -> tuple[Turn, list[Degradation]]:
-    """Use an initial answer under its own seat's name."""
     best = most_shared(first_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
@@ -107,7 +104,6 @@ def _best_initial(
 
 
 def _index(state: DebateState) -> Turn:
-    """Build an index of positions instead of an answer."""
     now = datetime.now(UTC)
     return Turn(
         id=next_turn_id(state, "synthesize", "index"),
@@ -124,7 +120,6 @@ def _index(state: DebateState) -> Turn:
 
 
 def _index_of_positions(state: DebateState) -> str:
-    """List every seat that spoke, with the beginning of its position and its turns."""
     seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
     return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
 

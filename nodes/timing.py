@@ -18,7 +18,6 @@ def since(started: datetime) -> WorkSpan:
 
 
 def call_since(started: datetime, usage: Usage) -> WorkSpan:
-    """Return the time span of a call that produced no turn."""
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
 
 
@@ -42,12 +41,10 @@ def retrieval_intervals(state: DebateState) -> list[Interval]:
 
 
 def spoken_by_models(state: DebateState) -> list[Turn]:
-    """Return the turns without those of people."""
     return [turn for turn in state.get("turns", []) if turn.status != "human"]
 
 
 def total_usage(state: DebateState) -> Usage:
-    """Return the tokens and cost of all calls, failed ones included."""
     return sum((each.usage for each in _work(state)), NO_USAGE)
 
 

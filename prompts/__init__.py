@@ -10,12 +10,10 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
 
 @cache
 def load(name: str) -> str:
-    """Return the text of prompts/<name>.md."""
     return _file(name).read_text(encoding="utf-8").strip()
 
 
 def exists(name: str) -> bool:
-    """Return whether there is a prompts/<name>.md."""
     return _file(name).is_file()
 
 
@@ -26,7 +24,6 @@ def _file(name: str) -> Path:
 
 
 def placeholders(text: str) -> set[str]:
-    """Return the names of the values that a prompt asks for."""
     return {name for name, _ in _PLACEHOLDER.findall(text)}
 
 

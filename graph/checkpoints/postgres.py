@@ -49,7 +49,6 @@ class Postgres:
         return f"PostgreSQL database '{self.name}' on {self.host}"
 
     def parts(self) -> dict[str, Any]:
-        """Return the address as arguments of a connection."""
         return dict(conninfo_to_dict(self.conninfo))
 
     @contextmanager
@@ -63,7 +62,6 @@ class Postgres:
             raise
 
     def away(self, error: BaseException) -> DatabaseUnavailable | None:
-        """Return the outage that caused a driver error, if any."""
         # A server that fails over takes no writes for a while.
         outages = (
             psycopg.OperationalError,
@@ -107,7 +105,6 @@ _UNREADABLE = (
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of the server or the system, without the address before it."""
     return first_line(error).rpartition(" failed: ")[2] or type(error).__name__
 
 

@@ -63,7 +63,6 @@ class ReconnectingSaver(AsyncPostgresSaver):
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Load the checkpoint, after saving the writes that were kept in files."""
         await self._save_kept_writes(_thread(config))
         return await self._retry(super().aget_tuple, config)
 
@@ -82,7 +81,6 @@ class ReconnectingSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        """Save the result of a call, in the database or in a file."""
         async with self._writing:
             if await self._put_writes(config, writes, task_id, task_path):
                 return
@@ -144,7 +142,6 @@ def _folder(thread: str) -> Path:
 
 
 def _keep_in_file(thread: str, data: bytes) -> None:
-    """Write a file atomically."""
     folder = _folder(thread)
     make_private_folder(folder)
     write_private_file(folder / f"{uuid4()}.writes", data)

@@ -59,7 +59,6 @@ def database() -> "Path | Postgres":
 
 
 def is_on_server() -> bool:
-    """Return whether debates are stored on a database server."""
     return bool(os.environ.get("DATABASE_URL", "").strip())
 
 

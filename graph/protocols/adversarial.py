@@ -63,7 +63,6 @@ def stop_rule(
 
 
 def _unsettled_points(state: DebateState) -> str:
-    """List the critical points that are still open; they do not prevent the stop."""
     critical = [point for point in points_of(state) if point.severity == "critical"]
     left = ", ".join(p.id for p in critical if p.status in ("open", "partial"))
     dropped = ", ".join(p.id for p in critical if p.status == "dropped")

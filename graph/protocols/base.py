@@ -85,12 +85,10 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @property
     def folder_plan(self) -> FolderPlan | None:
-        """The folder of files to write during the debate, if any."""
         return None
 
     @property
     def most_tool_calls(self) -> int:
-        """How often a seat may use its tools in one turn."""
         return 0
 
     def check_input(self, given: DebateState) -> None:
@@ -101,11 +99,9 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def answers(self, seat: Seat) -> bool:
-        """Return whether this seat speaks in every round."""
         return seat.role == self.answering_role
 
     def opening_role(self, round_number: int) -> str:
-        """Return the role that speaks first in a round."""
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
@@ -125,7 +121,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "again" if round_number > self.first_round else "first"
 
     def own_prompt(self, part: str) -> str | None:
-        """Return the user's own prompt for a part, if there is one."""
         return None
 
     def label(self, seat: Seat, place: int) -> str:
@@ -133,7 +128,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
-        """Return the maximum length of a turn in tokens, if there is one."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
@@ -147,7 +141,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         )
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
-        """Return the values that only prompts of this protocol ask for."""
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
@@ -166,5 +159,4 @@ def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
 
 
 def describe_rounds_used(rounds: int) -> str:
-    """Say that the maximum number of rounds was used."""
     return f"all {rounds} rounds were used" if rounds > 1 else "the one round was used"

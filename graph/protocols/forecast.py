@@ -77,7 +77,6 @@ class ForecastStrategy(Strategy[ForecastSettings]):
                 )
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Use all rounds, unless the time is up or no role could speak."""
         number, most = state["round"], self.settings.max_rounds
         if number >= most:
             used = f"all {most} rounds were" if number > 1 else "the one round was"

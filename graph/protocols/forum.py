@@ -76,7 +76,6 @@ class ForumStrategy(Strategy[ForumSettings]):
         return _FIRST_CHECKED_ROUND <= round_number < self.settings.max_rounds
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the seat's name, or a number if names are hidden."""
         hidden = self.settings.anonymous and seat.role == self.answering_role
         return f"Debater {place + 1}" if hidden else seat.name
 
@@ -93,7 +92,6 @@ class ForumStrategy(Strategy[ForumSettings]):
         }
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Stop when one seat is left, the judge says so, or the last round is over."""
         number, active = state["round"], state["active"]
         if len(active) == 1:
             return self._last_seat(state, active[0])
@@ -122,7 +120,6 @@ class ForumStrategy(Strategy[ForumSettings]):
 
 
 def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:
-    """Return the rule that kept the last seat when all conceded in this round."""
     number = state["round"]
     now = {each.seat: each.convinced_by for each in state["eliminations"] if each.round == number}
     now[seat] = conceded_to

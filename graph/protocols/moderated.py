@@ -55,7 +55,6 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Use all rounds; the closing statements follow."""
         number, most = state["round"], self.settings.round_count
         if number < most:
             return None

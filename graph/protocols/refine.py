@@ -38,7 +38,6 @@ class RefineStrategy(Strategy[RefineSettings]):
         return "again" if has_spoken else "first"
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the letter of a debater's answer."""
         is_debater = seat.role == self.answering_role
         return f"Answer {ascii_uppercase[place]}" if is_debater else seat.name
 

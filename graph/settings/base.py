@@ -59,12 +59,10 @@ def outputs_home() -> Path:
 
 
 def temperature_of(default: float, who: str) -> Any:
-    """Define the setting of a role's temperature."""
     return Field(default, ge=0, le=2, description=f"Sampling temperature of the {who}.")
 
 
 def fallbacks_of(who: str) -> Any:
-    """Define the setting of a role's fallback models."""
     return Field(
         default=(), description=f"Models the {who} falls back to, in order, when its own fails."
     )
@@ -154,7 +152,6 @@ class DebateSettings(Settings):
         """The ids of the seats that speak in round 1: templates and images are for them."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
-        """Return the files of single seats, keyed by seat id."""
         return {}
 
     def is_named(self, seat: Seat) -> bool:
@@ -176,15 +173,12 @@ class DebateSettings(Settings):
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
-        """Return the values that set one model for every seat."""
         return {f"{seat.id}_model": model for seat in cls().build_seats()}
 
     def how_to_name(self, seat: Seat) -> str:
-        """Return the option that sets this seat's model."""
         return f"--set {seat.id}_model=PROVIDER:NAME"
 
     def _seat(self, role: str) -> Seat:
-        """Build the seat of a role that has its own settings."""
         return Seat(
             id=role,
             name=role.capitalize(),

@@ -109,6 +109,5 @@ def request_of(state: DebateState) -> DebateRequest:
 
 
 def settings_of(request: DebateRequest) -> dict[str, object]:
-    """Return the settings that a request's own configuration sets."""
     config = request.config.model_dump(mode="json", exclude_unset=True)
     return {_AS_SETTING.get(name, name): value for name, value in config.items()}

@@ -45,7 +45,6 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """In how many orders the judge reads the statements."""
         return 2 if self.both_orders else 1
 
 

@@ -160,7 +160,6 @@ def held_twice(positions: Iterable[str]) -> str | None:
 
 
 def slugs(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Build unique seat ids from names."""
     found: list[str] = []
     for name in names:
         plain = re.sub(r"[\W_]+", "-", name.casefold()).strip("-") or "seat"

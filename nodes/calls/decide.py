@@ -168,7 +168,6 @@ async def _all_read(
 
 
 def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
-    """Return the control block of a turn, if it can be parsed."""
     return read_block(spoken["raw"], nonce(debate_id(runtime), spoken["turn"].id), form)
 
 

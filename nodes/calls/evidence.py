@@ -27,7 +27,6 @@ _SHORTEST_CLAIM = 5
 async def gather_evidence(
     state: DebateState, settings: DebateSettings, seat: Seat, part: str
 ) -> tuple[Material, list[str]]:
-    """Return the material of a seat's turn, and what could not be loaded."""
     passages, trouble = await _passages(state, settings, seat)
     images = [each for each in state.get("images", []) if strategy_for(settings).sees(seat, each)]
     images = images if part in _FIRST_PARTS else []
@@ -36,7 +35,6 @@ async def gather_evidence(
 
 
 def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
-    """Return the documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
     return DocumentAccess(
         documents, tuple(each for each in documents if strategy_for(settings).sees(seat, each))
@@ -77,7 +75,6 @@ def _claims(text: str) -> list[str]:
 
 
 def _said_last(turns: list[Turn]) -> list[str]:
-    """Return the latest turn and those taken in parallel with it."""
     last = [
         turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
     ]
@@ -85,7 +82,6 @@ def _said_last(turns: list[Turn]) -> list[str]:
 
 
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
-    """Return the turn with each quote checked against the documents."""
     documents = state.get("documents", [])
     if not documents or not PHASES[turn.phase].has_checked_quotes:
         return turn

@@ -76,7 +76,6 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Take the next piece of the reply."""
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._model = model
         self._tokens += 1
@@ -85,7 +84,6 @@ class TurnStream:
             self._send()
 
     def flush(self) -> None:
-        """Send the rest of the reply."""
         if self._filter:
             self._add(self._filter.finish())
         self._send()

@@ -130,7 +130,6 @@ class ToolLoop:
         return Aids(self.box.tools, self._spent, self._seconds, self.limit)
 
     async def _answer(self, message: AIMessage) -> None:
-        """Use the tools that a message calls, and append their results."""
         self.messages = [*self.messages, message]
         spent = load("shared/tools.spent")
         for each in calls_in(message):

@@ -66,7 +66,6 @@ async def argue(
 
 
 def _overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
-    """Report an argument over the length limit; it is kept whole."""
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
@@ -79,7 +78,6 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
-    """Parse the block, or the words, of an argument."""
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
     block = block_of(runtime, spoken, ArgumentBlock)
     reading = argument_from_block(block, outcomes) if block else None
@@ -102,7 +100,6 @@ def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> 
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence, for a role that named no point."""
     return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
 
 

@@ -41,7 +41,6 @@ def context_of(state: DebateState) -> PredictionContext:
 
 
 def all_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return every argument, including replaced versions."""
     scores = {
         turn.assessment.argument: turn.assessment
         for turn in turns_of(state, "score")
@@ -82,7 +81,6 @@ def stated_in(arguments: Iterable[ScoredArgument], number: int) -> dict[str, Dis
 
 
 def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredArgument]:
-    """Return each role's last argument with probabilities."""
     return {said.role: said for said in arguments if said.reading.stated.probabilities}
 
 

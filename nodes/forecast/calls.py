@@ -56,7 +56,6 @@ def join_work(works: Iterable[Work]) -> Work:
 
 
 def update_of(work: Work, began: datetime) -> dict[str, Any]:
-    """Build the state update of a node that began then."""
     # An empty list would count as an update of the transcript, and cost every checkpoint.
     turns = {"turns": work["turns"]} if work["turns"] else {}
     given_up = {"given_up": work["given_up"]} if work.get("given_up") else {}
@@ -184,7 +183,6 @@ async def _fill(
     schema: type[BaseModel],
     deadline: Deadline,
 ) -> Filled:
-    """Ask once more, schema-bound, for what could not be parsed."""
     nothing: Filled = {
         "block": None,
         "usage": NO_USAGE,
@@ -213,7 +211,6 @@ async def _fill(
 
 
 def how_often(filled: Filled) -> str:
-    """Say how often something missing was requested."""
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 

@@ -27,7 +27,6 @@ TOO_WEAK = 0.2
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score unscored arguments and have weak ones argued again, in parallel."""
     settings: ForecastSettings = runtime.context
     began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
     misled = _misled(state, settings)
@@ -44,7 +43,6 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _open(state: DebateState) -> list[ScoredArgument]:
-    """Return the arguments of this round that still need a score or a stronger version."""
     given_up = state.get("given_up", [])
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]

@@ -21,7 +21,6 @@ from contend.nodes.forecast.numbers import is_complete
 def gaps_of(
     state: DebateState, settings: ForecastSettings, kept: list[ScoredArgument]
 ) -> Iterator[Gap]:
-    """Yield everything that is missing, in the order of the debate."""
     by_place = {(said.turn.round, said.role): said for said in kept}
     for number in range(1, state["round"] + 1):
         for role in settings.roles:

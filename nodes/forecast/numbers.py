@@ -99,13 +99,11 @@ def consensus_score(values: Sequence[float]) -> float | None:
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values, if any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def spread(distributions: Sequence[Distribution], outcome: str) -> float:
-    """Return the difference between the highest and the lowest value."""
     stated = [each[outcome] for each in distributions if outcome in each]
     return max(stated) - min(stated) if stated else 0.0
 
@@ -124,7 +122,6 @@ def movement(
 
 
 def composite(scores: Mapping[Criterion, float]) -> float:
-    """Return the weighted mean of the criteria that were scored."""
     weight = sum(COMPOSITE_WEIGHTS[name] for name in scores)
     return sum(COMPOSITE_WEIGHTS[name] * score for name, score in scores.items()) / weight
 
@@ -133,7 +130,6 @@ def composite(scores: Mapping[Criterion, float]) -> float:
 
 
 def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """Return the mean of complete distributions."""
     whole = [each for each in distributions if is_complete(each, outcomes)]
     return _normalised_if_complete(consensus(whole, outcomes), outcomes)
 
@@ -157,8 +153,6 @@ def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
 
 
 def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
-    """Return the factor with the least mean log loss on resolved forecasts."""
-
     def loss(factor: float) -> float:
         return fmean(log_loss(extremised(pooled, factor), came) for pooled, came in resolved)
 
@@ -190,7 +184,6 @@ def brier(forecast: Distribution, came: str) -> float:
 
 
 def log_loss(forecast: Distribution, came: str) -> float:
-    """Return minus the logarithm of the true outcome's probability."""
     return -math.log(max(_LEAST_FOR_LOG_LOSS, forecast[came]))
 
 
@@ -208,7 +201,6 @@ class CalibrationBin:
 def calibration(
     resolved: Sequence[tuple[Distribution, str]], bins: int = 10
 ) -> list[CalibrationBin]:
-    """Sort the probabilities of all forecasts into equal bins."""
     pairs = [(p, outcome == came) for forecast, came in resolved for outcome, p in forecast.items()]
     table = []
     for number in range(bins):

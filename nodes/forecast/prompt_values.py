@@ -53,7 +53,6 @@ class _ForecastValues:
         self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.fence
 
     def values(self) -> PromptValues:
-        """Return every value a prompt may ask for; each is built only when one does."""
         return {
             "data_short": lambda: render("forecast/data", {"mark": lambda: self.mark}),
             "situation": self._situation,
@@ -82,7 +81,6 @@ class _ForecastValues:
 
     @property
     def _about(self) -> Turn:
-        """The one argument this call is about."""
         wanted = self.state["cue"].turns[0]
         return next(turn for turn in self.state.get("turns", []) if turn.id == wanted)
 
@@ -130,13 +128,11 @@ class _ForecastValues:
 
     @cached_property
     def _arguments_so_far(self) -> str:
-        """The role's own last point, and the points of the others."""
         own = self._own_line()
         room = self._room(_POINTS_SHARE) - _size([own])
         return self._points(self._others(), room, own)
 
     def _own_line(self) -> str:
-        """Return the role's own last point with its probabilities."""
         before = [s for s in self._kept if s.role == self.seat.role]
         if self.part == "stronger" or not before or not before[-1].reading.point:
             return ""
@@ -145,7 +141,6 @@ class _ForecastValues:
         return f"{before[-1].point_id} you{', ' if numbers else ''}{numbers}: {reading.point}"
 
     def _points_before(self) -> str:
-        """List the points that were made before the argument to be scored."""
         number, role = self._about.round, self._about.role
         speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
         late = role not in speakers
@@ -190,7 +185,6 @@ class _ForecastValues:
         return "; ".join(shown) or "nobody has given numbers yet."
 
     def _majority(self) -> str:
-        """Describe the majority that the Contrarian argues against."""
         leading = majority(self.state, self.seat.role)
         if leading is not None:
             count = f"{leading.votes} of {leading.voters} others"
@@ -250,7 +244,6 @@ class _ForecastValues:
 
 
 def _supporting(said: ScoredArgument) -> str:
-    """Return the outcome an argument supports, with its probability."""
     outcome = said.reading.outcome
     if outcome is None:
         return ""
@@ -259,7 +252,6 @@ def _supporting(said: ScoredArgument) -> str:
 
 
 def _facts(context: PredictionContext) -> Iterable[str]:
-    """Yield the known facts, the most important first."""
     task, simulated, data = context.task, context.simulation_summary, context.data_summary
     yield from (text for text in (task.description,) if text)
     yield from (f"Decided by: {text}" for text in (task.resolution_criteria,) if text)

@@ -28,7 +28,6 @@ from contend.nodes.forecast.score import score_argument
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all roles that speak now; one that fails leaves a gap."""
     settings: ForecastSettings = runtime.context
     began, waiting = datetime.now(UTC), state["waiting"]
     clock, publisher = Clock(state, settings), TurnPublisher(runtime)

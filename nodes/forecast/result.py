@@ -89,7 +89,6 @@ def result_of(
 
 
 def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> dict[str, Any]:
-    """Return what viewers learn about a finished round."""
     forecast = _Forecast(state, settings)
     arguments = of_round(forecast.kept, number)
     return {
@@ -148,7 +147,6 @@ class _Forecast:
         )
 
     def _contentions(self, number: int) -> Iterator[str]:
-        """Yield where the roles' numbers differ most, and which roles contradict each other."""
         stated = stated_in(self.kept, number)
         for outcome in self.outcomes:
             held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}

@@ -60,6 +60,5 @@ async def score_argument(
 
 
 def _complete(reading: ScoreReading, turn: Turn) -> ScoreReading:
-    """Add the weighted mean, and the judge's text as the reason if it gave none."""
     update = {"composite": composite(reading.scores), "reason": reading.reason or turn.text}
     return reading.model_copy(update=update)

@@ -76,7 +76,6 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
 
 
 def _without_verdict(result: DebateResult, degraded: list[Degradation]) -> str:
-    """Describe the roles' numbers if the judge gave no verdict."""
     why = degraded[-1].why if degraded else "it gave none"
     known = [
         f"{each.outcome_id} {each.probability:.0%}"

@@ -79,7 +79,6 @@ def _most_conceded(
 
 
 def _circles(concessions: Mapping[str, str]) -> list[list[str]]:
-    """Return the circles among concessions, each in seat order."""
     circles: list[list[str]] = []
     for start in concessions:
         seen = [start]

@@ -42,7 +42,6 @@ def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
 
 
 def without_names(text: str, labels: Mapping[str, str]) -> str:
-    """Replace names by labels in one pass."""
     if not labels:
         return text
     longest_first = sorted(labels, key=len, reverse=True)

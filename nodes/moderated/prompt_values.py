@@ -50,7 +50,6 @@ class ModeratedPrompt(PromptCall):
         return seat_with_id(self.state, seat_id).name
 
     def others(self) -> list[Turn]:
-        """Return the statements of the other sides, oldest first."""
         return [turn for turn in statements_in(self.everything) if turn.seat != self.seat.id]
 
 
@@ -122,7 +121,6 @@ def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
 
 
 def phase_words(step: Step, number: int, rounds: int) -> str:
-    """Describe the phase to the speakers."""
     if step.phase in ("positions", "opening") or step.asks == "opening":
         return "The opening statements."
     if step.phase in ("closing", "end") or step.asks == "closing":
@@ -152,7 +150,6 @@ def _sides(prompt: ModeratedPrompt) -> str:
 
 
 def _exchanges(prompt: ModeratedPrompt) -> str:
-    """Show the debate so far by stage."""
     missing = sum(PHASES[turn.phase].in_history for turn in prompt.everything) - len(prompt.turns)
     parts = [f"(The oldest {missing} are left out because the whole does not fit.)"] * bool(missing)
     heading = ""
@@ -171,7 +168,6 @@ def stage_title(turn: Turn) -> str:
 
 
 def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
-    """Show the statement the moderator must review, and the rules."""
     turn = unreviewed(prompt.everything)
     if turn is None:
         return ""
@@ -227,7 +223,6 @@ def _opponent_last(prompt: ModeratedPrompt) -> str:
 
 
 def _opponents(prompt: ModeratedPrompt) -> str:
-    """Show the arguments to rebut: the opponent's, or those of all others."""
     number, to = prompt.state["round"], prompt.step.to
     arguments = [t for t in prompt.others() if t.phase == "argument" and t.round == number]
     if to is not None:

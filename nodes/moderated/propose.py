@@ -31,7 +31,6 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _about(state: DebateState, step: Step) -> tuple[str, ...]:
-    """Return the search queries for the documents."""
     turns = state.get("turns", [])
     if step.phase == "correction":
         return tuple(each.claim for each in checks_of(turns)[-1].contradicted)
@@ -42,7 +41,6 @@ def _about(state: DebateState, step: Step) -> tuple[str, ...]:
 def _answered(
     state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
 ) -> str | None:
-    """Return the id of the turn that this one answers."""
     if step.phase == "correction":
         return statements_in(state["turns"])[-1].id
     if step.phase != "rebuttal":

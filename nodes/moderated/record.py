@@ -12,7 +12,6 @@ from contend.nodes.moderated.score_notes import scoring_of
 
 
 def moderated_record(state: DebateState) -> dict[str, Any]:
-    """Return the record fields of a moderated debate; empty for other protocols."""
     seats, turns = state.get("seats", []), state.get("turns", [])
     if not any(seat.role == MODERATOR for seat in seats):
         return {}
@@ -34,7 +33,6 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
 
 
 def moderated_round(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which a seat may speak more than once."""
     return {"turns": [{"seat": t.seat, "phase": t.phase, "text": t.text} for t in turns]}
 
 

@@ -52,7 +52,6 @@ def _exchange(speaker: str, opponent: str) -> list[Step]:
 
 
 def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
-    """Schedule a statement, and the moderator's request before it."""
     request = Step(phase="request", seat=MODERATOR, to=side, asks=phase)
     return [request, Step(phase=phase, seat=side, to=against)]
 
@@ -70,7 +69,6 @@ def statements_in(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def unreviewed(turns: Sequence[Turn]) -> Turn | None:
-    """Return the statement that the moderator has not reviewed yet."""
     for turn in reversed(turns):
         if turn.role == MODERATOR:
             return None

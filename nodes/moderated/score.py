@@ -31,7 +31,6 @@ _STAGE: Reader[StageBlock, _Read] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score all stages in parallel, each in every order the format requires."""
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
     subjects = _subjects(state, settings.format.orders)
@@ -51,7 +50,6 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
-    """Report which sides the judge can recognize by name."""
     kept = names_kept(state, sides_of(state))
     if not kept:
         return []

@@ -30,7 +30,6 @@ def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
 
 
 def deducted(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
-    """Apply deductions; the minimum is 0."""
     cost = math.fsum(each.points for each in deductions)
     return {**marks, RULE: max(0.0, marks[RULE] - cost)}
 
@@ -43,7 +42,6 @@ def turn_score(
     weights: Weights,
     margin: float,
 ) -> TurnScore:
-    """Score a statement from its readings in each order."""
     orders = tuple(sorted(readings))
     counted = [deducted(readings[order], deductions) for order in orders]
     totals = tuple(weighted(marks, weights) for marks in counted)
@@ -61,7 +59,6 @@ def turn_score(
 
 
 def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) -> bool:
-    """Return whether readings differ too much in total or in one criterion."""
     by_criterion = [[marks[name] for marks in readings] for name in readings[0]]
     widest = max(max(marks) - min(marks) for marks in by_criterion)
     return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
@@ -116,7 +113,6 @@ def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, 
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:
-    """Return the leader by one order of reading alone, contested statements included."""
     means = [
         (each.seat, math.fsum(score.readings[order] for score in each.turns) / len(each.turns))
         for each in standings

@@ -11,17 +11,14 @@ _WORD = re.compile(r"\w+")
 
 
 def answers_of(state: DebateState, seat: str) -> list[Turn]:
-    """Return all answers of one seat, oldest first."""
     return [turn for turn in turns_of(state, "propose") if turn.seat == seat]
 
 
 def first_answers(state: DebateState) -> list[Turn]:
-    """Return each seat's first answer, in seat order."""
     return [answers[0] for answers in _by_seat(state)]
 
 
 def latest_answers(state: DebateState) -> list[Turn]:
-    """Return each seat's latest answer, in seat order."""
     return [answers[-1] for answers in _by_seat(state)]
 
 

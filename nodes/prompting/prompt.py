@@ -70,7 +70,6 @@ def build_prompt(
     tag: str,
     material: Material = NOTHING_MORE,
 ) -> Prompt:
-    """Fill the seat's system prompt and its prompt for this part of the debate."""
     room = room_for_prompt(seat, settings)
     asked = placeholders(prompt_text(seat, settings, part))
     takes_templates = asked & {"templates", "template_hint"}
@@ -135,7 +134,6 @@ def extraction_prompt(
     debate_id: str,
     small_prompt: str = "shared/small/extract",
 ) -> list[BaseMessage]:
-    """Build the prompt of the schema-bound call that reads what a turn decided."""
     if is_demonstration([seat]):
         return [HumanMessage(render(small_prompt, {"speech": lambda: speech}))]
     mark = fence_mark(debate_id)

@@ -60,7 +60,6 @@ class Excerpt:
 
     @property
     def note(self) -> str:
-        """What was left out; empty if nothing was."""
         if not self.left_out:
             return ""
         if self.left_out == self.paragraphs:

@@ -45,7 +45,6 @@ def _folder(seat: Seat, settings: DebateSettings) -> str:
 
 
 def _control(protocol: str, part: str) -> str:
-    """Return the prompt of the control block: that of the part or of the protocol's critiques."""
     what = part.removesuffix("_again")
     names = (f"{protocol}/control.{what}", f"shared/control.{what}")
     return next(filter(exists, names), f"{protocol}/control.critique")
@@ -93,11 +92,9 @@ class PromptContent:
         return fence(label, text, self.mark) if self.mark else text
 
     def shortened(self) -> tuple[str, ...]:
-        """Return the labels of the answers that are not shown whole."""
         return tuple(self._label(turn) for turn, excerpt in self.answers if excerpt.left_out)
 
     def messages(self, turns: list[Turn], pictures: Sequence[Picture]) -> list[BaseMessage]:
-        """Fill the prompt, with these turns as its history."""
         values = self.values(turns)
         if self.strategy.own_prompt(self.part) is not None:
             values |= self._custom_values(values, turns)
@@ -175,7 +172,6 @@ class PromptContent:
         }
 
     def _custom_values(self, values: PromptValues, turns: list[Turn]) -> PromptValues:
-        """Return the values of the placeholders that only a user's own prompt has."""
         number = self.state["round"]
         before = [turn for turn in turns if turn.round < number]
         own = [turn for turn in before if turn.seat == self.seat.id]
@@ -264,7 +260,6 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
 
 
 def _template_hint(chosen: Sequence[TemplateUse]) -> str:
-    """Return a short hint for the smallest models: the kind of question the template is for."""
     return f"Kind of question: {chosen[0].title}." if chosen else ""
 
 
