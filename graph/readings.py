@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contend.graph.contract.terms import Criterion, Impact
+from contend.graph.forecast_contract.terms import Criterion, Impact
 from contend.graph.values import Value
 
 Severity = Literal["critical", "major", "minor"]

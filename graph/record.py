@@ -5,7 +5,8 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from contend.graph.readings import AutoScore, Breach, ClaimCheck, Point, ReadFrom, TurnScore
-from contend.graph.state import Elimination, StopDecision, Turn
+from contend.graph.state import Elimination, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, QuoteCheck, Seat, Usage, Value
 
 Status = Literal["running", "paused", "interrupted", "failed", "done"]

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from contend.graph.phases import PhaseName, StepPhase
 from contend.graph.readings import AutoScore, DebateScores, Reading
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import (
     Degradation,
     Document,
@@ -27,19 +28,6 @@ from contend.graph.values import (
 
 TurnStatus = Literal["ok", "fallback_model", "kept_previous", "failed", "human"]
 ClosingNode = Literal["judge_continue", "conviction_check"]
-StopReason = Literal[
-    "skeptic_ready",
-    "score_reached",
-    "no_critical_issues",
-    "max_rounds",
-    "judge_stop",
-    "one_left",
-    "converged",
-    "budget",
-    "user",
-    "failed",
-    "timeout",
-]
 
 
 class Turn(Value):
@@ -81,14 +69,6 @@ class Elimination(Value):
     quote: str
     quote_found: bool
     reasoning: str
-
-
-class StopDecision(Value):
-    """Why the rounds ended."""
-
-    reason: StopReason
-    round: int
-    evidence: str
 
 
 class Step(Value):

@@ -12,7 +12,8 @@ from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Decision
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Remark, StopDecision, Turn, seat_with_role, turns_of
+from contend.graph.state import DebateState, Remark, Turn, seat_with_role, turns_of
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation
 from contend.models.replies.decision import (
     DecisionBlock,

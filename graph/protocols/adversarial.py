@@ -1,15 +1,10 @@
 """Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
 
-from contend.graph.protocols.base import (
-    PromptCall,
-    PromptValues,
-    Strategy,
-    describe_rounds_used,
-    stop,
-)
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.nodes.prompting.points import points_of
 
 

@@ -11,7 +11,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from contend.graph.phases import PhaseName
 from contend.graph.settings import DebateSettings, FolderPlan
-from contend.graph.state import ClosingNode, DebateState, StopDecision, StopReason, Turn
+from contend.graph.state import ClosingNode, DebateState, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Document, Image, Seat
 
 PromptValues = dict[str, Callable[[], str]]
@@ -152,11 +153,3 @@ def strategy_for(settings: SomeSettings) -> Strategy[SomeSettings]:
     module = import_module(f"contend.graph.protocols.{settings.protocol}")
     strategy: Strategy[SomeSettings] = module.STRATEGY(settings)
     return strategy
-
-
-def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
-    return StopDecision(reason=reason, round=round_number, evidence=evidence)
-
-
-def describe_rounds_used(rounds: int) -> str:
-    return f"all {rounds} rounds were used" if rounds > 1 else "the one round was used"

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of, settings_of
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import Seat
 from contend.nodes.forecast.prompt_values import forecast_values
 from contend.nodes.forecast.result import round_facts

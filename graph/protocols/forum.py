@@ -2,18 +2,12 @@
 
 from collections.abc import Sequence
 
-from contend.graph.protocols.base import (
-    PromptCall,
-    PromptValues,
-    Strategy,
-    WhenASeatFails,
-    describe_rounds_used,
-    stop,
-)
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
 from contend.graph.readings import Decision
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import ClosingNode, DebateState, StopDecision, seat_with_id, turns_of
+from contend.graph.state import ClosingNode, DebateState, seat_with_id, turns_of
+from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.graph.values import Seat
 from contend.nodes.forum.concessions import count_concessions, staying, upheld_concession
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels

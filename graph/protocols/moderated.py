@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.nodes.moderated.judge_values import judge_values
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
 

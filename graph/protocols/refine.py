@@ -3,10 +3,11 @@
 from string import ascii_uppercase
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import Strategy, WhenASeatFails, stop
+from contend.graph.protocols.base import Strategy, WhenASeatFails
 from contend.graph.settings import RefineSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import Seat
 
 

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator
 
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.terms import (
+from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.terms import (
     CRITERIA,
     JUDGE_WEIGHT,
     MAX_ARGUMENT_LENGTH,
@@ -18,7 +19,6 @@ from contend.graph.contract.terms import (
     check_criteria,
     check_roles,
 )
-from contend.graph.errors import BadInput
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
 from contend.graph.state import DebateState
 from contend.graph.values import Seat

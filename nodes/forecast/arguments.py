@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from contend.graph.contract.request import PredictionContext
+from contend.graph.forecast_contract.request import PredictionContext
 from contend.graph.readings import ArgumentReading, PastEvent, ScoreReading, VerdictReading
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from contend.graph.contract.result import Gap
-from contend.graph.contract.terms import Role
+from contend.graph.forecast_contract.result import Gap
+from contend.graph.forecast_contract.terms import Role
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from contend.graph.contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
+from contend.graph.forecast_contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
 
 Distribution = Mapping[str, float]
 """Probabilities by outcome id; a missing id was not stated."""

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from contend.graph.contract.request import PredictionContext
-from contend.graph.contract.terms import Criterion
+from contend.graph.forecast_contract.request import PredictionContext
+from contend.graph.forecast_contract.terms import Criterion
 from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import Turn

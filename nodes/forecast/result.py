@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, cast
 
-from contend.graph.contract.request import Outcome
-from contend.graph.contract.result import (
+from contend.graph.forecast_contract.request import Outcome
+from contend.graph.forecast_contract.result import (
     Argument,
     DebateLog,
     DebateResult,
@@ -28,7 +28,7 @@ from contend.graph.contract.result import (
     Scores,
     TokensUsed,
 )
-from contend.graph.contract.terms import Role
+from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of

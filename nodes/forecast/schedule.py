@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Literal
 
-from contend.graph.contract.terms import Phase
+from contend.graph.forecast_contract.terms import Phase
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.timing import worked_ms

@@ -5,8 +5,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract.result import DebateResult
 from contend.graph.events import node_event
+from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_role

@@ -42,9 +42,10 @@ class SoloSettings(DebateSettings):
 STRATEGY = '''
 """Solo: one author writes drafts and then the answer."""
 
-from contend.graph.protocols.base import Strategy, stop
+from contend.graph.protocols.base import Strategy
 from contend.graph.settings.solo import SoloSettings
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision, stop
 
 
 class SoloStrategy(Strategy[SoloSettings]):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.graph.contract.terms import CRITERIA
+from contend.graph.forecast_contract.terms import CRITERIA
 from contend.nodes.forecast.numbers import (
     brier,
     calibration,

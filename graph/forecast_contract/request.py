@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-from contend.graph.contract.terms import (
+from contend.graph.forecast_contract.terms import (
     CRITERIA,
     FEWEST_OUTCOMES,
     JUDGE_WEIGHT,
