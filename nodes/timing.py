@@ -17,10 +17,6 @@ def since(started: datetime) -> WorkSpan:
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 
-def call_since(started: datetime, usage: Usage) -> WorkSpan:
-    return WorkSpan(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
-
-
 def busy_ms(spans: list[Interval]) -> int:
     """Return the time covered by the intervals; overlaps count once."""
     covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)

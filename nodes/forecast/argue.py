@@ -5,6 +5,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.errors import ModelFailed
 from contend.graph.readings import ArgumentReading, StatedProbabilities, VerdictReading
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
@@ -20,18 +21,17 @@ from contend.models.replies.forecast import (
 )
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
-from contend.nodes.calls.decide import block_of
+from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
+from contend.nodes.calls.work import Work, turn_work, with_turns
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
     Filled,
-    Work,
     fill_once,
     how_often,
     report_missing,
-    speak_once,
-    with_turns,
+    speak,
     without_turn,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
@@ -53,16 +53,15 @@ async def argue(
     deadline: Deadline,
 ) -> Work:
     """Take a role's turn; a failure is a result too."""
-    outcome = await speak_once(state, runtime, seat, "propose", part, about, deadline)
-    if outcome["spoken"] is None:
-        reported = report_missing(runtime, seat, state["round"], outcome, "sat_out")
-        return without_turn(outcome, reported, given_up=[about.id] if about else [])
-    turn = _with_reading(state, runtime, outcome["spoken"])
+    spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
+    if isinstance(spoken, ModelFailed):
+        reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
+        return without_turn(spoken, reported, given_up=[about.id] if about else [])
+    turn = _with_reading(state, runtime, spoken)
     overlong = _overlong(runtime, seat, turn)
     turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
-    degraded = [*outcome["degraded"], *overlong, *no_numbers, *no_precedents]
-    return {"turns": [turn], "degraded": degraded, "spans": []}
+    return turn_work(turn, [*spoken["degraded"], *overlong, *no_numbers, *no_precedents])
 
 
 def _overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
@@ -79,9 +78,14 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
-    block = block_of(runtime, spoken, ArgumentBlock)
-    reading = argument_from_block(block, outcomes) if block else None
-    reading = reading or argument_from_words(turn.text, outcomes) or ArgumentReading()
+    read = read_decision(
+        runtime,
+        spoken,
+        ArgumentBlock,
+        lambda block, _: argument_from_block(block, outcomes),
+        lambda text: argument_from_words(text, outcomes),
+    )
+    reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
     named = dict.fromkeys((*reading.refers_to, *point_ids(turn.text)))
     rebuts = tuple(role for role in reading.rebuts if role != turn.role)

@@ -5,23 +5,20 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
+from contend.nodes.calls.turn import gather_results
+from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept_arguments, of_round
-from contend.nodes.forecast.calls import (
-    TurnPublisher,
-    Work,
-    gather_work,
-    join_work,
-    update_of,
-    with_turns,
-)
+from contend.nodes.forecast.calls import TurnPublisher
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
+from contend.nodes.timing import since
 
 TOO_WEAK = 0.2
 
@@ -37,9 +34,11 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     ]
     if misled:
         calls.append(_argue_anew_once(state, runtime, misled.turn, clock, publisher))
-    work = join_work(await gather_work(calls))
+    results = await gather_results(calls)
+    work = join_work(each for each in results if not isinstance(each, ModelFailed))
     publisher.publish(work["turns"])
-    return update_of(work, began)
+    work["spans"].append(since(began))
+    return update_of(work)
 
 
 def _open(state: DebateState) -> list[ScoredArgument]:
