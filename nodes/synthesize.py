@@ -11,15 +11,22 @@ from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
-from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
+from contend.graph.values import NO_USAGE, Seat
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
-    lost_call,
     next_turn_id,
     pause_if_asked,
     publish_turn,
     substitute_turn,
     take_turn_once,
+)
+from contend.nodes.calls.work import (
+    Work,
+    failed_work,
+    join_work,
+    turn_work,
+    update_of,
+    with_turns,
 )
 from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
@@ -42,18 +49,14 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
 async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
-    reviews, degraded, lost = (
-        await _verdict(state, runtime, seat)
-        if strategy_for(settings).gives_verdict
-        else ([], [], [])
-    )
-    if reviews:
+    gives_verdict = strategy_for(settings).gives_verdict
+    review = await _verdict(state, runtime, seat) if gives_verdict else join_work([])
+    if review["turns"]:
         pause_if_asked(runtime)
     begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
     runtime.stream_writer(begins)
-    reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
-    answer, problems = await _answer(reviewed, runtime, seat)
-    return {"turns": [*reviews, answer], "degraded": [*degraded, *problems], "spans": lost}
+    answer = await _answer(with_turns(state, review["turns"]), runtime, seat)
+    return update_of(join_work([review, answer]))
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
@@ -65,33 +68,29 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     return seat_with_id(state, most_conceded_to(state, spoke or in_debate or seats))
 
 
-async def _verdict(
-    state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[list[Turn], list[Degradation], list[WorkSpan]]:
+async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
         reported = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
-        return [], [*failure.before, reported], [lost_call(failure)]
+        return failed_work(failure, reported)
     publish_turn(runtime, spoken["turn"])
-    return [spoken["turn"]], spoken["degraded"], []
+    return turn_work(spoken["turn"], spoken["degraded"])
 
 
-async def _answer(
-    state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[Turn, list[Degradation]]:
+async def _answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
         if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
             raise
         return _best_initial(state, runtime, seat, failure)
-    return spoken["turn"], spoken["degraded"]
+    return turn_work(spoken["turn"], spoken["degraded"])
 
 
 def _best_initial(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
-) -> tuple[Turn, list[Degradation]]:
+) -> Work:
     best = most_shared(first_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
@@ -100,11 +99,13 @@ def _best_initial(
     )
     reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
-    return turn, [*failure.before, reported]
+    return turn_work(turn, [*failure.before, reported])
 
 
 def _index(state: DebateState) -> Turn:
     now = datetime.now(UTC)
+    spoke = [seat for seat in state["seats"] if answers_of(state, seat.id)]
+    positions = [_position(state, seat) for seat in spoke]
     return Turn(
         id=next_turn_id(state, "synthesize", "index"),
         round=state["round"],
@@ -112,16 +113,11 @@ def _index(state: DebateState) -> Turn:
         seat="index",
         role="index",
         model="",
-        text=_index_of_positions(state),
+        text="\n\n".join(["# Positions", *positions]),
         usage=NO_USAGE,
         started_at=now,
         ended_at=now,
     )
-
-
-def _index_of_positions(state: DebateState) -> str:
-    seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
-    return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
 
 
 def _position(state: DebateState, seat: Seat) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
@@ -29,8 +29,6 @@ from contend.nodes.calls.work import Work
 from contend.nodes.forecast.arguments import all_arguments
 from contend.nodes.forecast.schedule import Deadline
 from contend.nodes.prompting.prompt import build_prompt
-
-Result = TypeVar("Result")
 
 OUT_OF_TIME = "out_of_time"
 
