@@ -26,9 +26,7 @@ def after_answering(state: DebateState) -> Literal["critique", "synthesize"]:
     return "synthesize" if state.get("stop") else "critique"
 
 
-def after_speaking(
-    state: DebateState,
-) -> Literal["propose", "conviction_check", "judge_continue"]:
+def after_speaking(state: DebateState) -> Literal["propose", "conviction_check", "judge_continue"]:
     """Let the next waiting seat speak, or close the round."""
     return "propose" if state["waiting"] else state["closing"]
 

@@ -24,14 +24,7 @@ from contend.models.replies.conviction import (
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
-from contend.nodes.calls.work import (
-    Work,
-    failed_work,
-    join_work,
-    turn_work,
-    update_of,
-    with_turns,
-)
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
 from contend.nodes.forum.concessions import (
     count_concessions,
     is_supported,

@@ -20,19 +20,12 @@ from contend.graph.record import (
 from contend.graph.state import DebateState, Turn, turns_of
 from contend.graph.values import Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
+from contend.nodes import timing
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
 from contend.nodes.prompting.points import points_of
-from contend.nodes.timing import (
-    busy_ms,
-    intervals,
-    retrieval_intervals,
-    spoken_by_models,
-    total_usage,
-    worked_ms,
-)
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -133,7 +126,7 @@ def _is_demonstration(state: DebateState) -> bool:
 
 def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
     rounds: dict[int, list[Turn]] = {}
-    for turn in spoken_by_models(state):
+    for turn in timing.spoken_by_models(state):
         if turn.phase not in AFTER_THE_ROUNDS:
             rounds.setdefault(turn.round, []).append(turn)
     return rounds
@@ -190,11 +183,11 @@ def _models(state: DebateState) -> dict[str, str]:
 
 def _timing(state: DebateState) -> Timing:
     return Timing(
-        total_ms=worked_ms(state),
-        rag_ms=busy_ms(retrieval_intervals(state)),
-        rounds_ms=[busy_ms(intervals(r)) for r in _round_turns(state).values()],
-        synthesis_ms=busy_ms(intervals(turns_of(state, "synthesize"))),
-        scoring_ms=busy_ms(intervals(turns_of(state, "score"))),
+        total_ms=timing.worked_ms(state),
+        rag_ms=timing.busy_ms(timing.retrieval_intervals(state)),
+        rounds_ms=[timing.busy_ms(timing.intervals(r)) for r in _round_turns(state).values()],
+        synthesis_ms=timing.busy_ms(timing.intervals(turns_of(state, "synthesize"))),
+        scoring_ms=timing.busy_ms(timing.intervals(turns_of(state, "score"))),
     )
 
 
@@ -206,4 +199,6 @@ def _points(points: list[Point]) -> RecordedPoints:
 
 
 def _usage(state: DebateState) -> TotalUsage:
-    return TotalUsage(turns=len(spoken_by_models(state)), **total_usage(state).model_dump())
+    return TotalUsage(
+        turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
+    )

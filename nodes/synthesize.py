@@ -20,14 +20,7 @@ from contend.nodes.calls.turn import (
     substitute_turn,
     take_turn_once,
 )
-from contend.nodes.calls.work import (
-    Work,
-    failed_work,
-    join_work,
-    turn_work,
-    update_of,
-    with_turns,
-)
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
 from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.prompting.answers import answers_of, first_answers, most_shared
 from contend.nodes.rounds import still_active

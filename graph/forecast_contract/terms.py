@@ -4,12 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Role = Literal["optimist", "pessimist", "contrarian", "historian", "judge"]
 ROLES: tuple[Role, ...] = ("optimist", "pessimist", "contrarian", "historian", "judge")

@@ -6,19 +6,8 @@ from typing import ClassVar
 from pydantic import Field, PositiveFloat, ValidationError, field_validator
 
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract import terms
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.forecast_contract.terms import (
-    CRITERIA,
-    JUDGE_WEIGHT,
-    MAX_ARGUMENT_LENGTH,
-    MOST_ROUNDS,
-    ROLES,
-    ROUNDS,
-    Criterion,
-    Role,
-    check_criteria,
-    check_roles,
-)
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
@@ -36,22 +25,25 @@ class ForecastSettings(DebateSettings):
     protocol: ClassVar[str] = "forecast"
 
     max_rounds: int = Field(
-        ROUNDS, ge=1, le=MOST_ROUNDS, description="Rounds of argument; all are held."
+        terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."
     )
-    roles: tuple[Role, ...] = Field(
-        ROLES, description="Who debates: the judge and at least one other."
+    roles: tuple[terms.Role, ...] = Field(
+        terms.ROLES, description="Who debates: the judge and at least one other."
     )
     max_argument_length: int = Field(
-        MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
+        terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
     )
     argument_input_tokens: int = Field(
         600, ge=300, le=32_000, description="Tokens the prompt of an argument should take."
     )
-    scoring_criteria: tuple[Criterion, ...] = Field(
-        CRITERIA, description="What arguments are scored on."
+    scoring_criteria: tuple[terms.Criterion, ...] = Field(
+        terms.CRITERIA, description="What arguments are scored on."
     )
     judge_weight: float = Field(
-        JUDGE_WEIGHT, ge=0, le=1, description="Weight of the judge against the role consensus."
+        terms.JUDGE_WEIGHT,
+        ge=0,
+        le=1,
+        description="Weight of the judge against the role consensus.",
     )
     extremising_factor: PositiveFloat = Field(
         EXTREMISING_FACTOR, le=10, description="Power of the odds in the extremised pool."
@@ -78,14 +70,16 @@ class ForecastSettings(DebateSettings):
 
     @field_validator("roles")
     @classmethod
-    def _roles_that_can_debate(cls, roles: tuple[Role, ...]) -> tuple[Role, ...]:
-        check_roles(roles)
+    def _roles_that_can_debate(cls, roles: tuple[terms.Role, ...]) -> tuple[terms.Role, ...]:
+        terms.check_roles(roles)
         return roles
 
     @field_validator("scoring_criteria")
     @classmethod
-    def _criteria_to_score_on(cls, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        check_criteria(criteria)
+    def _criteria_to_score_on(
+        cls, criteria: tuple[terms.Criterion, ...]
+    ) -> tuple[terms.Criterion, ...]:
+        terms.check_criteria(criteria)
         return criteria
 
     @property

@@ -9,16 +9,7 @@ from contend.graph.errors import ModelFailed
 from contend.graph.readings import ArgumentReading, StatedProbabilities, VerdictReading
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.forecast import (
-    ArgumentBlock,
-    PrecedentsForm,
-    argument_from_block,
-    argument_from_words,
-    numbers_form,
-    point_ids,
-    precedents_from_form,
-    stated_from_form,
-)
+from contend.models.replies import forecast as replies
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
 from contend.nodes.calls.decide import read_decision
@@ -81,13 +72,13 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
     read = read_decision(
         runtime,
         spoken,
-        ArgumentBlock,
-        lambda block, _: argument_from_block(block, outcomes),
-        lambda text: argument_from_words(text, outcomes),
+        replies.ArgumentBlock,
+        lambda block, _: replies.argument_from_block(block, outcomes),
+        lambda text: replies.argument_from_words(text, outcomes),
     )
     reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
-    named = dict.fromkeys((*reading.refers_to, *point_ids(turn.text)))
+    named = dict.fromkeys((*reading.refers_to, *replies.point_ids(turn.text)))
     rebuts = tuple(role for role in reading.rebuts if role != turn.role)
     update = {
         "stated": normalise_stated(reading.stated, outcomes),
@@ -116,7 +107,7 @@ async def with_numbers(
         return turn, []
     if is_complete(reading.stated.probabilities, outcomes):
         return turn, []
-    form = numbers_form(outcomes, small=is_demonstration([seat]))
+    form = replies.numbers_form(outcomes, small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
     reading = _with_form(reading, filled, outcomes)
@@ -134,7 +125,7 @@ def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> S
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading
-    stated, outcome = stated_from_form(filled["block"], outcomes)
+    stated, outcome = replies.stated_from_form(filled["block"], outcomes)
     stated = normalise_stated(stated, outcomes)
     if len(stated.probabilities) <= len(reading.stated.probabilities):
         return reading
@@ -154,8 +145,10 @@ async def _with_precedents(
     if seat.role != "historian" or enough or argued_before:
         return turn, []
     seen = with_turns(state, [turn])
-    filled = await fill_once(seen, runtime, seat, "precedents", turn, PrecedentsForm, deadline)
-    found = precedents_from_form(filled["block"]) if filled["block"] is not None else ()
+    filled = await fill_once(
+        seen, runtime, seat, "precedents", turn, replies.PrecedentsForm, deadline
+    )
+    found = replies.precedents_from_form(filled["block"]) if filled["block"] is not None else ()
     known = {event.event.casefold(): event for event in (*found, *reading.precedents)}
     asked = reading.asked_again + filled["called"]
     reading = reading.model_copy(update={"precedents": tuple(known.values()), "asked_again": asked})

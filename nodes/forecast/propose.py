@@ -14,11 +14,7 @@ from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
 from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue
-from contend.nodes.forecast.calls import (
-    TurnPublisher,
-    report_missing,
-    without_turn,
-)
+from contend.nodes.forecast.calls import TurnPublisher, report_missing, without_turn
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
 from contend.nodes.timing import since

@@ -9,13 +9,7 @@ from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id, seat_with_role
 from contend.graph.values import Degradation
-from contend.models.replies.forecast import (
-    ScoreBlock,
-    score_from_block,
-    score_from_form,
-    score_from_words,
-    scores_form,
-)
+from contend.models.replies import forecast as replies
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
@@ -43,19 +37,19 @@ async def score_argument(
     reading = read_decision(
         runtime,
         spoken,
-        ScoreBlock,
-        lambda block, _: score_from_block(block, argument.id, criteria),
-        lambda text: score_from_words(text, argument.id, criteria),
+        replies.ScoreBlock,
+        lambda block, _: replies.score_from_block(block, argument.id, criteria),
+        lambda text: replies.score_from_words(text, argument.id, criteria),
     )
     called = False
     if reading is None:
         small = is_demonstration([judge])
-        form = scores_form(criteria, small=small)
+        form = replies.scores_form(criteria, small=small)
         filled = await fill_once(state, runtime, judge, "scores", argument, form, deadline)
         turn, called = add_extraction_cost(turn, filled), filled["called"]
         degraded += filled["degraded"]
         if filled["block"]:
-            reading = score_from_form(filled["block"], argument.id, criteria, small=small)
+            reading = replies.score_from_form(filled["block"], argument.id, criteria, small=small)
         if reading is None:
             why = f"the judge's scores could not be read, {how_often(filled)}"
             degraded.append(report_unscored(why))

@@ -16,13 +16,7 @@ from contend.models.seats import is_demonstration
 from contend.models.tokens import BYTES_PER_TOKEN, estimate_tokens
 from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
-from contend.nodes.prompting.truncate import (
-    Excerpt,
-    ending,
-    fit_items,
-    room_for_prompt,
-    shares,
-)
+from contend.nodes.prompting.truncate import Excerpt, ending, fit_items, room_for_prompt, shares
 from contend.nodes.prompting.values import PromptContent, fence_mark, prompt_text, turns_in_history
 from contend.prompts import fence, placeholders, render
 from contend.retrieval.documents import Passage
@@ -31,7 +25,7 @@ from contend.retrieval.images import Picture
 # The size of the fence around an answer, in bytes.
 _FENCE_ROOM = 64
 _HISTORIES = {
-    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier"),
+    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier")
 }
 
 
