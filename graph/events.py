@@ -1,6 +1,5 @@
 """The event vocabulary every node, front end and viewer shares. Additive only."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
@@ -52,9 +51,6 @@ class NodeEvent(TypedDict):
     round: int | None
     content: str
     metadata: dict[str, Any]
-
-
-Emit = Callable[[NodeEvent], None]
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:

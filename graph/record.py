@@ -126,13 +126,11 @@ class DebateRecord(_OnlySetFields):
     images: list[Image]
     quotes: list[RecordedQuote]
     seats: list[Seat]
-    rounds: list[dict[str, Any]]
-    """One entry per round, in the form of the protocol."""
+    rounds: list[dict[str, Any]]  # one entry per round, in the form of the protocol
     final_answer: str | None
     total_rounds: int
     early_stopped: bool
-    quality_score: int | float | None
-    """The user's rating if there is one, else the judge's."""
+    quality_score: int | float | None  # the user's rating if there is one, else the judge's
     user_rating: int | None
     auto_score: RecordedAutoScore | None
     models: dict[str, str]
@@ -145,8 +143,7 @@ class DebateRecord(_OnlySetFields):
     demonstration: bool
 
     # forum and moderated
-    winner: str | None = None
-    """A seat id."""
+    winner: str | None = None  # a seat id
 
     # forum
     active: list[str] = Field(default_factory=list)
@@ -159,8 +156,7 @@ class DebateRecord(_OnlySetFields):
     end_reason: str | None = None
     duration_ms: int | None = None
     summary: str | None = None
-    scores: dict[str, SideResult] | None = None
-    """By the names of the sides."""
+    scores: dict[str, SideResult] | None = None  # by the names of the sides
     scoring: Scoring | None = None
     fact_checks: list[RecordedClaim] = Field(default_factory=list)
     rulings: list[RecordedRuling] = Field(default_factory=list)

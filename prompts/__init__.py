@@ -32,12 +32,10 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values; each is built only if used, and is not scanned for placeholders.
-
-    The line breaks after an empty value are dropped with it.
-    """
+    """Fill in values; each is built only if used, and is not scanned for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
+        # The line breaks after an empty value are dropped with it.
         value = values[found.group(1)]()
         return value + found.group(2) if value else ""
 

@@ -49,11 +49,10 @@ async def postgres_saver(
 
 
 class ReconnectingSaver(AsyncPostgresSaver):
-    """Keeps paid results in files while the server is away, and saves them before continuing.
+    """Keeps paid results in files while the server is away, and saves them before continuing."""
 
-    All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
-    rebuilt from the writes, is refused; that ends the run before anything else is paid.
-    """
+    # All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
+    # rebuilt from the writes, is refused; that ends the run before anything else is paid.
 
     def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
         super().__init__(pool, serde=serde)

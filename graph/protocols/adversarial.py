@@ -9,8 +9,6 @@ from contend.nodes.prompting.points import points_of
 
 
 class AdversarialStrategy(Strategy[AdversarialSettings]):
-    """Two roles take turns; a third writes the answer."""
-
     answering_role = "proposer"
     critic_role = "skeptic"
     writer_role = "synthesizer"

@@ -1,7 +1,4 @@
-"""What a protocol decides: who speaks when, what a failure means, when the rounds end.
-
-Strategies are loaded by the name of their protocol: they use nodes, and nodes use this module.
-"""
+"""What a protocol decides: who speaks when, what a failure means, when the rounds end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,8 +12,7 @@ from contend.graph.state import ClosingNode, DebateState, Turn
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Document, Image, Seat
 
-PromptValues = dict[str, Callable[[], str]]
-"""Placeholders of prompts; each value is built only when a prompt asks for it."""
+PromptValues = dict[str, Callable[[], str]]  # built only when a prompt asks for it
 WhenASeatFails = Literal["stop", "keep_answer", "sit_out"]
 SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
 
@@ -29,23 +25,17 @@ class PromptCall:
     seat: Seat
     part: str
     turns: Sequence[Turn]
-    tag: str
-    """The nonce of the call's control block."""
-    mark: str
-    """The mark of fences; empty where text is not fenced."""
+    tag: str  # the nonce of the call's control block
+    mark: str  # the mark of fences; empty where text is not fenced
     fence: Callable[[str, str], str]
     control: PromptValues
 
 
 class Strategy(ABC, Generic[SomeSettings]):
-    """The decisions of one protocol under given settings."""
-
     critic_role: str = "judge"
     first_round: int = 1
-    critique_decides: bool = False
-    """Whether a critique can end the debate, so that its control block must be read."""
-    when_a_seat_fails: WhenASeatFails = "stop"
-    """What happens when a seat fails to answer and another seat has answered."""
+    critique_decides: bool = False  # a critique can end the debate, so it must be read
+    when_a_seat_fails: WhenASeatFails = "stop"  # and another seat has answered
 
     def __init__(self, settings: SomeSettings) -> None:
         self.settings = settings
@@ -150,6 +140,7 @@ class Strategy(ABC, Generic[SomeSettings]):
 
 
 def strategy_for(settings: SomeSettings) -> Strategy[SomeSettings]:
+    # Loaded by name: strategies use nodes, and nodes use this module.
     module = import_module(f"contend.graph.protocols.{settings.protocol}")
     strategy: Strategy[SomeSettings] = module.STRATEGY(settings)
     return strategy

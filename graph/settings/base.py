@@ -85,8 +85,7 @@ class Settings(BaseModel):
 class DebateSettings(Settings):
     """The settings that every protocol has."""
 
-    protocol: ClassVar[str]
-    """The protocol's name, which is also the folder of its prompts."""
+    protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
 
     pause: PausePoint = Field(
         "never", description="Where the debate waits for a person: nowhere, each round, or once."

@@ -37,11 +37,9 @@ _OFFICIALS = ("moderator", "fact_checker")
 class Format:
     """The rules of a format, apart from the text of its prompts."""
 
-    breaches: tuple[Breach, ...]
-    """What the moderator rules against."""
+    breaches: tuple[Breach, ...]  # what the moderator rules against
     declares_winner: bool
-    both_orders: bool = False
-    """Whether each side's statements are scored before and after the others'."""
+    both_orders: bool = False  # each side is scored before and after the others
 
     @property
     def orders(self) -> int:

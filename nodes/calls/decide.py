@@ -31,18 +31,15 @@ from contend.nodes.calls.turn import (
 Block = TypeVar("Block", bound=BaseModel)
 Read = TypeVar("Read")
 _NO_WORDS = "(No words, only what is for the record.)"
-Call = tuple[DebateState, Seat]
-"""A seat to be asked, and the state it is to see."""
+Call = tuple[DebateState, Seat]  # a seat to be asked, and the state it is to see
 
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
     """How one kind of decision is read; the fields are tried in order."""
 
-    form: type[Block]
-    """The control block, and what a schema-bound call is asked for."""
-    short_form: type[Block]
-    """The same with bounds, for models that otherwise never end."""
+    form: type[Block]  # the control block, and what a schema-bound call is asked for
+    short_form: type[Block]  # the same with bounds, for models that otherwise never end
     from_block: Callable[[Block, str], Read]
     from_words: Callable[[str], Read | None]
     from_report: Callable[[Block, str], Read | None]
@@ -120,11 +117,7 @@ _ask_once = stored_task("_ask", _ask)
 
 
 def store_failure(failure: ModelFailed) -> StoredTurn:
-    """Make a failure a result of its task.
-
-    If it were raised, the call would be repeated on resume, and its answer would shift the order
-    of all later tasks.
-    """
+    """Make a failure a result: raised, it would be repeated on resume and shift all later tasks."""
     return {"spoken": None, "failed": dict(vars(failure))}
 
 

@@ -44,12 +44,10 @@ class TurnStream:
     round_number: int
     hidden_mark: str
     phase: PhaseName | Literal[""] = ""
-    before: str = ""
-    """What the turn said before this call; sent again whenever this call starts again."""
+    before: str = ""  # what the turn said earlier; sent again if this call starts again
     tokens_before: int = 0
     degraded: list[Degradation] = field(default_factory=list)
-    spent: Usage = NO_USAGE
-    """The cost of attempts whose answers could not be used."""
+    spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
     _waiting: str = ""
     _model: str = ""

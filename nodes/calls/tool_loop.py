@@ -23,8 +23,7 @@ class CallResult(TypedDict):
 
     text: str
     thinking: str
-    message: AIMessage | None
-    """The message to answer, if it calls tools."""
+    message: AIMessage | None  # the message to answer, if it calls tools
     model: str
     fell_back: bool
     usage: Usage
@@ -61,15 +60,11 @@ call_once = stored_task("call", call_model)
 
 @dataclass
 class ToolLoop:
-    """A turn in progress: its calls, tool uses and results."""
-
-    stream: TurnStream
-    """The template of each call's own stream."""
+    stream: TurnStream  # the template of each call's own stream
     messages: list[BaseMessage]
     policy: DebateSettings
     box: Toolbox
-    limit: int | None = None
-    """The maximum number of tokens."""
+    limit: int | None = None  # tokens
     called: list[CallResult] = field(default_factory=list)
     used: list[Used] = field(default_factory=list)
     _left_out: int = 0

@@ -140,10 +140,7 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote.
-
-    It keeps the seat of the text, and the time and tokens of the failure.
-    """
+    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote."""
     now = datetime.now(UTC)
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(

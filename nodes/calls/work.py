@@ -17,8 +17,7 @@ class Work(TypedDict):
     turns: list[Turn]
     degraded: list[Degradation]
     spans: list[WorkSpan]
-    given_up: NotRequired[list[str]]
-    """Arguments not to be tried again, by turn id; missing in tasks of earlier versions."""
+    given_up: NotRequired[list[str]]  # turn ids; missing in what earlier versions stored
 
 
 def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:

@@ -13,8 +13,6 @@ from contend.nodes.forecast.numbers import Distribution, consensus
 
 @dataclass(frozen=True)
 class ScoredArgument:
-    """One argument, its reading and its score."""
-
     turn: Turn
     reading: ArgumentReading
     score: ScoreReading | None
@@ -54,10 +52,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return one argument per role and round: the better version, or the first if equal.
-
-    A version that answers a replaced argument anew always counts.
-    """
+    """Return one argument per role and round: the better version, or the first if equal."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)

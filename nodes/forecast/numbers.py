@@ -7,8 +7,7 @@ from statistics import fmean, pstdev
 
 from contend.graph.forecast_contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
 
-Distribution = Mapping[str, float]
-"""Probabilities by outcome id; a missing id was not stated."""
+Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
 # How far from 1 the sum of a stated distribution may be.
 SUM_TOLERANCE = 0.1
@@ -23,11 +22,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Return stated values or percentages as probabilities, normalised if none is missing.
-
-    None if they cannot have been meant as a distribution. If some are missing, the others are not
-    scaled: that would be a guess at the rest.
-    """
+    """Return fractions or percentages as probabilities; None if they are no distribution."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -36,6 +31,7 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
     if unit is None:
         return None
     scaled = {outcome: value / unit for outcome, value in values.items()}
+    # If some are missing, scaling the others would be a guess at the rest.
     return normalised(scaled) if whole else scaled
 
 
@@ -68,11 +64,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def weighed(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return judge_weight x judge + (1 - judge_weight) x consensus, normalised.
-
-    If one of the two is missing, the other counts alone. If an outcome has neither, nothing is
-    normalised: a sum of 1 would mean that it cannot happen.
-    """
+    """Return judge_weight x judge + (1 - judge_weight) x consensus; one alone if it is the only."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -83,6 +75,7 @@ def weighed(
 
 
 def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> dict[str, float]:
+    # With an outcome missing, a sum of 1 would mean that it cannot happen.
     if is_complete(values, outcomes) and sum(values.values()) > 0:
         return normalised(values)
     return dict(values)

@@ -46,8 +46,6 @@ def forecast_values(settings: ForecastSettings, call: PromptCall) -> PromptValue
 
 
 class _ForecastValues:
-    """Everything a prompt of a forecast can be filled with."""
-
     def __init__(self, settings: ForecastSettings, call: PromptCall) -> None:
         self._settings, self.state, self.seat = settings, call.state, call.seat
         self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.fence
@@ -154,10 +152,7 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
-        """List points by id, as many as fit.
-
-        The newest round leaves half of the room to earlier rounds, unless they need less.
-        """
+        """List as many points as fit; earlier rounds get half of the room, or what they need."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)

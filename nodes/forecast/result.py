@@ -67,8 +67,6 @@ def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> 
 
 
 class _Forecast:
-    """A debate's arguments and verdict, and what is computed from them."""
-
     def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
         context = context_of(state)
         self.state, self.settings, self.outcomes = state, settings, context.outcomes
@@ -167,10 +165,7 @@ class _Forecast:
         )
 
     def disagreements(self) -> tuple[contract.Disagreement, ...]:
-        """Return the outcomes on which the roles were far apart in some round.
-
-        One is resolved if they no longer are and every role still gives it a probability.
-        """
+        """Return the outcomes on which the roles were far apart in some round."""
         held = range(1, self.state["round"] + 1)
         rounds = [list(stated_in(self.kept, number).values()) for number in held]
         return tuple(
@@ -190,6 +185,7 @@ class _Forecast:
             if outcome.id in each.reading.stated.probabilities
         )
         ever = {e.role for e in self.kept if outcome.id in e.reading.stated.probabilities}
+        # Resolved only if every role still gives it a probability.
         agree = numbers.spread(self.stated, outcome.id) < numbers.DISAGREEMENT
         resolved = agree and ever <= {each.role for each in positions}
         return contract.Disagreement(topic=outcome.label, positions=positions, resolved=resolved)

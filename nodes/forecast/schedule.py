@@ -44,12 +44,8 @@ def seconds_until_due(settings: ForecastSettings, round_number: int, part: Round
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a call must have ended."""
-
-    at: float
-    """By the clock of the event loop."""
-    due: float
-    """Seconds into the debate, pauses left out."""
+    at: float  # by the clock of the event loop
+    due: float  # seconds into the debate, pauses left out
     in_all: float
 
     @property

@@ -16,10 +16,8 @@ def staying(
 ) -> dict[str, str]:
     """Return the seats that stay although they concede, with the reason.
 
-    Seats that concede are eliminated, with two exceptions, so that one always stays: if all
-    concede at once, the most conceded-to seat stays; in a circle of concessions, the most
-    conceded-to seat of the circle. Ties go to the seat with more earlier concessions, then to
-    the first seat.
+    If all concede at once, the most conceded-to seat stays, and so it does in a circle of
+    concessions. Ties go to the seat with more earlier concessions, then to the first seat.
     """
     if not concessions:
         return {}
@@ -45,14 +43,12 @@ def is_supported(conviction: Conviction) -> bool:
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return whom a seat conceded to by all its answers of a round; None if it did not.
-
-    Without support one answer is not enough if concessions are verified: the seat was asked again.
-    """
+    """Return whom a seat conceded to by all its answers of a round; None if it did not."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:
         return None
+    # One answer without support is not enough: the seat was asked again.
     enough = not verify or len(said) > 1 or is_supported(said[0])
     return named.pop() if enough else None
 

@@ -31,8 +31,6 @@ _POINTS_RULE = (
 
 
 class ModeratedPrompt(PromptCall):
-    """A call of a moderated debate."""
-
     @property
     def step(self) -> Step:
         due = self.state.get("programme") or [Step(phase="end", seat=self.seat.id)]

@@ -26,11 +26,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule arguments, rebuttals and the moderator's summary.
-
-    Two sides argue and rebut each other. With more sides, all argue, then each rebuts the argument
-    it disagrees with most; another side begins in each round.
-    """
+    """Let two sides rebut each other; of more, each rebuts one it chooses and another begins."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]

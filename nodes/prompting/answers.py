@@ -29,11 +29,8 @@ def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:
-    """Return the answer that shares most words with the others; the first if equal.
-
-    What several models say independently is more likely right. The rule needs no model: it is
-    used when models fail.
-    """
+    """Return the answer that shares most words with the others; the first if equal."""
+    # What several models say independently is more likely right.
     words = [set(_WORD.findall(answer.text.casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]
     return answers[shared.index(max(shared))]

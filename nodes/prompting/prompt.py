@@ -31,8 +31,6 @@ _HISTORIES = {
 
 @dataclass(frozen=True)
 class Material:
-    """The attachments of a turn."""
-
     passages: tuple[Passage, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
@@ -46,12 +44,10 @@ class Prompt:
 
     messages: list[BaseMessage]
     left_out: list[Turn]
-    passages: tuple[Passage, ...] = ()
-    """Those that are in the prompt."""
+    passages: tuple[Passage, ...] = ()  # those that are in the prompt
     passages_left_out: int = 0
     templates_left_out: tuple[TemplateUse, ...] = ()
-    shortened: tuple[str, ...] = ()
-    """The labels of answers whose beginnings are not in the prompt."""
+    shortened: tuple[str, ...] = ()  # the labels of answers whose beginnings are not in the prompt
     too_long: bool = False
 
 

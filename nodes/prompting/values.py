@@ -62,20 +62,16 @@ def turns_in_history(state: DebateState) -> list[Turn]:
 
 @dataclass(frozen=True)
 class PromptContent:
-    """Everything the prompt of one turn can be filled with."""
-
     state: DebateState
     settings: DebateSettings
     seat: Seat
     part: str
     debate_id: str
     tag: str
-    room: int | None = None
-    """Tokens the prompt may fill; None without a limit."""
+    room: int | None = None  # tokens the prompt may fill; None without a limit
     templates: tuple[TemplateUse, ...] = ()
     passages: tuple[Passage, ...] = ()
-    answers: tuple[tuple[Turn, Excerpt], ...] = ()
-    """The answers to show, as far as they fit."""
+    answers: tuple[tuple[Turn, Excerpt], ...] = ()  # the answers to show, as far as they fit
 
     @property
     def mark(self) -> str:
