@@ -14,13 +14,10 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     writer_role = "synthesizer"
     critique_decides = True
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.min_rounds, self.settings.max_rounds
-
-    @property
-    def max_steps(self) -> int:
-        return 3 * self.settings.max_rounds + 10
+    def __init__(self, settings: AdversarialSettings) -> None:
+        super().__init__(settings)
+        self.rounds = settings.min_rounds, settings.max_rounds
+        self.max_steps = 3 * settings.max_rounds + 10
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}

@@ -32,55 +32,26 @@ class PromptCall:
 
 
 class Strategy(ABC, Generic[SomeSettings]):
+    answering_role: str  # of the seats that answer the question in every round
+    writer_role: str | None  # of the seat that writes the final answer; None if no seat does
+    rounds: tuple[int, int]  # the minimum and maximum number
+    max_steps: int  # the recursion limit of the graph, with room for resumed steps
     critic_role: str = "judge"
     first_round: int = 1
     critique_decides: bool = False  # a critique can end the debate, so it must be read
     when_a_seat_fails: WhenASeatFails = "stop"  # and another seat has answered
+    gives_verdict: bool = False  # the writer reviews the positions before it writes the answer
+    style: str = ""  # the debate format, which names the prompt file of the task
+    folder_plan: FolderPlan | None = None
+    most_tool_calls: int = 0  # how often a seat may use its tools in one turn
 
     def __init__(self, settings: SomeSettings) -> None:
+        """Keep the settings; a protocol sets here what depends on them."""
         self.settings = settings
-
-    @property
-    @abstractmethod
-    def answering_role(self) -> str:
-        """The role of the seats that answer the question in every round."""
-
-    @property
-    @abstractmethod
-    def writer_role(self) -> str | None:
-        """The role that writes the final answer; None if no seat does."""
-
-    @property
-    @abstractmethod
-    def rounds(self) -> tuple[int, int]:
-        """The minimum and maximum number of rounds."""
-
-    @property
-    @abstractmethod
-    def max_steps(self) -> int:
-        """The recursion limit of the graph, with room for resumed steps."""
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         """Decide after a finished round whether the rounds end."""
-
-    @property
-    def gives_verdict(self) -> bool:
-        """Whether the writer reviews the positions before it writes the answer."""
-        return False
-
-    @property
-    def style(self) -> str:
-        """The debate format, which names the prompt file of the task."""
-        return ""
-
-    @property
-    def folder_plan(self) -> FolderPlan | None:
-        return None
-
-    @property
-    def most_tool_calls(self) -> int:
-        return 0
 
     def check_input(self, given: DebateState) -> None:
         """Raise BadInput if the caller's input is not enough for this protocol."""

@@ -24,17 +24,11 @@ class ForecastStrategy(Strategy[ForecastSettings]):
     writer_role = "judge"
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
-    @property
-    def answering_role(self) -> str:
-        return self.settings.roles[0]
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.max_rounds, self.settings.max_rounds
-
-    @property
-    def max_steps(self) -> int:
-        return 5 * self.settings.max_rounds + 10
+    def __init__(self, settings: ForecastSettings) -> None:
+        super().__init__(settings)
+        self.answering_role = settings.roles[0]
+        self.rounds = settings.max_rounds, settings.max_rounds
+        self.max_steps = 5 * settings.max_rounds + 10
 
     def answers(self, seat: Seat) -> bool:
         return seat.role in self.settings.roles

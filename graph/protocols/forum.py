@@ -15,6 +15,7 @@ from contend.nodes.prompting.answers import answers_of
 
 # Positions are still being formed in round 1, and the debate ends after the last round anyway.
 _FIRST_CHECKED_ROUND = 2
+_WRITERS = {"external_judge": "judge", "self_convergence": DEBATER, "display_only": None}
 
 
 class ForumStrategy(Strategy[ForumSettings]):
@@ -23,33 +24,15 @@ class ForumStrategy(Strategy[ForumSettings]):
     answering_role = DEBATER
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
-    @property
-    def writer_role(self) -> str | None:
-        writers = {"external_judge": "judge", "self_convergence": self.answering_role}
-        return writers.get(self.settings.judge_mode)
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        most = self.settings.max_rounds
-        if self.settings.judge_mode == "display_only":
-            return most, most
-        return min(_FIRST_CHECKED_ROUND, most), most
-
-    @property
-    def max_steps(self) -> int:
-        return (len(self.settings.seats) + 2) * self.settings.max_rounds + 12
-
-    @property
-    def gives_verdict(self) -> bool:
-        return self.settings.judge_mode == "external_judge"
-
-    @property
-    def style(self) -> str:
-        return self.settings.debate_format
-
-    @property
-    def most_tool_calls(self) -> int:
-        return self.settings.max_tool_calls
+    def __init__(self, settings: ForumSettings) -> None:
+        super().__init__(settings)
+        mode, most = settings.judge_mode, settings.max_rounds
+        self.writer_role = _WRITERS[mode]
+        self.rounds = (most if mode == "display_only" else min(_FIRST_CHECKED_ROUND, most)), most
+        self.max_steps = (len(settings.seats) + 2) * most + 12
+        self.gives_verdict = mode == "external_judge"
+        self.style = settings.debate_format
+        self.most_tool_calls = settings.max_tool_calls
 
     def opening_state(self) -> DebateState:
         return {"active": list(self.settings.opening_seats)}

@@ -19,21 +19,15 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
     writer_role = "moderator"
     first_round = 0
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.round_count, self.settings.round_count
-
-    @property
-    def max_steps(self) -> int:
+    def __init__(self, settings: ModeratedSettings) -> None:
+        super().__init__(settings)
+        count = settings.round_count
+        self.rounds = count, count
         # Four steps a statement: request, statement, check, correction.
-        statements = len(self.settings.positions) * (2 + 2 * self.settings.round_count)
-        return 4 * statements + 3 * self.settings.round_count + 20
-
-    @property
-    def folder_plan(self) -> FolderPlan:
-        chosen = self.settings
-        base = chosen.output_dir or outputs_home()
-        return FolderPlan(base, chosen.output_format, chosen.generate_full_transcript)
+        self.max_steps = 4 * len(settings.positions) * (2 + 2 * count) + 3 * count + 20
+        base = settings.output_dir or outputs_home()
+        form, transcript = settings.output_format, settings.generate_full_transcript
+        self.folder_plan = FolderPlan(base, form, transcript)
 
     def opening_role(self, round_number: int) -> str:
         return "moderator"

@@ -19,18 +19,12 @@ class RefineStrategy(Strategy[RefineSettings]):
     first_round = 0
     when_a_seat_fails: WhenASeatFails = "keep_answer"
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        most = self.settings.max_debate_rounds if self.settings.enable_debate else 0
-        return most, most
-
-    @property
-    def max_steps(self) -> int:
-        return 3 * self.rounds[1] + 12
-
-    @property
-    def most_tool_calls(self) -> int:
-        return self.settings.max_tool_calls
+    def __init__(self, settings: RefineSettings) -> None:
+        super().__init__(settings)
+        most = settings.max_debate_rounds if settings.enable_debate else 0
+        self.rounds = most, most
+        self.max_steps = 3 * most + 12
+        self.most_tool_calls = settings.max_tool_calls
 
     def opening_role(self, round_number: int) -> str:
         return self.critic_role if round_number > self.first_round else self.answering_role

@@ -52,13 +52,10 @@ class SoloStrategy(Strategy[SoloSettings]):
     answering_role = "author"
     writer_role = "author"
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.drafts, self.settings.drafts
-
-    @property
-    def max_steps(self) -> int:
-        return 2 * self.settings.drafts + 10
+    def __init__(self, settings: SoloSettings) -> None:
+        super().__init__(settings)
+        self.rounds = settings.drafts, settings.drafts
+        self.max_steps = 2 * settings.drafts + 10
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         if state["round"] < self.settings.drafts:
