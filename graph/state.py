@@ -54,7 +54,7 @@ class Turn(Value):
 
     @property
     def is_overlong(self) -> bool:
-        return self.length is not None and self.length.is_over
+        return self.length is not None and self.length.tokens > self.length.limit
 
 
 class Elimination(Value):

@@ -78,10 +78,6 @@ class TurnLength(Value):
     tokens: int
     limit: int
 
-    @property
-    def is_over(self) -> bool:
-        return self.tokens > self.limit
-
 
 class Degradation(Value):
     """Something that did not go as planned, and that no reader may mistake for the plan."""

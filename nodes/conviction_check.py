@@ -124,7 +124,9 @@ def _withdrawal(
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
-    whom = _conceded_to(state, settings, seat, claim)
+    others = others_who_answered(state, settings, seat.id)
+    named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
+    whom = named if named in others else None
     said = [turn.text for turn in turns_in_history(state) if turn.seat == whom]
     return Conviction(
         convinced=claim.convinced,
@@ -135,14 +137,6 @@ def _conviction(
         reasoning=claim.reasoning,
         read_from=claim.read_from,
     )
-
-
-def _conceded_to(
-    state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
-) -> str | None:
-    others = others_who_answered(state, settings, seat.id)
-    named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
-    return named if named in others else None
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Decision
-from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Remark, Turn, seat_with_role, turns_of
 from contend.graph.stop_reasons import StopDecision
 from contend.models.replies.decision import (
@@ -45,7 +44,8 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     judged = work["turns"]
     stop = strategy.stop_decision(with_turns(state, judged))
     # What comes before the pause is free or a task: the node runs again when it is answered.
-    remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
+    pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
+    remark = _ask_person(state, stop) if pauses else Remark()
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
     _send_events(runtime, state, stop, judged)
@@ -89,12 +89,6 @@ def human_turn(state: DebateState, text: str) -> Turn:
         started_at=now,
         ended_at=now,
         status="human",
-    )
-
-
-def _pauses_here(settings: DebateSettings, stop: StopDecision | None) -> bool:
-    return settings.pause == "each_round" or (
-        settings.pause == "before_synthesis" and stop is not None
     )
 
 

@@ -45,16 +45,14 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Result]:
     # One call is the step itself; of several, each is a task that a crash leaves as it was.
     speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
-    calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
+    calls = []
+    for seat in seats:
+        has_spoken = bool(answers_of(state, seat.id))
+        part = strategy_for(runtime.context).answering_part(state["round"], has_spoken=has_spoken)
+        calls.append(speak(state, runtime, seat, "propose", part))
     critiques = turns_of(state, "critique")
     reply_to = critiques[-1].id if critiques else None
     return await gather_results([_spoken(runtime, call, reply_to) for call in calls])
-
-
-def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
-    settings: DebateSettings = runtime.context
-    has_spoken = bool(answers_of(state, seat.id))
-    return strategy_for(settings).answering_part(state["round"], has_spoken=has_spoken)
 
 
 async def _spoken(

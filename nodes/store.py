@@ -6,7 +6,6 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import Point
 from contend.graph.record import (
     DebateRecord,
     JudgeDecision,
@@ -18,7 +17,6 @@ from contend.graph.record import (
     TotalUsage,
 )
 from contend.graph.state import DebateState, Turn, turns_of
-from contend.graph.values import Retrieval
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes import timing
 from contend.nodes.calls.turn import debate_id
@@ -41,12 +39,13 @@ def read_record(state: DebateState, debate: str) -> DebateRecord:
 
 def build_record(state: DebateState, debate: str) -> DebateRecord:
     stop, rated, retrieval = state.get("stop"), state.get("auto_score"), state.get("retrieval")
+    templates, points = retrieval.templates if retrieval else (), points_of(state)
     return DebateRecord(
         id=debate,
         timestamp=retrieval.started_at.isoformat() if retrieval else None,
         query=state.get("question", ""),
-        templates_used=[use.id for use in retrieval.templates] if retrieval else [],
-        templates=_templates(retrieval),
+        templates_used=[use.id for use in templates],
+        templates=[TemplateMatch(id=use.id, title=use.title, score=use.score) for use in templates],
         documents=state.get("documents", []),
         images=state.get("images", []),
         quotes=_quotes(state),
@@ -62,8 +61,13 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         timing=_timing(state),
         stop_reason=stop.reason if stop else None,
         stop=stop,
-        points=_points(points_of(state)),
-        usage=_usage(state),
+        points=RecordedPoints(
+            open=[point for point in points if point.status != "resolved"],
+            resolved=[point for point in points if point.status == "resolved"],
+        ),
+        usage=TotalUsage(
+            turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
+        ),
         degraded=state.get("degraded", []),
         demonstration=_is_demonstration(state),
         **_concessions(state),
@@ -103,11 +107,6 @@ def _forecast(state: DebateState) -> dict[str, Any]:
     if "request" not in state:
         return {}
     return {"request": state["request"], "forecast": state.get("forecast")}
-
-
-def _templates(retrieval: Retrieval | None) -> list[TemplateMatch]:
-    uses = retrieval.templates if retrieval else ()
-    return [TemplateMatch(id=use.id, title=use.title, score=use.score) for use in uses]
 
 
 def _quotes(state: DebateState) -> list[RecordedQuote]:
@@ -188,17 +187,4 @@ def _timing(state: DebateState) -> Timing:
         rounds_ms=[timing.busy_ms(timing.intervals(r)) for r in _round_turns(state).values()],
         synthesis_ms=timing.busy_ms(timing.intervals(turns_of(state, "synthesize"))),
         scoring_ms=timing.busy_ms(timing.intervals(turns_of(state, "score"))),
-    )
-
-
-def _points(points: list[Point]) -> RecordedPoints:
-    return RecordedPoints(
-        open=[point for point in points if point.status != "resolved"],
-        resolved=[point for point in points if point.status == "resolved"],
-    )
-
-
-def _usage(state: DebateState) -> TotalUsage:
-    return TotalUsage(
-        turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
     )

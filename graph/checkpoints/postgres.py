@@ -71,7 +71,9 @@ class Postgres:
         # The cause of this one is another error, of a statement.
         if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
             return None
-        why = "it does not answer" if isinstance(error, PoolTimeout) else _reason(error)
+        # The server's message, without the address before it.
+        why = first_line(error).rpartition(" failed: ")[2] or type(error).__name__
+        why = "it does not answer" if isinstance(error, PoolTimeout) else why
         return DatabaseUnavailable(f"The {self} cannot be used: {why}")
 
 
@@ -102,10 +104,6 @@ _UNREADABLE = (
     "DATABASE_URL cannot be read. Its form is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and "
     "in a password @ is written %40, / is %2F, : is %3A and % is %25."
 )
-
-
-def _reason(error: BaseException) -> str:
-    return first_line(error).rpartition(" failed: ")[2] or type(error).__name__
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import Field, field_validator
@@ -144,19 +144,21 @@ class ManySeatSettings(DebateSettings):
 
 def twice(texts: Iterable[str]) -> str | None:
     """Return the first text that occurs more than once, ignoring case."""
-    given = list(texts)
-    folded = [text.casefold() for text in given]
-    return next((text for text in given if folded.count(text.casefold()) > 1), None)
+    return _first_repeated(list(texts), str.casefold)
 
 
 def held_twice(positions: Iterable[str]) -> str | None:
     """Return the first repeated position, ignoring case, spacing and a final full stop."""
-    given = list(positions)
-    alike = (unicodedata.normalize("NFC", each) for each in given)
-    plain = [" ".join(each.split()).casefold().rstrip(" .") for each in alike]
-    return next(
-        (each for each, bare in zip(given, plain, strict=True) if plain.count(bare) > 1), None
-    )
+
+    def plain(text: str) -> str:
+        return " ".join(unicodedata.normalize("NFC", text).split()).casefold().rstrip(" .")
+
+    return _first_repeated(list(positions), plain)
+
+
+def _first_repeated(texts: Sequence[str], key: Callable[[str], str]) -> str | None:
+    keys = [key(text) for text in texts]
+    return next((text for text in texts if keys.count(key(text)) > 1), None)
 
 
 def slugs(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:

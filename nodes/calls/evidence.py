@@ -63,22 +63,16 @@ def argued(state: DebateState) -> list[str]:
         return list(state["cue"].about)[:_MOST_QUERIES]
     turns = state.get("turns", [])
     remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
-    said = _said_last([turn for turn in turns if turn.phase != "remark"])
+    said = [turn for turn in turns if turn.phase != "remark"]
+    at_once = [t for t in said if (t.round, t.phase) == (said[-1].round, said[-1].phase)]
     # The first claim of each parallel turn, then the second: no speaker is left out.
-    in_turn = zip_longest(*(_claims(text) for text in said))
+    in_turn = zip_longest(*(_claims(turn.text) for turn in at_once))
     claims = [claim for together in in_turn for claim in together if claim]
     return [state["question"], *remarks, *claims][:_MOST_QUERIES]
 
 
 def _claims(text: str) -> list[str]:
     return [part for part in _PARAGRAPH.split(text) if len(part.split()) >= _SHORTEST_CLAIM]
-
-
-def _said_last(turns: list[Turn]) -> list[str]:
-    last = [
-        turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
-    ]
-    return [turn.text for turn in last]
 
 
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:

@@ -76,7 +76,8 @@ class ToolLoop:
         stream = self.stream
         while True:
             stream = self._next_stream(stream.tokens)
-            called = await call(stream, list(self.messages), self.policy, self._aids())
+            aids = Aids(self.box.tools, self._spent, self._seconds, self.limit)
+            called = await call(stream, list(self.messages), self.policy, aids)
             stream.send_if_silent(called["text"], called["model"])
             self.called.append(called)
             if not called["message"]:
@@ -120,9 +121,6 @@ class ToolLoop:
     @property
     def _spent(self) -> bool:
         return len(self.used) >= self.box.most
-
-    def _aids(self) -> Aids:
-        return Aids(self.box.tools, self._spent, self._seconds, self.limit)
 
     async def _answer(self, message: AIMessage) -> None:
         self.messages = [*self.messages, message]

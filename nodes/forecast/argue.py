@@ -79,10 +79,11 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
     reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
     named = dict.fromkeys((*reading.refers_to, *replies.point_ids(turn.text)))
+    first_sentence = _SENTENCE.split(" ".join(turn.text.split()))[0]
     rebuts = tuple(role for role in reading.rebuts if role != turn.role)
     update = {
         "stated": normalise_stated(reading.stated, outcomes),
-        "point": reading.point or _first_sentence(turn.text),
+        "point": reading.point or shorten(first_sentence, _LONGEST_POINT),
         "refers_to": tuple(point for point in named if point in earlier),
         "rebuts": rebuts if turn.round > 1 else (),
     }
@@ -92,10 +93,6 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
 def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
     probabilities = read_distribution(stated.raw, outcomes) or {}
     return stated.model_copy(update={"probabilities": probabilities})
-
-
-def _first_sentence(text: str) -> str:
-    return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
 
 
 async def with_numbers(

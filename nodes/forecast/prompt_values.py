@@ -70,7 +70,9 @@ class _ForecastValues:
             "about_role": lambda: f"{self._about.role}'s",
             "about_round": lambda: str(self._about.round),
             "weakness": self._weakness,
-            "criteria": self._criteria,
+            "criteria": lambda: "\n".join(
+                f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria
+            ),
             "sample_point": lambda: point_id(self._settings.roles[0], 1),
             "argument_form": lambda: self._form("argument"),
             "score_form": lambda: self._form("score"),
@@ -211,9 +213,6 @@ class _ForecastValues:
         scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
         reason = scored.reason if scored else ""
         return self.data("score", reason) if reason else "it scored under 0.2."
-
-    def _criteria(self) -> str:
-        return "\n".join(f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria)
 
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids

@@ -53,12 +53,11 @@ async def score_argument(
         if reading is None:
             why = f"the judge's scores could not be read, {how_often(filled)}"
             degraded.append(report_unscored(why))
-    reading = _complete(reading, turn) if reading else ScoreReading(argument=argument.id)
-    reading = reading.model_copy(update={"asked_again": int(called)})
+    update: dict[str, Any] = {"asked_again": int(called)}
+    if reading:
+        # The judge's text is the reason if it gave no other.
+        reason = reading.reason or turn.text
+        update |= {"composite": composite(reading.scores), "reason": reason}
+    reading = (reading or ScoreReading(argument=argument.id)).model_copy(update=update)
     scored = turn.model_copy(update={"assessment": reading, "replies_to": argument.id})
     return turn_work(scored, degraded)
-
-
-def _complete(reading: ScoreReading, turn: Turn) -> ScoreReading:
-    update = {"composite": composite(reading.scores), "reason": reading.reason or turn.text}
-    return reading.model_copy(update=update)

@@ -114,7 +114,9 @@ def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
         "statement_by": lambda: _titled(prompt, latest[-1]),
         "claim": lambda: prompt.fence("claim", prompt.state["cue"].about[0]),
         "own_statement": lambda: prompt.fence("statement", latest[-1].text),
-        "contradicted": lambda: _contradicted(prompt),
+        "contradicted": lambda: prompt.fence(
+            "checks", _claim_lines(checks_of(prompt.everything)[-1].contradicted)
+        ),
     }
 
 
@@ -189,10 +191,9 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
 def _form(prompt: ModeratedPrompt) -> str:
     """Return the control block of a part that does not always decide something."""
     if prompt.part == "rebuttal":
-        decides = prompt.step.to is None
+        name, decides = "rebuttal", prompt.step.to is None
     else:
-        decides = unreviewed(prompt.everything) is not None
-    name = "rebuttal" if prompt.part == "rebuttal" else "ruling"
+        name, decides = "ruling", unreviewed(prompt.everything) is not None
     return render(f"moderated/control.{name}", prompt.control) if decides else ""
 
 
@@ -215,9 +216,7 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
 
 def _opponent_last(prompt: ModeratedPrompt) -> str:
     others = prompt.others()
-    if not others:
-        return "There is none: nobody has spoken before you."
-    return _shown(prompt, others[-1])
+    return _shown(prompt, others[-1]) if others else "There is none: nobody has spoken before you."
 
 
 def _opponents(prompt: ModeratedPrompt) -> str:
@@ -243,18 +242,17 @@ def _fact_checks(prompt: ModeratedPrompt) -> str:
     found = [claim for check in checks_of(prompt.everything) for claim in check.claims]
     if not found:
         return ""
-    listed = prompt.fence("checks", "\n".join(claim_line(each) for each in found))
+    listed = prompt.fence("checks", _claim_lines(found))
     return f"## What the fact checker found so far\n{listed}"
+
+
+def _claim_lines(claims: Iterable[ClaimCheck]) -> str:
+    return "\n".join(map(claim_line, claims))
 
 
 def claim_line(claim: ClaimCheck) -> str:
     why = f" ({' '.join(claim.why.split())})" if claim.why else ""
     return f"{claim.verdict} [{claim.source}]: {' '.join(claim.claim.split())}{why}"
-
-
-def _contradicted(prompt: ModeratedPrompt) -> str:
-    latest = checks_of(prompt.everything)[-1]
-    return prompt.fence("checks", "\n".join(claim_line(each) for each in latest.contradicted))
 
 
 def _verdict(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:

@@ -4,8 +4,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_id
-from contend.graph.values import Seat
+from contend.graph.state import CallSubject, DebateState, Step, seat_with_id
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
 from contend.nodes.calls.evidence import argued
@@ -45,19 +44,8 @@ def _answered(
         return statements_in(state["turns"])[-1].id
     if step.phase != "rebuttal":
         return None
-    rebutted = step.to or _chosen(state, runtime, step, spoken)
-    argument = _argument_of(state, rebutted)
-    return argument.id if argument else None
-
-
-def _chosen(
-    state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
-) -> str | None:
-    block = block_of(runtime, spoken, RebutsBlock)
-    others: list[Seat] = [seat for seat in state["seats"] if seat.id != step.seat]
-    return block.among(others) if block else None
-
-
-def _argument_of(state: DebateState, seat: str | None) -> Turn | None:
+    rebutted = step.to
+    if rebutted is None and (block := block_of(runtime, spoken, RebutsBlock)):
+        rebutted = block.among([seat for seat in state["seats"] if seat.id != step.seat])
     made = [t for t in state["turns"] if (t.phase, t.round) == ("argument", state["round"])]
-    return next((turn for turn in made if turn.seat == seat), None)
+    return next((turn.id for turn in made if turn.seat == rebutted), None)

@@ -161,7 +161,10 @@ class PromptContent:
     def _material_values(self) -> PromptValues:
         return {
             "templates": lambda: _templates(self.templates, self.fence),
-            "template_hint": lambda: _template_hint(self.templates),
+            # A short hint for the smallest models: the kind of question the template is for.
+            "template_hint": lambda: (
+                f"Kind of question: {self.templates[0].title}." if self.templates else ""
+            ),
             "passages": lambda: _passages(self.passages, self.fence, bare=not self.mark),
             "quote_checks": self._quote_checks,
             "remarks": self._remarks,
@@ -253,10 +256,6 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
         return ""
     shown = (data("template", f"{use.title}\n\n{use.text}") for use in chosen)
     return "## Available reasoning templates\n" + "\n\n".join(shown)
-
-
-def _template_hint(chosen: Sequence[TemplateUse]) -> str:
-    return f"Kind of question: {chosen[0].title}." if chosen else ""
 
 
 def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:
