@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from contend.graph.forecast_contract.request import PredictionContext
+from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ArgumentReading, PastEvent, ScoreReading, VerdictReading
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of
@@ -18,8 +20,8 @@ class ScoredArgument:
     score: ScoreReading | None
 
     @property
-    def role(self) -> str:
-        return self.turn.role
+    def role(self) -> Role:
+        return cast("Role", self.turn.role)
 
     @property
     def composite(self) -> float | None:

@@ -1,16 +1,16 @@
 """The result of a forecast in its published form, computed from the turns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
 from contend.graph.forecast_contract import result as contract
 from contend.graph.forecast_contract.request import Outcome
 from contend.graph.forecast_contract.terms import Role
-from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
+from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
-from contend.graph.state import DebateState, Turn
+from contend.graph.state import DebateState
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import (
     ScoredArgument,
@@ -79,11 +79,9 @@ class _Forecast:
         weight = settings.judge_weight
         self.pooled = numbers.weighed(self.judge, self.agreed, weight, self.outcome_ids)
 
-    # --- the log ---
-
     def rounds(self) -> tuple[contract.Round, ...]:
         def place(argument: ScoredArgument) -> int:
-            return self.settings.roles.index(_role(argument))
+            return self.settings.roles.index(argument.role)
 
         return tuple(
             contract.Round(
@@ -105,7 +103,7 @@ class _Forecast:
             (outcome, numbers.movement(before, after, outcome)) for outcome in self.outcome_ids
         )
         return contract.RoundSummary(
-            dominant_argument=_role(best) if best else None,
+            dominant_argument=best.role if best else None,
             key_disagreements=tuple(self._contentions(number)),
             emerging_consensus=tuple(
                 contract.EmergingConsensus(outcome_id=outcome, direction=direction)
@@ -125,8 +123,6 @@ class _Forecast:
         for each in of_round(self.kept, number):
             if each.reading.rebuts:
                 yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
-
-    # --- the numbers ---
 
     def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
         return tuple(
@@ -177,7 +173,7 @@ class _Forecast:
     def _disagreement(self, outcome: Outcome) -> contract.Disagreement:
         positions = tuple(
             contract.Position(
-                role=_role(each),
+                role=each.role,
                 stance=f"{each.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
                 strength=each.reading.stated.confidence,
             )
@@ -190,14 +186,12 @@ class _Forecast:
         resolved = agree and ever <= {each.role for each in positions}
         return contract.Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
 
-    # --- what was brought up ---
-
     def insights(self) -> tuple[contract.KeyInsight, ...]:
         by_point = {each.point_id: each for each in self.kept}
         return tuple(
             contract.KeyInsight(
                 insight=each.insight,
-                source_role=_role(by_point[each.point]),
+                source_role=by_point[each.point].role,
                 round=by_point[each.point].turn.round,
                 impact=each.impact,
                 affected_outcomes=each.outcomes,
@@ -205,17 +199,18 @@ class _Forecast:
             for each in (self.verdict.insights if self.verdict else ())
         )
 
-    # --- how complete it is ---
-
     def report(self) -> contract.Report:
         gaps = tuple(gaps_of(self.state, self.settings, self.kept))
         kept = {each.turn.id for each in self.kept}
+        composites = [each.composite for each in self.kept if each.composite is not None]
+        last = self.settings.max_rounds
+        closing = of_round(self.kept, last) if last > 1 else []
         return contract.Report(
             partial=bool(gaps),
             confidence=self._confidence(),
             gaps=gaps,
-            argument_quality=_quality(self.kept),
-            closing_references=self._references(),
+            argument_quality=_goal([c > GOOD_ENOUGH for c in composites], QUALITY_GOAL),
+            closing_references=_goal([bool(each.reading.refers_to) for each in closing]),
             consensus_by_outcome=tuple(self._consensus()),
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
@@ -244,20 +239,12 @@ class _Forecast:
         expected = len(self.settings.roles) * self.settings.max_rounds + 1
         return None if mean is None else mean * delivered / expected
 
-    def _references(self) -> contract.Goal:
-        """Return how many closing arguments cite earlier points; a single round has none."""
-        last = self.settings.max_rounds
-        closing = of_round(self.kept, last) if last > 1 else []
-        return contract.Goal(
-            share=_share_of(bool(e.reading.refers_to) for e in closing), of=len(closing)
-        )
-
     def _raw(self) -> Iterator[contract.RawValues]:
         for each in self.kept:
             if values := each.reading.stated.raw:
                 number = each.turn.round
                 yield contract.RawValues(
-                    role=_role(each), round=number, part="argument", values=values
+                    role=each.role, round=number, part="argument", values=values
                 )
         if self.verdict and (values := self.verdict.stated.raw):
             yield contract.RawValues(
@@ -265,13 +252,9 @@ class _Forecast:
             )
 
 
-def _role(argument: ScoredArgument) -> Role:
-    return cast("Role", argument.role)
-
-
 def _argument(argument: ScoredArgument) -> contract.Argument:
     return contract.Argument(
-        role=_role(argument),
+        role=argument.role,
         argument=argument.turn.text,
         outcome_supported=argument.reading.outcome,
         evidence_cited=argument.reading.evidence,
@@ -299,6 +282,7 @@ def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.Result
     turns = spoken_by_models(state)
     usage = total_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
+    asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))
     models = dict.fromkeys(turn.model for turn in turns if turn.model)
     return contract.ResultMetadata(
@@ -306,25 +290,13 @@ def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.Result
         sonnet_tokens_used=contract.TokensUsed(
             input=usage.input_tokens, output=usage.output_tokens
         ),
-        sonnet_calls=len(turns) + sum(_asked_again(turn) for turn in turns) + lost + again,
+        sonnet_calls=len(turns) + asked_again + lost + again,
         wall_clock_time_ms=worked_ms(state),
         model=", ".join(models),
     )
 
 
-def _asked_again(turn: Turn) -> int:
-    match turn.assessment:
-        case ArgumentReading() | ScoreReading() | VerdictReading() as read:
-            return read.asked_again
-    return 0
-
-
-def _quality(kept: list[ScoredArgument]) -> contract.Goal:
-    scored = [each.composite for each in kept if each.composite is not None]
+def _goal(reached: list[bool], goal: float | None = None) -> contract.Goal:
     return contract.Goal(
-        share=_share_of(c > GOOD_ENOUGH for c in scored), of=len(scored), goal=QUALITY_GOAL
+        share=numbers.mean_known([float(each) for each in reached]), of=len(reached), goal=goal
     )
-
-
-def _share_of(truths: Iterable[bool]) -> float | None:
-    return numbers.mean_known([float(truth) for truth in truths])
