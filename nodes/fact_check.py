@@ -99,7 +99,6 @@ def _unverified(claim: str, why: str) -> ClaimCheck:
 
 
 def _merged(parts: list[Turn], found: FactCheck) -> Turn:
-    """Merge the turns of all calls into that of the first."""
     lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
     update = {
         "text": lines or _NOTHING,

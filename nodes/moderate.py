@@ -37,7 +37,6 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 def _ruling(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return the ruling on the previous statement as its own turn, if it broke a rule."""
     reviewed = unreviewed(state.get("turns", []))
     if reviewed is None or is_demonstration([seat]):
         return []

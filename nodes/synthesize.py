@@ -29,7 +29,6 @@ _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the final answer from the whole debate, or an index if no seat writes one."""
     role = strategy_for(runtime.context).writer_role
     update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
@@ -53,7 +52,6 @@ async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
-    """Return the seat with this role; of several, the most conceded-to."""
     seats = ids_with_role(state, role)
     in_debate = [seat for seat in seats if seat in still_active(state, settings)]
     # A seat that never spoke has no position, and would probably fail to write too.

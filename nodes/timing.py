@@ -27,7 +27,6 @@ def busy_ms(spans: list[Interval]) -> int:
 
 
 def worked_ms(state: DebateState) -> int:
-    """Return the time of retrieval, all model turns, and calls that produced no turn."""
     return busy_ms(retrieval_intervals(state) + intervals(_work(state)))
 
 

@@ -137,7 +137,6 @@ async def _all_read(
     reader: Reader[Block, Read],
     known: Sequence[Point],
 ) -> list[Decided[Read] | ModelFailed]:
-    """Read by a report what neither block nor words gave."""
     # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
     # resumed step must make them in the same one.
     unread = {

@@ -93,7 +93,6 @@ class TurnStream:
             self.flush()
 
     def trouble(self, trouble: Trouble) -> None:
-        """Report a failed attempt and void what was streamed of it."""
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._has_text = False
         failure = trouble.failure

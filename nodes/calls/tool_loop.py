@@ -71,7 +71,6 @@ class ToolLoop:
     _notes: list[Degradation] = field(default_factory=list)
 
     async def run(self) -> CallResult:
-        """Call the model and its tools until it has answered; return the last call."""
         call = call_once if self.box.tools else call_model
         stream = self.stream
         while True:
@@ -89,7 +88,6 @@ class ToolLoop:
                 raise Paused
 
     def _next_stream(self, tokens: int) -> TurnStream:
-        """Return the stream of the next call, which knows what viewers have seen."""
         shown = without_block(self.text, self.stream.hidden_mark)
         return replace(self.stream, before=shown, tokens_before=tokens, degraded=[])
 

@@ -118,7 +118,6 @@ async def with_numbers(
 
 
 def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> Stating:
-    """Use the probabilities of a form if it has more of them."""
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading

@@ -91,7 +91,6 @@ class Majority:
 
 
 def majority(state: DebateState, against: str) -> Majority | None:
-    """Return the outcome most other roles support by their last arguments, if any."""
     others = [said for said in kept_arguments(state) if said.role != against]
     latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
     votes = Counter(latest.values())

@@ -56,7 +56,6 @@ def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
 
 
 def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """Return the mean over the roles that gave an outcome a probability."""
     stated = {o: [each[o] for each in distributions if o in each] for o in outcomes}
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
@@ -104,7 +103,6 @@ def spread(distributions: Sequence[Distribution], outcome: str) -> float:
 def movement(
     before: Mapping[str, Distribution], after: Mapping[str, Distribution], outcome: str
 ) -> Direction | None:
-    """Return the direction in which roles of both rounds moved, if they did."""
     both = [role for role in after if outcome in after[role] and outcome in before.get(role, {})]
     if not both:
         return None

@@ -161,7 +161,6 @@ class _Forecast:
         )
 
     def disagreements(self) -> tuple[contract.Disagreement, ...]:
-        """Return the outcomes on which the roles were far apart in some round."""
         held = range(1, self.state["round"] + 1)
         rounds = [list(stated_in(self.kept, number).values()) for number in held]
         return tuple(

@@ -31,7 +31,6 @@ def round_phase(settings: ForecastSettings, round_number: int) -> Phase:
 
 
 def rounds_timeout(settings: ForecastSettings) -> float:
-    """Return the seconds for all rounds; the rest is for the verdict."""
     return settings.overall_timeout * (1 - _VERDICT_SHARE)
 
 
@@ -54,7 +53,6 @@ class Deadline:
 
     @property
     def why(self) -> str:
-        """The reason to give when the deadline has passed."""
         when = f"it was due {round(self.due, 1):g} s into the debate"
         return f"{when}; overall_timeout is {self.in_all:g} s"
 

@@ -54,12 +54,10 @@ def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
 
 
 def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
-    """Return the most conceded-to seat; the first one if equal."""
     return _most_conceded(seats, {}, count_concessions(state))
 
 
 def count_concessions(state: DebateState, before: int | None = None) -> dict[str, int]:
-    """Count the seats that conceded to each seat, in all rounds or before one."""
     counts: dict[str, int] = {}
     for each in state.get("eliminations", []):
         if before is None or each.round < before:

@@ -140,7 +140,6 @@ def _shown(prompt: ModeratedPrompt, turn: Turn) -> str:
 
 
 def _said(prompt: ModeratedPrompt, turns: Iterable[Turn]) -> str:
-    """Show statements to the smallest models, without fences."""
     return "\n\n".join(f"{prompt.name(turn.seat)} said: {turn.text}" for turn in turns)
 
 
@@ -189,7 +188,6 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
 
 
 def _form(prompt: ModeratedPrompt) -> str:
-    """Return the control block of a part that does not always decide something."""
     if prompt.part == "rebuttal":
         name, decides = "rebuttal", prompt.step.to is None
     else:

@@ -63,7 +63,6 @@ def _rulings(turns: list[Turn]) -> list[RecordedRuling]:
 
 
 def _duration_ms(turns: list[Turn]) -> int | None:
-    """Return the time from the first word to the last, pauses included."""
     if not turns:
         return None
     begun, ended = min(t.started_at for t in turns), max(t.ended_at for t in turns)

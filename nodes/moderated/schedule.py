@@ -74,7 +74,6 @@ def unreviewed(turns: Sequence[Turn]) -> Turn | None:
 
 
 def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
-    """Group the statements by stage: openings, each round, closings."""
     found: dict[tuple[bool, int], list[Turn]] = {}
     for turn in statements_in(turns):
         found.setdefault((turn.phase == "closing", turn.round), []).append(turn)

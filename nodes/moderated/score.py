@@ -77,7 +77,6 @@ def _marked(
     subject: CallSubject,
     decided: Decided[_Read] | ModelFailed,
 ) -> Work:
-    """Return the scores of one call; an unreadable judge leaves statements unscored."""
     if isinstance(decided, ModelFailed):
         reported = report_problem(
             runtime, judge, state["round"], "not_scored", f"{subject.label}: {decided}"

@@ -65,7 +65,6 @@ def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) 
 
 
 def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
-    """Return a side's mean over its statements, without contested ones."""
     own = tuple(score for score in scores if score.seat == seat.id)
     breakdown = mean_marks([score.marks for score in own if not score.contested])
     total = weighted(breakdown, weights) if breakdown else None
@@ -81,7 +80,6 @@ def final_scores(
     unscored: Sequence[str],
     judge_model: str,
 ) -> DebateScores:
-    """Return all scores, and the winner if the format declares one."""
     if not declares_winner:
         winner, why = None, ""
     elif unscored:

@@ -103,7 +103,6 @@ def _templates_for(
 
 
 def _with_answers(content: PromptContent, room: int | None, *, others_only: bool) -> PromptContent:
-    """Add the latest answers, each with an equal share of the room that is left."""
     own = content.seat.id
     wanted = [t for t in latest_answers(content.state) if not others_only or t.seat != own]
     if room is None:

@@ -84,7 +84,6 @@ class PromptContent:
         return strategy_for(self.settings)
 
     def fence(self, label: str, text: str) -> str:
-        """Mark text as material, unless the model is too small for fences."""
         return fence(label, text, self.mark) if self.mark else text
 
     def shortened(self) -> tuple[str, ...]:
@@ -113,7 +112,6 @@ class PromptContent:
         return render("shared/tools", values)
 
     def values(self, turns: list[Turn]) -> PromptValues:
-        """Return every value a prompt may ask for; each is built only when one does."""
         control: PromptValues = {
             "nonce": lambda: self.tag,
             "data_rule": lambda: render("shared/data", {"mark": lambda: self.mark}),
