@@ -28,7 +28,7 @@ from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, up
 from contend.nodes.forum.concessions import (
     count_concessions,
     is_supported,
-    staying,
+    seats_that_stay,
     upheld_concession,
 )
 from contend.nodes.forum.prompt_values import others_who_answered
@@ -160,7 +160,7 @@ def _kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
     reported = {}
-    for seat, rule in staying(conceded, active, count_concessions(state)).items():
+    for seat, rule in seats_that_stay(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name
         why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
         kept = seat_with_id(state, seat)

@@ -13,7 +13,7 @@ from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import breaches_of
-from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed
+from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed_statement
 
 _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
@@ -37,7 +37,7 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 def _ruling(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    reviewed = unreviewed(state.get("turns", []))
+    reviewed = unreviewed_statement(state.get("turns", []))
     if reviewed is None or is_demonstration([seat]):
         return []
     block = block_of(runtime, spoken, RulingBlock)

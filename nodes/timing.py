@@ -13,7 +13,7 @@ def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
     return [(turn.started_at, turn.ended_at) for turn in turns]
 
 
-def since(started: datetime) -> WorkSpan:
+def span_since(started: datetime) -> WorkSpan:
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
 
 

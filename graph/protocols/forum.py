@@ -9,7 +9,7 @@ from contend.graph.settings.seats import DEBATER
 from contend.graph.state import ClosingNode, DebateState, seat_with_id, turns_of
 from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.graph.values import Seat
-from contend.nodes.forum.concessions import count_concessions, staying, upheld_concession
+from contend.nodes.forum.concessions import count_concessions, seats_that_stay, upheld_concession
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.prompting.answers import answers_of
 
@@ -101,7 +101,7 @@ def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:
     now = {each.seat: each.convinced_by for each in state["eliminations"] if each.round == number}
     now[seat] = conceded_to
     seats = [each.id for each in state["seats"] if each.id in now]
-    return staying(now, seats, count_concessions(state, before=number))[seat]
+    return seats_that_stay(now, seats, count_concessions(state, before=number))[seat]
 
 
 STRATEGY = ForumStrategy

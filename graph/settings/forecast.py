@@ -1,9 +1,9 @@
 """Settings of a forecast."""
 
 import json
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field, PositiveFloat, ValidationError, field_validator
+from pydantic import AfterValidator, Field, PositiveFloat, ValidationError
 
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract import terms
@@ -27,7 +27,7 @@ class ForecastSettings(DebateSettings):
     max_rounds: int = Field(
         terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."
     )
-    roles: tuple[terms.Role, ...] = Field(
+    roles: Annotated[tuple[terms.Role, ...], AfterValidator(terms.check_roles)] = Field(
         terms.ROLES, description="Who debates: the judge and at least one other."
     )
     max_argument_length: int = Field(
@@ -36,9 +36,9 @@ class ForecastSettings(DebateSettings):
     argument_input_tokens: int = Field(
         600, ge=300, le=32_000, description="Tokens the prompt of an argument should take."
     )
-    scoring_criteria: tuple[terms.Criterion, ...] = Field(
-        terms.CRITERIA, description="What arguments are scored on."
-    )
+    scoring_criteria: Annotated[
+        tuple[terms.Criterion, ...], AfterValidator(terms.check_criteria)
+    ] = Field(terms.CRITERIA, description="What arguments are scored on.")
     judge_weight: float = Field(
         terms.JUDGE_WEIGHT,
         ge=0,
@@ -67,20 +67,6 @@ class ForecastSettings(DebateSettings):
     pessimist_fallbacks: tuple[str, ...] = fallbacks_of("Pessimist")
     contrarian_fallbacks: tuple[str, ...] = fallbacks_of("Contrarian")
     historian_fallbacks: tuple[str, ...] = fallbacks_of("Historian")
-
-    @field_validator("roles")
-    @classmethod
-    def _roles_that_can_debate(cls, roles: tuple[terms.Role, ...]) -> tuple[terms.Role, ...]:
-        terms.check_roles(roles)
-        return roles
-
-    @field_validator("scoring_criteria")
-    @classmethod
-    def _criteria_to_score_on(
-        cls, criteria: tuple[terms.Criterion, ...]
-    ) -> tuple[terms.Criterion, ...]:
-        terms.check_criteria(criteria)
-        return criteria
 
     @property
     def opening_seats(self) -> tuple[str, ...]:

@@ -52,12 +52,14 @@ async def _passages(
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
     try:
-        return await find_passages(documents_access, argued(state), embedder, settings.passages), []
+        return await find_passages(
+            documents_access, search_queries(state), embedder, settings.passages
+        ), []
     except EmbeddingFailed as failed:
         return (), [str(failed)]
 
 
-def argued(state: DebateState) -> list[str]:
+def search_queries(state: DebateState) -> list[str]:
     """Return the search queries for the next turn: question, remarks and the latest claims."""
     if "cue" in state and state["cue"].about:
         return list(state["cue"].about)[:_MOST_QUERIES]

@@ -114,7 +114,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
     return verdict.stated.probabilities if verdict else {}
 
 
-def cited(state: DebateState) -> list[PastEvent]:
+def cited_precedents(state: DebateState) -> list[PastEvent]:
     """Return the Historian's precedents, each once, including those of replaced versions."""
     events = (
         event

@@ -18,7 +18,7 @@ from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept
 from contend.nodes.forecast.calls import TurnPublisher
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
-from contend.nodes.timing import since
+from contend.nodes.timing import span_since
 
 TOO_WEAK = 0.2
 
@@ -37,7 +37,7 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     results = await gather_results(calls)
     work = join_work(each for each in results if not isinstance(each, ModelFailed))
     publisher.publish(work["turns"])
-    work["spans"].append(since(began))
+    work["spans"].append(span_since(began))
     return update_of(work)
 
 

@@ -9,7 +9,7 @@ from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
 from contend.nodes.forecast.arguments import (
     ScoredArgument,
-    cited,
+    cited_precedents,
     context_of,
     latest_statements,
     verdict_numbers,
@@ -31,7 +31,7 @@ def gaps_of(
         why = stop.evidence if stop else "the debate was stopped"
         held = f"{state['round']} of {settings.max_rounds} were held"
         yield Gap(what="rounds", why=f"{held}: {why}")
-    found = len(cited(state))
+    found = len(cited_precedents(state))
     if "historian" in settings.roles and found < FEWEST_PRECEDENTS:
         why = f"{found} of at least {FEWEST_PRECEDENTS} with a date and an outcome"
         yield Gap(what="historical_precedents", why=why, role="historian")

@@ -60,7 +60,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
 
-def weighed(
+def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
     """Return judge_weight x judge + (1 - judge_weight) x consensus; one alone if it is the only."""

@@ -17,7 +17,7 @@ from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import TurnPublisher, report_missing, without_turn
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
-from contend.nodes.timing import since
+from contend.nodes.timing import span_since
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         _, first = failures[0]
         first.degraded = work["degraded"]
         raise first
-    work["spans"].append(since(began))
+    work["spans"].append(span_since(began))
     return {**update_of(work), "waiting": rest}
 
 

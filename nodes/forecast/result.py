@@ -15,7 +15,7 @@ from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import (
     ScoredArgument,
     all_arguments,
-    cited,
+    cited_precedents,
     context_of,
     kept_arguments,
     latest_statements,
@@ -77,7 +77,7 @@ class _Forecast:
         self.agreed = numbers.consensus(self.stated, self.outcome_ids)
         self.verdict, self.judge = verdict_of(state), verdict_numbers(state)
         weight = settings.judge_weight
-        self.pooled = numbers.weighed(self.judge, self.agreed, weight, self.outcome_ids)
+        self.pooled = numbers.combine_with_judge(self.judge, self.agreed, weight, self.outcome_ids)
 
     def rounds(self) -> tuple[contract.Round, ...]:
         def place(argument: ScoredArgument) -> int:
@@ -273,7 +273,7 @@ def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
         contract.Precedent(
             **each.model_dump(exclude={"similarity"}), similarity_score=each.similarity
         )
-        for each in cited(state)
+        for each in cited_precedents(state)
     )
 
 

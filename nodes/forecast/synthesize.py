@@ -21,7 +21,7 @@ from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import report_missing, speak, without_turn
 from contend.nodes.forecast.result import result_of
 from contend.nodes.forecast.schedule import Clock, Deadline
-from contend.nodes.timing import since
+from contend.nodes.timing import span_since
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
     deadline = Clock(state, settings).end_of_debate()
     work = await _verdict(state, runtime, judge, deadline)
-    work["spans"].append(since(began))
+    work["spans"].append(span_since(began))
     turns = work["turns"]
     ended: DebateState = {
         **with_turns(state, turns),

@@ -11,7 +11,7 @@ _MORE_BEFORE = "of those conceded to as often, it had convinced more before"
 _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 
 
-def staying(
+def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
     """Return the seats that stay although they concede, with the reason.

@@ -8,7 +8,7 @@ from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed
+from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed_statement
 from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
 from contend.prompts import render
 
@@ -167,7 +167,7 @@ def stage_title(turn: Turn) -> str:
 
 
 def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
-    turn = unreviewed(prompt.everything)
+    turn = unreviewed_statement(prompt.everything)
     if turn is None:
         return ""
     sought = [_BREACHES[each] for each in breaches_of(settings, turn)]
@@ -191,7 +191,7 @@ def _form(prompt: ModeratedPrompt) -> str:
     if prompt.part == "rebuttal":
         name, decides = "rebuttal", prompt.step.to is None
     else:
-        name, decides = "ruling", unreviewed(prompt.everything) is not None
+        name, decides = "ruling", unreviewed_statement(prompt.everything) is not None
     return render(f"moderated/control.{name}", prompt.control) if decides else ""
 
 

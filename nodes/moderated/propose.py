@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from contend.graph.state import CallSubject, DebateState, Step, seat_with_id
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
-from contend.nodes.calls.evidence import argued
+from contend.nodes.calls.evidence import search_queries
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import checks_of
@@ -34,7 +34,7 @@ def _about(state: DebateState, step: Step) -> tuple[str, ...]:
     if step.phase == "correction":
         return tuple(each.claim for each in checks_of(turns)[-1].contradicted)
     said = [turn for turn in turns if turn.role != "moderator"]
-    return tuple(argued({**state, "turns": said}))
+    return tuple(search_queries({**state, "turns": said}))
 
 
 def _answered(

@@ -64,7 +64,7 @@ def statements_in(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.phase in STATEMENTS]
 
 
-def unreviewed(turns: Sequence[Turn]) -> Turn | None:
+def unreviewed_statement(turns: Sequence[Turn]) -> Turn | None:
     for turn in reversed(turns):
         if turn.role == MODERATOR:
             return None

@@ -29,7 +29,7 @@ def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
     return {name: math.fsum(each[name] for each in several) / len(several) for name in names}
 
 
-def deducted(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
+def apply_deductions(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
     cost = math.fsum(each.points for each in deductions)
     return {**marks, RULE: max(0.0, marks[RULE] - cost)}
 
@@ -43,7 +43,7 @@ def turn_score(
     margin: float,
 ) -> TurnScore:
     orders = tuple(sorted(readings))
-    counted = [deducted(readings[order], deductions) for order in orders]
+    counted = [apply_deductions(readings[order], deductions) for order in orders]
     totals = tuple(weighted(marks, weights) for marks in counted)
     marks = mean_marks(counted)
     return TurnScore(

@@ -16,7 +16,13 @@ from contend.models.seats import is_demonstration
 from contend.models.tokens import BYTES_PER_TOKEN, estimate_tokens
 from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
-from contend.nodes.prompting.truncate import Excerpt, ending, fit_items, room_for_prompt, shares
+from contend.nodes.prompting.truncate import (
+    Excerpt,
+    fit_items,
+    keep_ending,
+    room_for_prompt,
+    split_room,
+)
 from contend.nodes.prompting.values import PromptContent, fence_mark, prompt_text, turns_in_history
 from contend.prompts import fence, placeholders, render
 from contend.retrieval.documents import Passage
@@ -111,8 +117,10 @@ def _with_answers(content: PromptContent, room: int | None, *, others_only: bool
     bare = replace(content, answers=tuple((turn, Excerpt("", 100, 101)) for turn in wanted))
     taken = sum(len(message.text.encode()) for message in bare.messages([], ()))
     left = BYTES_PER_TOKEN * room - taken - _FENCE_ROOM * len(wanted)
-    given = shares([len(turn.text.encode()) for turn in wanted], left)
-    fitted = ((turn, ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True))
+    given = split_room([len(turn.text.encode()) for turn in wanted], left)
+    fitted = (
+        (turn, keep_ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True)
+    )
     return replace(content, answers=tuple(fitted))
 
 

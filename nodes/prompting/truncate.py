@@ -70,7 +70,7 @@ class Excerpt:
         )
 
 
-def shares(sizes: Sequence[int], room: int) -> list[int]:
+def split_room(sizes: Sequence[int], room: int) -> list[int]:
     """Split the room equally; what a short text does not use goes to the longer ones."""
     given = [0] * len(sizes)
     left = max(0, room)
@@ -80,7 +80,7 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def ending(text: str, room: int) -> Excerpt:
+def keep_ending(text: str, room: int) -> Excerpt:
     """Return as many of the last paragraphs, whole, as fit in this many bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
