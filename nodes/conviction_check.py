@@ -61,11 +61,11 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
     conceded = {seat: whom for seat, whom in upheld.items() if whom is not None}
     asked_again = {turn.seat for turn in again["turns"]}
     withdrawn = [
-        _withdrawal(state, runtime, turn, answered=turn.seat in asked_again)
+        _report_withdrawal(state, runtime, turn, answered=turn.seat in asked_again)
         for turn in doubted
         if turn.seat not in conceded
     ]
-    kept = _kept(state, runtime, conceded, active)
+    kept = _report_kept(state, runtime, conceded, active)
     gone = [_elimination(state, seat, answers[seat][-1]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
     _send_events(runtime, state, gone, remaining)
@@ -111,7 +111,7 @@ def _lacks_support(turn: Turn) -> bool:
     return isinstance(said, Conviction) and bool(said.convinced_by) and not is_supported(said)
 
 
-def _withdrawal(
+def _report_withdrawal(
     state: DebateState, runtime: Runtime[Any], turn: Turn, *, answered: bool
 ) -> Degradation:
     seat, conviction = seat_with_id(state, turn.seat), cast("Conviction", turn.assessment)
@@ -156,7 +156,7 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
     return {name: seat for name, seat in named if names.count(name) == 1}
 
 
-def _kept(
+def _report_kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
     reported = {}

@@ -35,17 +35,19 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
-        return update_of(failed_work(failure, _unchecked(state, runtime, seat, str(failure))))
+        return update_of(
+            failed_work(failure, _report_unchecked(state, runtime, seat, str(failure)))
+        )
     claims = listed.read.tidied()[:MOST_CLAIMS] if listed.read else []
-    checked = await _checked(state, runtime, seat, statement, claims)
+    checked = await _check_claims(state, runtime, seat, statement, claims)
     work = join_work([turn_work(listed.turn, listed.degraded), *(each for _, each in checked)])
     found = FactCheck(turn=statement.id, claims=tuple(claim for claim, _ in checked))
-    turn = _merged(work["turns"], found)
+    turn = _merge(work["turns"], found)
     publish_turn(runtime, turn)
     runtime.stream_writer(_event(turn, found))
     if listed.read is None:
         why = "the list of claims could not be read"
-        work["degraded"].append(_unchecked(state, runtime, seat, why))
+        work["degraded"].append(_report_unchecked(state, runtime, seat, why))
     update = update_of({**work, "turns": [turn]})
     if not found.contradicted:
         return update
@@ -53,11 +55,13 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     return update | {"programme": [correction, *state["programme"]]}
 
 
-def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) -> Degradation:
+def _report_unchecked(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, why: str
+) -> Degradation:
     return report_problem(runtime, seat, state["round"], "not_checked", why)
 
 
-async def _checked(
+async def _check_claims(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
 ) -> list[tuple[ClaimCheck, Work]]:
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
@@ -71,12 +75,12 @@ async def _checked(
     ]
     decided = await decide_calls(calls, runtime, "fact_check", "check", _CHECK)
     return [
-        _check(state, runtime, seat, claim, each)
+        _check_claim(state, runtime, seat, claim, each)
         for claim, each in zip(claims, decided, strict=True)
     ]
 
 
-def _check(
+def _check_claim(
     state: DebateState,
     runtime: Runtime[Any],
     seat: Seat,
@@ -84,10 +88,10 @@ def _check(
     decided: Decided[CheckBlock] | ModelFailed,
 ) -> tuple[ClaimCheck, Work]:
     if isinstance(decided, ModelFailed):
-        reported = _unchecked(state, runtime, seat, str(decided))
+        reported = _report_unchecked(state, runtime, seat, str(decided))
         return _unverified(claim, "its check failed"), failed_work(decided, reported)
     if decided.read is None:
-        reported = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
+        reported = _report_unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
         unread = turn_work(decided.turn, [*decided.degraded, reported])
         return _unverified(claim, _UNREADABLE), unread
     read = decided.read.of(claim, decided.turn.passages)
@@ -98,7 +102,7 @@ def _unverified(claim: str, why: str) -> ClaimCheck:
     return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
 
 
-def _merged(parts: list[Turn], found: FactCheck) -> Turn:
+def _merge(parts: list[Turn], found: FactCheck) -> Turn:
     lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
     update = {
         "text": lines or _NOTHING,

@@ -40,7 +40,7 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
-    work = await _judged(state, runtime) if strategy.asks_judge(number) else join_work([])
+    work = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_work([])
     judged = work["turns"]
     stop = strategy.stop_decision(with_turns(state, judged))
     # What comes before the pause is free or a task: the node runs again when it is answered.
@@ -55,7 +55,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     return update | update_of(work)
 
 
-async def _judged(state: DebateState, runtime: Runtime[Any]) -> Work:
+async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
     """Ask the judge about another round; if it fails, the debate ends."""
     seat = seat_with_role(state, "judge")
     # As a stored result, a failed judge is not asked again after a pause.

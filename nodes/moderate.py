@@ -25,18 +25,16 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")
     if due[0].phase == "positions":
-        return await _positions(state, runtime, seat, sides)
+        return await _propose_positions(state, runtime, seat, sides)
     spoken = await take_turn(state, runtime, seat, due[0].phase, due[0].phase)
-    ruled = _ruling(state, runtime, seat, spoken)
+    ruled = _rule(state, runtime, seat, spoken)
     turns = [*ruled, in_words(runtime, spoken["turn"])]
     for turn in turns:
         publish_turn(runtime, turn)
     return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
 
 
-def _ruling(
-    state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
-) -> list[Turn]:
+def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult) -> list[Turn]:
     reviewed = unreviewed_statement(state.get("turns", []))
     if reviewed is None or is_demonstration([seat]):
         return []
@@ -66,7 +64,7 @@ def _ruling(
     return [said.model_copy(update=update)]
 
 
-async def _positions(
+async def _propose_positions(
     state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
 ) -> dict[str, Any]:
     decided = await decide(state, runtime, seat, "positions", "positions", _POSITIONS)

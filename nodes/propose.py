@@ -52,10 +52,10 @@ async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Sea
         calls.append(speak(state, runtime, seat, "propose", part))
     critiques = turns_of(state, "critique")
     reply_to = critiques[-1].id if critiques else None
-    return await gather_results([_spoken(runtime, call, reply_to) for call in calls])
+    return await gather_results([_publish_when_done(runtime, call, reply_to) for call in calls])
 
 
-async def _spoken(
+async def _publish_when_done(
     runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
 ) -> TurnResult:
     spoken = await call
@@ -81,7 +81,7 @@ def _collect(
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
     work = join_work(
-        _kept(state, runtime, seat, each, initial=none_spoke)
+        _keep_answer(state, runtime, seat, each, initial=none_spoke)
         if isinstance(each, ModelFailed)
         else turn_work(each["turn"], each["degraded"])
         for seat, each in zip(seats, results, strict=True)
@@ -93,7 +93,7 @@ def _collect(
     return work
 
 
-def _kept(
+def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> Work:
     """Repeat the seat's previous or initial answer in place of the failed one, if it has any."""

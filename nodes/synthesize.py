@@ -30,7 +30,7 @@ _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     role = strategy_for(runtime.context).writer_role
-    update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
+    update = await _write(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
     publish_turn(runtime, answer)
     about = {"model": answer.model, "status": answer.status}
@@ -38,16 +38,16 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     return update | {"final_answer": answer.text}
 
 
-async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
+async def _write(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
     gives_verdict = strategy_for(settings).gives_verdict
-    review = await _verdict(state, runtime, seat) if gives_verdict else join_work([])
+    review = await _give_verdict(state, runtime, seat) if gives_verdict else join_work([])
     if review["turns"]:
         pause_if_asked(runtime)
     begins = node_event("synthesis_start", state["round"], model=seat.model, seat=seat.id)
     runtime.stream_writer(begins)
-    answer = await _answer(with_turns(state, review["turns"]), runtime, seat)
+    answer = await _write_answer(with_turns(state, review["turns"]), runtime, seat)
     return update_of(join_work([review, answer]))
 
 
@@ -59,7 +59,7 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     return seat_with_id(state, most_conceded_to(state, spoke or in_debate or seats))
 
 
-async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
+async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
@@ -69,17 +69,17 @@ async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Wor
     return turn_work(spoken["turn"], spoken["degraded"])
 
 
-async def _answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
+async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
         if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
             raise
-        return _best_initial(state, runtime, seat, failure)
+        return _use_initial_answer(state, runtime, seat, failure)
     return turn_work(spoken["turn"], spoken["degraded"])
 
 
-def _best_initial(
+def _use_initial_answer(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
 ) -> Work:
     best = most_shared(first_answers(state))

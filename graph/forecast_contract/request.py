@@ -19,14 +19,14 @@ from contend.graph.forecast_contract import terms
 _ROUNDING = 0.01
 
 
-def _storable(text: str) -> str:
+def _refuse_unstorable(text: str) -> str:
     """Refuse NUL and lone surrogates, which databases cannot store."""
     if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("has characters that cannot be stored")
     return text
 
 
-def _not_empty(text: str) -> str:
+def _refuse_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -37,7 +37,7 @@ def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-_STORABLE, _NOT_EMPTY = AfterValidator(_storable), AfterValidator(_not_empty)
+_STORABLE, _NOT_EMPTY = AfterValidator(_refuse_unstorable), AfterValidator(_refuse_empty)
 _Words = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000), _STORABLE, _NOT_EMPTY]
 _Question = Annotated[
@@ -97,7 +97,7 @@ class Timeframe(terms.Contract):
     end: date | None = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.start and self.end and self.start > self.end:
             raise ValueError("start is later than end")
         return self
@@ -133,7 +133,7 @@ class PredictionContext(terms.Contract):
         return tuple(outcome.id for outcome in self.outcomes)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_outcomes(self) -> Self:
         twice = terms.first_repeated(each.casefold() for each in self.outcome_ids)
         if twice:
             raise ValueError(f"two outcomes have the id '{twice}'")
@@ -184,7 +184,7 @@ class DebateConfig(terms.Contract):
     )
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_config(self) -> Self:
         terms.check_roles(self.roles)
         terms.check_criteria(self.scoring_criteria)
         return self

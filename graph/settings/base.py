@@ -129,7 +129,7 @@ class DebateSettings(Settings):
     )
 
     @model_validator(mode="after")
-    def _templates_for_first_speakers(self) -> Self:
+    def _check_template_seats(self) -> Self:
         if self.template_seats == ():
             raise ValueError("template_seats is empty; use --no-templates to switch templates off")
         named = self.template_seats or ()

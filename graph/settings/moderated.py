@@ -74,12 +74,12 @@ class PositionChoice(Settings):
 
     @field_validator("name")
     @classmethod
-    def _a_name(cls, text: str) -> str:
+    def _tidy_name(cls, text: str) -> str:
         return tidy_text(text)
 
     @field_validator("position")
     @classmethod
-    def _tidied(cls, text: str | None) -> str | None:
+    def _tidy_position(cls, text: str | None) -> str | None:
         if text is None:
             return None
         words = text.split()
@@ -164,7 +164,7 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("positions")
     @classmethod
-    def _opposed(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
+    def _check_positions(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
         if not FEWEST_SEATS <= len(sides) <= MOST_SEATS:
             raise ValueError(
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
@@ -182,13 +182,13 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("output_dir")
     @classmethod
-    def _the_same_from_everywhere(cls, folder: Path | None) -> Path | None:
+    def _make_absolute(cls, folder: Path | None) -> Path | None:
         """A debate may be resumed from another folder than it was begun in."""
         return folder and folder.expanduser().absolute()
 
     @field_validator("moderator_name", "fact_checker_name")
     @classmethod
-    def _a_name(cls, text: str) -> str:
+    def _tidy_name(cls, text: str) -> str:
         return tidy_text(text)
 
     @field_validator("scoring_weights", mode="before")
@@ -200,7 +200,7 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("scoring_weights")
     @classmethod
-    def _one_whole(cls, weights: dict[str, float]) -> dict[str, float]:
+    def _check_weights(cls, weights: dict[str, float]) -> dict[str, float]:
         if set(weights) != set(_WEIGHTS):
             raise ValueError(f"scoring_weights must name each of {', '.join(_WEIGHTS)}")
         whole = math.fsum(weights.values())
@@ -209,7 +209,7 @@ class ModeratedSettings(DebateSettings):
         return {name: weights[name] for name in _WEIGHTS}
 
     @model_validator(mode="after")
-    def _sides_are_no_officials(self) -> Self:
+    def _check_names_of_sides(self) -> Self:
         """Refuse a side named like an official: turns and prompts identify speakers by name."""
         officials = {
             self.moderator_name: "the moderator",

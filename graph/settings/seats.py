@@ -37,7 +37,7 @@ class SeatChoice(Settings):
 
     @field_validator("docs", "images")
     @classmethod
-    def _paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_empty_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
         # As an unset variable gives it; it would mean the current folder.
         if not all(path.strip() for path in paths):
             raise ValueError("has an empty path")
@@ -45,12 +45,12 @@ class SeatChoice(Settings):
 
     @field_validator("tools")
     @classmethod
-    def _each_once(cls, tools: tuple[ToolName, ...]) -> tuple[ToolName, ...]:
+    def _drop_repeated(cls, tools: tuple[ToolName, ...]) -> tuple[ToolName, ...]:
         return tuple(dict.fromkeys(tools))
 
     @field_validator("name", "model")
     @classmethod
-    def _something(cls, text: str) -> str:
+    def _tidy(cls, text: str) -> str:
         return tidy_text(text)
 
 
@@ -85,7 +85,7 @@ class ManySeatSettings(DebateSettings):
 
     @field_validator("seats")
     @classmethod
-    def _number_and_names(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
+    def _check_seats(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
         if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
             raise ValueError(
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "

@@ -71,7 +71,7 @@ async def decide(
     """Take one seat's turn and read its decision; a failure is raised, and retried on resume."""
     spoken = await take_turn_once(state, runtime, seat, phase, part)
     read = _read(spoken, runtime, reader)
-    (decided,) = await _all_read([(state, seat)], runtime, [read], reader, known)
+    (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
     if isinstance(decided, ModelFailed):
         raise decided
     return decided
@@ -93,7 +93,7 @@ async def decide_calls(
     decided = [
         each if isinstance(each, ModelFailed) else _read(each, runtime, reader) for each in results
     ]
-    return await _all_read(calls, runtime, decided, reader, known)
+    return await _extract_unread(calls, runtime, decided, reader, known)
 
 
 class StoredTurn(TypedDict):
@@ -130,7 +130,7 @@ def turn_or_failure(stored: StoredTurn) -> TurnResult | ModelFailed:
     return failure
 
 
-async def _all_read(
+async def _extract_unread(
     calls: Sequence[Call],
     runtime: Runtime[Any],
     decided: Sequence[Decided[Read] | ModelFailed],
@@ -152,7 +152,7 @@ async def _all_read(
     read = list(decided)
     for at, reported in zip(unread, await gather_results(requests), strict=True):
         if not isinstance(reported, ModelFailed):
-            read[at] = _with(unread[at], reported, _form(calls[at][1], reader), reader)
+            read[at] = _read_report(unread[at], reported, _form(calls[at][1], reader), reader)
     return read
 
 
@@ -190,7 +190,7 @@ def _read(spoken: TurnResult, runtime: Runtime[Any], reader: Reader[Block, Read]
     return Decided(spoken["turn"], read, list(spoken["degraded"]))
 
 
-def _with(
+def _read_report(
     decided: Decided[Read], reported: Extraction, form: type[Block], reader: Reader[Block, Read]
 ) -> Decided[Read]:
     turn = add_extraction_cost(decided.turn, reported)

@@ -202,12 +202,9 @@ async def fill_form(
     stream = TurnStream(runtime, seat, state["round"], "")
     try:
         answered = await extract(seat, messages, schema, runtime.context, stream.listener())
+        block, usage = answered.result.block, answered.result.usage
     except ModelFailed:
-        return _reported(None, NO_USAGE, stream)
-    return _reported(answered.result.block, answered.result.usage, stream)
-
-
-def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extraction:
+        block, usage = None, NO_USAGE
     return {
         "block": clean_data(block.model_dump()) if block else None,
         "usage": usage + stream.spent,

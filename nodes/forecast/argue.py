@@ -49,13 +49,13 @@ async def argue(
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
         return without_turn(spoken, reported, given_up=[about.id] if about else [])
     turn = _with_reading(state, runtime, spoken)
-    overlong = _overlong(runtime, seat, turn)
+    overlong = _report_overlong(runtime, seat, turn)
     turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
     return turn_work(turn, [*spoken["degraded"], *overlong, *no_numbers, *no_precedents])
 
 
-def _overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
+def _report_overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"

@@ -113,7 +113,7 @@ async def _take_turn_in_time(
     if deadline.left <= 0:
         raise late
     # A turn in progress may finish: only silence shows that a model hangs.
-    began, hurried = datetime.now(UTC), _hurried(runtime, seat, deadline.left, "idle_timeout")
+    began, hurried = datetime.now(UTC), _hurry(runtime, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
             return await take_turn(state, hurried, seat, phase, part)
@@ -122,7 +122,7 @@ async def _take_turn_in_time(
         raise late from None
 
 
-def _hurried(
+def _hurry(
     runtime: Runtime[Any],
     seat: Seat,
     seconds: float,
@@ -151,7 +151,7 @@ async def _fill(
         return {**nothing, "called": False}
     about_this, debate = _about_argument(state, part, about), debate_id(node_runtime)
     prompt = build_prompt(about_this, node_runtime.context, seat, part, debate, "")
-    hurried = _hurried(node_runtime, seat, seconds, "total_timeout")
+    hurried = _hurry(node_runtime, seat, seconds, "total_timeout")
     try:
         async with asyncio.timeout(seconds):
             filled = await fill_form(state, hurried, seat, prompt.messages, schema)

@@ -26,7 +26,7 @@ TOO_WEAK = 0.2
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ForecastSettings = runtime.context
     began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
-    misled = _misled(state, settings)
+    misled = _find_misled(state, settings)
     calls = [
         _weigh_once(state, runtime, said.turn, clock, publisher)
         for said in _open(state)
@@ -58,7 +58,7 @@ def _is_weak(said: ScoredArgument) -> bool:
     return said.composite is not None and said.composite < TOO_WEAK
 
 
-def _misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
+def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.roles)
@@ -78,11 +78,11 @@ async def _weigh(
 ) -> Work:
     """Score an argument; if it is too weak, let its role try again and score that too."""
     scored: Work = join_work([])
-    if _said(state, argument).score is None:
+    if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
-    before = _said(seen, argument)
+    before = _find(seen, argument)
     if not _is_weak(before):
         return scored
     seat = seat_with_id(state, argument.seat)
@@ -95,7 +95,7 @@ async def _weigh(
     publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
     rescored = await score_argument(seen, node_runtime, second, clock.end_of("scores"))
-    after = _said(with_turns(seen, rescored["turns"]), second)
+    after = _find(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
     rescored["degraded"].append(
@@ -133,5 +133,5 @@ _weigh_once = stored_task("_weigh", _weigh)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 
-def _said(state: DebateState, argument: Turn) -> ScoredArgument:
+def _find(state: DebateState, argument: Turn) -> ScoredArgument:
     return next(each for each in all_arguments(state) if each.turn.id == argument.id)

@@ -30,7 +30,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
     runtime.stream_writer(node_event("synthesis_start", number, model=judge.model, seat=judge.id))
     deadline = Clock(state, settings).end_of_debate()
-    work = await _verdict(state, runtime, judge, deadline)
+    work = await _give_verdict(state, runtime, judge, deadline)
     work["spans"].append(span_since(began))
     turns = work["turns"]
     ended: DebateState = {
@@ -49,7 +49,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     return update_of(work) | {"final_answer": answer, "forecast": forecast}
 
 
-async def _verdict(
+async def _give_verdict(
     state: DebateState, runtime: Runtime[Any], judge: Seat, deadline: Deadline
 ) -> Work:
     spoken = await speak(state, runtime, judge, "synthesize", "final", None, deadline)

@@ -39,9 +39,9 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         ({**state, "cue": subject}, judge) for subject in subjects
     ]
     decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
-    not_anonymised = _not_anonymised(state, runtime, judge)
+    not_anonymised = _report_names_kept(state, runtime, judge)
     work = join_work(
-        _marked(state, runtime, judge, subject, each)
+        _read_scores(state, runtime, judge, subject, each)
         for subject, each in zip(subjects, decided, strict=True)
     )
     work["degraded"] = not_anonymised + work["degraded"]
@@ -50,7 +50,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     return {**update_of(work), "verdict": verdict}
 
 
-def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
+def _report_names_kept(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
     kept = names_kept(state, sides_of(state))
     if not kept:
         return []
@@ -70,7 +70,7 @@ def _subjects(state: DebateState, orders: int) -> list[CallSubject]:
     ]
 
 
-def _marked(
+def _read_scores(
     state: DebateState,
     runtime: Runtime[Any],
     judge: Seat,
@@ -112,7 +112,7 @@ def _verdict(
     scores = [
         score
         for turn in said
-        if (score := _score(turn, state["turns"], marked, settings)) is not None
+        if (score := _score_turn(turn, state["turns"], marked, settings)) is not None
     ]
     scored = {score.turn for score in scores}
     return final_scores(
@@ -125,7 +125,7 @@ def _verdict(
     )
 
 
-def _score(
+def _score_turn(
     turn: Turn, debate: Sequence[Turn], marked: Sequence[Turn], settings: ModeratedSettings
 ) -> TurnScore | None:
     given = [each.assessment for each in marked if isinstance(each.assessment, StageScores)]
