@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import REPOSITORY, Result, Seen, ask_again, model_process, wall
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 
 LIMIT = 1.1
 SECONDS, RUNS = 1.2, 3
@@ -190,7 +190,7 @@ async def _forecast() -> None:
 
     from contend.debates.prepare import PreparedDebate, write_debate
     from contend.debates.run import open_repository, run_debate
-    from contend.graph.contract.request import DebateRequest
+    from contend.graph.forecast_contract.request import DebateRequest
     from contend.graph.settings import ForecastSettings
     from contend.models.seats import choose_seats
 

@@ -71,10 +71,11 @@ def _critical_path() -> Result:
 def _folder() -> Result:
     """Measure every folder update in a debate of many turns."""
     from contend.debates.exports.folder import Folder, FolderState
+    from contend.graph.protocols.base import strategy_for
 
     with data_home() as home:
         stored, state = _long_debate()
-        plan = _settings().folder_plan
+        plan: Any = strategy_for(_settings()).folder_plan
         turns, spent = state["turns"], []
         nothing_yet = FolderState("running", None, state | {"turns": []})
         folder = Folder(stored, plan).begin(nothing_yet)  # imports and caches

@@ -23,8 +23,8 @@ from contend.debates.prepare import (
 from contend.debates.record import StoredDebate
 from contend.debates.run import open_repository, run_debate
 from contend.debates.settings_sources import settings_from
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, ModelFailed
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.record import DebateRecord
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import settings_of

@@ -16,10 +16,10 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.graph.contract.request import DebateRequest, PredictionTask
-from contend.graph.contract.result import DebateResult
-from contend.graph.contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest, PredictionTask
+from contend.graph.forecast_contract.result import DebateResult
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings
 from contend.graph.state import turns_of

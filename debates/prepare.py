@@ -18,8 +18,8 @@ from contend.debates.attachments import (
 from contend.debates.outputs import check_writable
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import DebateState

@@ -9,10 +9,9 @@ if TYPE_CHECKING:  # an error must not cost the import of langgraph
 
 
 class BadInput(ValueError):
-    """The request cannot be run as given; raised before any model is paid.
+    """The request cannot be run as given; raised before any model is paid."""
 
-    A ValueError, because `langgraph dev` hides the message of any other type from its clients.
-    """
+    # A ValueError, because `langgraph dev` hides the message of any other type from its clients.
 
 
 class QuestionTooLong(BadInput):
@@ -36,10 +35,7 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """The problems before the final failure, for callers that report the failure themselves.
-
-        This avoids reporting one outage twice.
-        """
+        """The problems without the final failure, for callers that report that one themselves."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 

@@ -1,6 +1,5 @@
 """The event vocabulary every node, front end and viewer shares. Additive only."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
@@ -54,9 +53,6 @@ class NodeEvent(TypedDict):
     metadata: dict[str, Any]
 
 
-Emit = Callable[[NodeEvent], None]
-
-
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
     """Return the event that streams a role's text; the final answer has its own event."""
     if phase == "synthesize":
@@ -69,7 +65,6 @@ def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
 def node_event(
     event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
 ) -> NodeEvent:
-    """Build one event; metadata is free-form and additive."""
     return {"event": event, "round": round_number, "content": content, "metadata": metadata}
 
 

@@ -33,20 +33,13 @@ PhaseName = (
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """What holds for every turn of one phase."""
-
     label: str
-    """The name people read."""
-    in_history: bool = True
-    """Whether later prompts show the turn as part of the debate."""
+    in_history: bool = True  # later prompts show the turn
     after_rounds: bool = False
-    is_streamed: bool = True
-    """Whether viewers read the turn as it is written, not only its result."""
-    is_statement: bool = False
-    """Whether a side speaks for its position; statements are scored."""
+    is_streamed: bool = True  # viewers read the turn as it is written
+    is_statement: bool = False  # a side speaks for its position, and is scored
     has_checked_quotes: bool = True
-    activity: str = "thinking"
-    """What the seat is doing meanwhile, for viewers who wait."""
+    activity: str = "thinking"  # shown to viewers who wait
 
 
 PHASES: dict[PhaseName, PhaseRow] = {

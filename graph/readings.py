@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contend.graph.contract.terms import Criterion, Impact
+from contend.graph.forecast_contract.terms import Criterion, Impact
 from contend.graph.values import Value
 
 Severity = Literal["critical", "major", "minor"]
@@ -31,8 +31,7 @@ class Assessment(Value):
     ready: bool
     score: float | None = None
     points: tuple[Point, ...] = ()
-    none_critical: bool = False
-    """True only if the critique lets one know that nothing critical is left."""
+    none_critical: bool = False  # the critique shows that nothing critical is left
     read_from: ReadFrom = "block"
 
 
@@ -50,12 +49,10 @@ class Conviction(Value):
 
     kind: Literal["conviction"] = "conviction"
     convinced: bool
-    convinced_by: str | None = None
-    """The seat's id; None when it named none that it could concede to."""
+    convinced_by: str | None = None  # a seat id; None if it named no seat it can concede to
     argument: str = ""
     quote: str = ""
-    quote_found: bool = False
-    """Whether the quoted words stand in what that seat said."""
+    quote_found: bool = False  # that seat really said the quoted words
     reasoning: str = ""
     read_from: ReadFrom = "block"
 
@@ -84,31 +81,23 @@ class ArgumentReading(Value):
     kind: Literal["argument"] = "argument"
     stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
-    """The outcome it supports."""
-    point: str = ""
-    """Its best point in one sentence, which others answer by its id."""
+    point: str = ""  # its best point in one sentence, which others answer by its id
     evidence: tuple[str, ...] = ()
     rebuts: tuple[str, ...] = ()
-    refers_to: tuple[str, ...] = ()
-    """The ids of earlier points."""
+    refers_to: tuple[str, ...] = ()  # the ids of earlier points
     precedents: tuple[PastEvent, ...] = ()
     read_from: ReadFrom | None = None
-    """None when nothing could be read."""
-    asked_again: int = 0
-    """Further calls it took to read it."""
-    anew: bool = False
-    """Whether it was argued because what its earlier version answers does not stand."""
+    asked_again: int = 0  # further calls it took to read it
+    anew: bool = False  # replaces a version that answered a replaced argument
 
 
 class ScoreReading(Value):
     """How good one argument is, by the criteria that were asked for."""
 
     kind: Literal["score"] = "score"
-    argument: str
-    """The id of the turn that is scored."""
+    argument: str  # the id of the turn that is scored
     scores: dict[Criterion, float] = Field(default_factory=dict)
     composite: float | None = None
-    """None when the scores could not be read."""
     reason: str = ""
     read_from: ReadFrom | None = None
     asked_again: int = 0
@@ -140,8 +129,7 @@ class Ruling(Value):
     """A moderator's word on a statement that broke a rule."""
 
     kind: Literal["ruling"] = "ruling"
-    turn: str
-    """The id of the statement."""
+    turn: str  # the id of the statement
     seat: str
     breach: Breach
     read_from: ReadFrom = "block"
@@ -152,8 +140,7 @@ class ClaimCheck(Value):
 
     claim: str
     verdict: Literal["supported", "contradicted", "unverifiable"]
-    source: str
-    """The place in the documents, as `doc:page`; else OWN_KNOWLEDGE, or NO_SOURCE."""
+    source: str  # the place in the documents, as `doc:page`; else OWN_KNOWLEDGE, or NO_SOURCE
     why: str = ""
 
 
@@ -165,13 +152,11 @@ class FactCheck(Value):
     """What a fact checker found in one statement; no claims when there was nothing to check."""
 
     kind: Literal["fact_check"] = "fact_check"
-    turn: str
-    """The id of the statement."""
+    turn: str  # the id of the statement
     claims: tuple[ClaimCheck, ...] = ()
 
     @property
     def contradicted(self) -> tuple[ClaimCheck, ...]:
-        """The claims the speaker has to correct."""
         return tuple(each for each in self.claims if each.verdict == "contradicted")
 
 
@@ -186,11 +171,9 @@ class StageScores(Value):
     """What one scoring call gave."""
 
     kind: Literal["marking"] = "marking"
-    order: int
-    """0 as the statements were made, 1 with the sides in the other order."""
+    order: int  # 0 as the statements were made, 1 with the sides in the other order
     marks: tuple[StatementScores, ...]
-    stage: str = ""
-    """What was scored: openings, round-1, closings."""
+    stage: str = ""  # what was scored: openings, round-1, closings
     read_from: ReadFrom = "block"
 
 
@@ -234,17 +217,12 @@ class TurnScore(Value):
 
     turn: str
     seat: str
-    marks: dict[str, float]
-    """By criterion, after deductions; the mean of the readings that agree."""
-    total: float
-    """The weighted sum of the marks."""
-    readings: tuple[float, ...]
-    """The weighted sum of each reading."""
-    orders: tuple[int, ...] = ()
-    """Which order of the statements each of them was given in: 0 as spoken, 1 the other."""
+    marks: dict[str, float]  # by criterion, after deductions; the mean of the readings that agree
+    total: float  # the weighted sum of the marks
+    readings: tuple[float, ...]  # the weighted sum of each reading
+    orders: tuple[int, ...] = ()  # the order of each reading: 0 as spoken, 1 the other
     deductions: tuple[Deduction, ...] = ()
-    contested: bool = False
-    """True if the readings are too far apart: such a score counts for nothing."""
+    contested: bool = False  # the readings are too far apart, so the score does not count
 
 
 class SideScore(Value):
@@ -252,8 +230,7 @@ class SideScore(Value):
 
     seat: str
     name: str
-    total: float | None
-    """None when no statement of this side has a score that counts."""
+    total: float | None  # None when no statement of this side has a score that counts
     breakdown: dict[str, float]
     turns: tuple[TurnScore, ...]
 
@@ -262,12 +239,8 @@ class DebateScores(Value):
     """All scores of a debate, and who won where that is declared."""
 
     standings: tuple[SideScore, ...]
-    winner: str | None = None
-    """The seat's id."""
-    no_winner: str = ""
-    """Why there is none."""
+    winner: str | None = None  # the seat's id
+    no_winner: str = ""  # the reason
     margin: float
-    unscored: tuple[str, ...] = ()
-    """Statements whose marks could not be had."""
-    judge_model: str
-    """Several with commas, if the judge fell back."""
+    unscored: tuple[str, ...] = ()  # statements without readable scores
+    judge_model: str  # several with commas, if the judge fell back

@@ -5,7 +5,8 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from contend.graph.readings import AutoScore, Breach, ClaimCheck, Point, ReadFrom, TurnScore
-from contend.graph.state import Elimination, StopDecision, Turn
+from contend.graph.state import Elimination, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, QuoteCheck, Seat, Usage, Value
 
 Status = Literal["running", "paused", "interrupted", "failed", "done"]
@@ -125,13 +126,11 @@ class DebateRecord(_OnlySetFields):
     images: list[Image]
     quotes: list[RecordedQuote]
     seats: list[Seat]
-    rounds: list[dict[str, Any]]
-    """One entry per round, in the form of the protocol."""
+    rounds: list[dict[str, Any]]  # one entry per round, in the form of the protocol
     final_answer: str | None
     total_rounds: int
     early_stopped: bool
-    quality_score: int | float | None
-    """The user's rating if there is one, else the judge's."""
+    quality_score: int | float | None  # the user's rating if there is one, else the judge's
     user_rating: int | None
     auto_score: RecordedAutoScore | None
     models: dict[str, str]
@@ -144,10 +143,8 @@ class DebateRecord(_OnlySetFields):
     demonstration: bool
 
     # forum and moderated
-    winner: str | None = None
-    """A seat id."""
+    winner: str | None = None  # a seat id
     winner_by: Literal["one_left", "most_conceded_to", "first_named"] | None = None
-    """Why this seat wrote the answer of a forum that ended by concessions."""
 
     # forum
     active: list[str] = Field(default_factory=list)
@@ -160,8 +157,7 @@ class DebateRecord(_OnlySetFields):
     end_reason: str | None = None
     duration_ms: int | None = None
     summary: str | None = None
-    scores: dict[str, SideResult] | None = None
-    """By the names of the sides."""
+    scores: dict[str, SideResult] | None = None  # by the names of the sides
     scoring: Scoring | None = None
     fact_checks: list[RecordedClaim] = Field(default_factory=list)
     rulings: list[RecordedRuling] = Field(default_factory=list)

@@ -9,7 +9,6 @@ ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synth
 
 
 def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
-    """Start another round with an answer, or write the final answer."""
     return "synthesize" if state.get("stop") else "propose"
 
 
@@ -24,19 +23,15 @@ def after_scoring(state: DebateState) -> list[Literal["judge_continue"]]:
 
 
 def after_answering(state: DebateState) -> Literal["critique", "synthesize"]:
-    """Start another round with a critique, or write the final answer."""
     return "synthesize" if state.get("stop") else "critique"
 
 
-def after_speaking(
-    state: DebateState,
-) -> Literal["propose", "conviction_check", "judge_continue"]:
+def after_speaking(state: DebateState) -> Literal["propose", "conviction_check", "judge_continue"]:
     """Let the next waiting seat speak, or close the round."""
     return "propose" if state["waiting"] else state["closing"]
 
 
 def after_writing(state: DebateState) -> Literal["score", "store"]:
-    """Rate the answer if the debate has a judge."""
     return "score" if any(seat.role == "judge" for seat in state["seats"]) else "store"
 
 
@@ -53,7 +48,6 @@ def next_scheduled(state: DebateState) -> ScheduledNode:
 def after_statement(
     state: DebateState,
 ) -> Literal["fact_check", "moderate", "propose", "judge_continue", "score", "synthesize"]:
-    """Check a statement if the debate has a fact checker."""
     spoken = state["turns"][-1].phase
     if spoken in STATEMENTS and ids_with_role(state, "fact_checker"):
         return "fact_check"

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from contend.graph.phases import PhaseName, StepPhase
 from contend.graph.readings import AutoScore, DebateScores, Reading
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import (
     Degradation,
     Document,
@@ -27,19 +28,6 @@ from contend.graph.values import (
 
 TurnStatus = Literal["ok", "fallback_model", "kept_previous", "failed", "human"]
 ClosingNode = Literal["judge_continue", "conviction_check"]
-StopReason = Literal[
-    "skeptic_ready",
-    "score_reached",
-    "no_critical_issues",
-    "max_rounds",
-    "judge_stop",
-    "one_left",
-    "converged",
-    "budget",
-    "user",
-    "failed",
-    "timeout",
-]
 
 
 class Turn(Value):
@@ -59,16 +47,14 @@ class Turn(Value):
     ended_at: datetime
     status: TurnStatus = "ok"
     replies_to: str | None = None
-    passages: tuple[str, ...] = ()
-    """The passages of the documents the speaker was shown, as `doc:page`."""
+    passages: tuple[str, ...] = ()  # what the speaker was shown of the documents, as `doc:page`
     quotes: tuple[QuoteCheck, ...] = ()
     tool_calls: tuple[ToolUse, ...] = ()
-    length: TurnLength | None = None
-    """Only where there is a limit. An overlong turn is kept whole."""
+    length: TurnLength | None = None  # only where there is a limit
 
     @property
     def is_overlong(self) -> bool:
-        return self.length is not None and self.length.is_over
+        return self.length is not None and self.length.tokens > self.length.limit
 
 
 class Elimination(Value):
@@ -83,36 +69,21 @@ class Elimination(Value):
     reasoning: str
 
 
-class StopDecision(Value):
-    """Why the rounds ended."""
-
-    reason: StopReason
-    round: int
-    evidence: str
-    early: bool | None = None
-    """Whether more rounds were allowed; None in debates of release 0.1."""
-
-
 class Step(Value):
     """One scheduled turn: the seat that speaks, and the phase."""
 
     phase: StepPhase
     seat: str
-    to: str | None = None
-    """Whom a request addresses, or whose argument is rebutted; None if the speaker chooses."""
-    asks: StepPhase | None = None
-    """What a request asks for."""
+    to: str | None = None  # the seat that is addressed or rebutted; None if the speaker chooses
+    asks: StepPhase | None = None  # what a request asks for
 
 
 class CallSubject(Value):
     """What one of several calls of a node is about."""
 
-    label: str = ""
-    """Sets the call's turn apart from the others of the same seat and phase."""
-    about: tuple[str, ...] = ()
-    """What passages are looked up for; by default what was said last."""
-    turns: tuple[str, ...] = ()
-    """The ids of the turns it is about, in the order they are shown."""
+    label: str = ""  # sets the call's turn apart from the others of the same seat and phase
+    about: tuple[str, ...] = ()  # what passages are looked up for; by default what was said last
+    turns: tuple[str, ...] = ()  # the ids of the turns it is about, in the order they are shown
 
 
 def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
@@ -139,56 +110,37 @@ class DebateInput(TypedDict, total=False):
 
 
 class DebateState(TypedDict, total=False):
-    """Everything a debate knows. Each field names its writer."""
+    """Everything a debate knows."""
 
-    question: str
-    """The user's question, cleaned. Written by the caller, cleaned by retrieve."""
-    seats: list[Seat]
-    """The seats and their models. Written by the caller, or by retrieve when started bare;
-    missing positions are filled in by moderate."""
+    # Written by the caller.
+    question: str  # cleaned by retrieve
+    seats: list[Seat]  # by retrieve if the caller gave none; moderate fills in missing positions
     documents: list[Document]
-    """The user's evidence. Written by the caller."""
-    images: list[Image]
-    """Pictures for the speakers of round 1. Written by the caller."""
-    request: dict[str, Any]
-    """A forecast's request in its published form. Written by the caller."""
+    images: list[Image]  # for the speakers of round 1
+    request: dict[str, Any]  # a forecast's request in its published form
+    # Written by retrieve; the round and its seats by judge_continue too.
     retrieval: Retrieval
-    """Phase 0. Written by retrieve."""
     round: int
-    """The round being argued. Written by retrieve, advanced by judge_continue."""
-    waiting: list[str]
-    """Seats still to speak. Written by retrieve and judge_continue, shortened by propose."""
-    closing: ClosingNode
-    """What follows when all have spoken. Written by retrieve and judge_continue."""
-    active: list[str]
-    """Seats that have not conceded. Written by retrieve, shortened by conviction_check."""
-    eliminations: Annotated[list[Elimination], operator.add]
-    """Who conceded to whom. Appended to by conviction_check."""
-    spans: Annotated[list[WorkSpan], operator.add]
-    """Calls that produced no turn, and the working time of a forecast. Appended to by any node."""
-    given_up: Annotated[list[str], operator.add]
-    """Arguments that could not be scored or argued again, by turn id; they are not retried.
-    Appended to by the nodes of a forecast."""
-    programme: list[Step]
-    """The turns still due in this stage. Written by moderate, shortened as they are taken."""
-    cue: CallSubject
-    """What a call is about. Given to the call by its node, never kept."""
+    waiting: list[str]  # seats still to speak, shortened by propose
+    closing: ClosingNode  # the node that follows when all have spoken
+    active: list[str]  # seats that have not conceded, shortened by conviction_check
+    # Appended to by several nodes.
     turns: Transcript
-    """The transcript. Appended to by every node that speaks, and by a person's remarks."""
-    stop: StopDecision
-    """Why the rounds ended. Written by judge_continue, once."""
-    final_answer: str
-    """Written by synthesize."""
-    forecast: dict[str, Any]
-    """A forecast's result in its published form. Written by synthesize."""
-    auto_score: AutoScore
-    """Absent when the judge gave none. Written by score."""
-    verdict: DebateScores
-    """The scores of a debate whose statements are scored. Written by score."""
     degraded: Annotated[list[Degradation], operator.add]
-    """Problems. Appended to by any node."""
-    trace: dict[str, Any]
-    """The finished record in the published JSON form. Written by store."""
+    spans: Annotated[list[WorkSpan], operator.add]  # calls without a turn, a forecast's work
+    eliminations: Annotated[list[Elimination], operator.add]  # by conviction_check
+    given_up: Annotated[list[str], operator.add]  # turns that a forecast does not retry
+    # Written by moderate, shortened as the turns are taken.
+    programme: list[Step]
+    # Given to a call by its node, never kept.
+    cue: CallSubject
+    # Results.
+    stop: StopDecision  # by judge_continue
+    final_answer: str  # by synthesize
+    forecast: dict[str, Any]  # a forecast's result in its published form, by synthesize
+    auto_score: AutoScore  # by score; absent if the judge gave none
+    verdict: DebateScores  # by score, where statements are scored
+    trace: dict[str, Any]  # the record in its published JSON form, by store
 
 
 class Remark(BaseModel):
@@ -199,12 +151,10 @@ class Remark(BaseModel):
 
 
 def seat_with_role(state: DebateState, role: str) -> Seat:
-    """Return the first seat with this role."""
     return next(seat for seat in state["seats"] if seat.role == role)
 
 
 def ids_with_role(state: DebateState, role: str) -> list[str]:
-    """Return the ids of all seats with this role, in seat order."""
     return [seat.id for seat in state["seats"] if seat.role == role]
 
 

@@ -45,13 +45,10 @@ class Seat(Value):
     role: str
     model: str
     temperature: float | None = None
-    system_prompt: str = ""
-    """The user's own instructions for this seat."""
-    position: str = ""
-    """What the seat argues for, where positions are handed out."""
+    system_prompt: str = ""  # the user's own instructions for this seat
+    position: str = ""  # what the seat argues for, where positions are handed out
     fallback_models: tuple[str, ...] = ()
-    tools: tuple[ToolName, ...] = ()
-    """What its model may use while it speaks."""
+    tools: tuple[ToolName, ...] = ()  # what its model may use while it speaks
 
 
 class QuoteCheck(Value):
@@ -59,16 +56,11 @@ class QuoteCheck(Value):
 
     text: str
     status: Literal["found", "altered", "not_found", "from_debate"]
-    """`altered`: found but for words that were left out or put in; `from_debate`: no words of the
-    documents, but of the question or of an earlier turn."""
-    cited: str | None = None
-    """The source the speaker named for it, as `doc:page`; `where`, if what was named holds it."""
-    written: str | None = None
-    """The label of that source as the speaker wrote it."""
-    where: str | None = None
-    """The place that holds it, as `doc:page`."""
-    reads: str | None = None
-    """What stands there in full, if the quote is altered."""
+    # `altered`: with words left out or added; `from_debate`: from the question or a turn.
+    cited: str | None = None  # the source that the speaker named, as `doc:page`
+    written: str | None = None  # that source as the speaker wrote it
+    where: str | None = None  # where the quote is, as `doc:page`
+    reads: str | None = None  # the full text there, if the quote is altered
 
 
 class ToolUse(Value):
@@ -77,8 +69,7 @@ class ToolUse(Value):
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     result: str
-    failed: bool = False
-    """Whether the result is the reason why there is none."""
+    failed: bool = False  # `result` says why
 
 
 class TurnLength(Value):
@@ -86,10 +77,6 @@ class TurnLength(Value):
 
     tokens: int
     limit: int
-
-    @property
-    def is_over(self) -> bool:
-        return self.tokens > self.limit
 
 
 class Degradation(Value):
@@ -104,15 +91,12 @@ class Degradation(Value):
 class Document(Value):
     """A file the user brought as evidence; its text is kept by content in the data folder."""
 
-    id: str
-    """The short name speakers cite it by, unique in the debate."""
+    id: str  # the short name speakers cite it by, unique in the debate
     name: str
     sha256: str
-    """Of the file's bytes."""
     pages: int
     passages: int
-    seats: tuple[str, ...] = ()
-    """The ids of the seats that see it; all when empty."""
+    seats: tuple[str, ...] = ()  # the ids of the seats that see it; all when empty
 
 
 class Image(Value):
@@ -121,8 +105,7 @@ class Image(Value):
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     media_type: str
-    seats: tuple[str, ...] = ()
-    """The ids of the seats that see it; all when empty."""
+    seats: tuple[str, ...] = ()  # the ids of the seats that see it; all when empty
 
 
 class TemplateUse(Value):
@@ -139,10 +122,8 @@ class WorkSpan(Value):
 
     started_at: datetime
     ended_at: datetime
-    calls: int = 0
-    """The calls in it that brought no turn, which would count them."""
-    usage: Usage = NO_USAGE
-    """What those calls took."""
+    calls: int = 0  # calls that gave no turn
+    usage: Usage = NO_USAGE  # of those calls
 
 
 class Retrieval(Value):

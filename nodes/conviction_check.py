@@ -1,18 +1,17 @@
 """Ask every active seat whether another has convinced it; eliminate seats that concede."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import Conviction
+from contend.graph.readings import Conviction, Reading
 from contend.graph.settings import DebateSettings, ForumSettings
 from contend.graph.state import DebateState, Elimination, Turn, seat_with_id
-from contend.graph.values import Degradation, Seat, WorkSpan
+from contend.graph.values import Degradation, Seat
 from contend.models.replies.conviction import (
     Claim,
     ConvictionBlock,
@@ -24,8 +23,14 @@ from contend.models.replies.conviction import (
 )
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import lost_call, publish_turn
-from contend.nodes.forum.concessions import count_concessions, is_supported, staying
+from contend.nodes.calls.turn import publish_turn
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
+from contend.nodes.forum.concessions import (
+    count_concessions,
+    is_supported,
+    seats_that_stay,
+    upheld_concession,
+)
 from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
 from contend.nodes.prompting.values import turns_in_history
@@ -41,80 +46,51 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
 )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """A seat's answer; empty if it could not speak or be parsed."""
-
-    turn: Turn | None = None
-    conviction: Conviction | None = None
-    degraded: tuple[Degradation, ...] = ()
-    lost: tuple[WorkSpan, ...] = ()
-
-    @property
-    def concedes_to(self) -> str | None:
-        return self.conviction.convinced_by if self.conviction else None
-
-    @property
-    def rests_on_something(self) -> bool:
-        return self.conviction is not None and is_supported(self.conviction)
-
-
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask all active seats in parallel, then decide which are eliminated."""
     settings: ForumSettings = runtime.context
-    active = still_active(state, settings)
+    active, verify = still_active(state, settings), settings.verify_concessions
     first = await _ask(state, runtime, active, "conviction")
-    doubted = [
-        seat
-        for seat, answer in first.items()
-        if settings.verify_concessions and answer.concedes_to and not answer.rests_on_something
-    ]
-    said = [answer.turn for answer in first.values() if answer.turn]
-    seen: DebateState = {**state, "turns": [*state["turns"], *said]}
-    again = await _ask(seen, runtime, doubted, "conviction_again")
-    withdrawn = [
-        _withdrawal(state, runtime, seat, first[seat], again[seat])
-        for seat in doubted
-        if again[seat].concedes_to != first[seat].concedes_to
-    ]
-    upheld = {
-        seat: answer.conviction
-        for seat, answer in (first | again).items()
-        if answer.conviction and answer.concedes_to == first[seat].concedes_to is not None
+    doubted = [turn for turn in first["turns"] if verify and _lacks_support(turn)]
+    seen = with_turns(state, first["turns"])
+    again = await _ask(seen, runtime, [turn.seat for turn in doubted], "conviction_again")
+    answers = {
+        seat: [turn.assessment for turn in first["turns"] + again["turns"] if turn.seat == seat]
+        for seat in active
     }
-    conceded = {seat: str(upheld[seat].convinced_by) for seat in active if seat in upheld}
-    kept = _kept(state, runtime, conceded, active)
-    gone = [_elimination(state, seat, upheld[seat]) for seat in conceded if seat not in kept]
+    upheld = {seat: upheld_concession(said, verify=verify) for seat, said in answers.items()}
+    conceded = {seat: whom for seat, whom in upheld.items() if whom is not None}
+    asked_again = {turn.seat for turn in again["turns"]}
+    withdrawn = [
+        _report_withdrawal(state, runtime, turn, answered=turn.seat in asked_again)
+        for turn in doubted
+        if turn.seat not in conceded
+    ]
+    kept = _report_kept(state, runtime, conceded, active)
+    gone = [_elimination(state, seat, answers[seat][-1]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
     _send_events(runtime, state, gone, remaining)
-    answers = [*first.values(), *again.values()]
-    problems = [entry for answer in answers for entry in answer.degraded]
-    return {
-        "turns": [answer.turn for answer in answers if answer.turn],
-        "degraded": [*problems, *withdrawn, *kept.values()],
-        "spans": [span for answer in answers for span in answer.lost],
-        "eliminations": gone,
-        "active": remaining,
-    }
+    work = join_work([first, again])
+    work["degraded"] += [*withdrawn, *kept.values()]
+    return {**update_of(work), "eliminations": gone, "active": remaining}
 
 
-async def _ask(
-    state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
-) -> dict[str, _Answer]:
+async def _ask(state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str) -> Work:
     seats = [seat_with_id(state, seat) for seat in ids]
     calls = [(state, seat) for seat in seats]
     decided = await decide_calls(calls, runtime, "conviction_check", part, _READER)
-    return {
-        seat.id: _not_asked(state, runtime, seat, each)
-        if isinstance(each, ModelFailed)
-        else _answer(state, runtime, seat, each)
-        for seat, each in zip(seats, decided, strict=True)
-    }
+    return join_work(
+        _answer(state, runtime, seat, each) for seat, each in zip(seats, decided, strict=True)
+    )
 
 
 def _answer(
-    state: DebateState, runtime: Runtime[Any], seat: Seat, decided: Decided[Claim]
-) -> _Answer:
+    state: DebateState, runtime: Runtime[Any], seat: Seat, decided: Decided[Claim] | ModelFailed
+) -> Work:
+    def problem(what: str, why: str) -> Degradation:
+        return report_problem(runtime, seat, state["round"], what, why)
+
+    if isinstance(decided, ModelFailed):
+        return failed_work(decided, problem("not_asked", f"{decided}; it stays"))
     claim = decided.read
     conviction = _conviction(state, runtime.context, seat, claim) if claim else None
     turn = decided.turn.model_copy(update={"assessment": conviction})
@@ -122,37 +98,35 @@ def _answer(
     degraded = list(decided.degraded)
     if claim is None:
         why = "could not parse whether it concedes, so it stays"
-        degraded.append(report_problem(runtime, seat, state["round"], "unreadable", why))
+        degraded.append(problem("unreadable", why))
     elif conviction and conviction.convinced and conviction.convinced_by is None:
         named = " ".join(claim.named.split()) or "nobody by name"
         why = f"it concedes to {named}: no other active seat that has spoken, so it stays"
-        degraded.append(report_problem(runtime, seat, state["round"], "void_concession", why))
-    return _Answer(turn, conviction, tuple(degraded))
+        degraded.append(problem("void_concession", why))
+    return turn_work(turn, degraded)
 
 
-def _not_asked(
-    state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed
-) -> _Answer:
-    reported = report_problem(runtime, seat, state["round"], "not_asked", f"{failure}; it stays")
-    return _Answer(degraded=(*failure.before, reported), lost=(lost_call(failure),))
+def _lacks_support(turn: Turn) -> bool:
+    said = turn.assessment
+    return isinstance(said, Conviction) and bool(said.convinced_by) and not is_supported(said)
 
 
-def _withdrawal(
-    state: DebateState, runtime: Runtime[Any], seat: str, first: _Answer, again: _Answer
+def _report_withdrawal(
+    state: DebateState, runtime: Runtime[Any], turn: Turn, *, answered: bool
 ) -> Degradation:
-    whom = seat_with_id(state, str(first.concedes_to)).name
-    asked = "asked for its reasons, it" if again.turn else "it could not be asked for reasons and"
+    seat, conviction = seat_with_id(state, turn.seat), cast("Conviction", turn.assessment)
+    whom = seat_with_id(state, str(conviction.convinced_by)).name
+    asked = "asked for its reasons, it" if answered else "it could not be asked for reasons and"
     why = f"{asked} did not repeat that it concedes to {whom}, so it stays"
-    return report_problem(
-        runtime, seat_with_id(state, seat), state["round"], "concession_withdrawn", why
-    )
+    return report_problem(runtime, seat, state["round"], "concession_withdrawn", why)
 
 
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
-    """Resolve the seat a claim names and look up its quote."""
-    whom = _conceded_to(state, settings, seat, claim)
+    others = others_who_answered(state, settings, seat.id)
+    named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
+    whom = named if named in others else None
     said = [turn.text for turn in turns_in_history(state) if turn.seat == whom]
     return Conviction(
         convinced=claim.convinced,
@@ -165,21 +139,10 @@ def _conviction(
     )
 
 
-def _conceded_to(
-    state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
-) -> str | None:
-    """Return the active seat with a position that a claim concedes to."""
-    others = others_who_answered(state, settings, seat.id)
-    named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
-    return named if named in others else None
-
-
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Map every possible name of a seat to its id, the most reliable names last.
-
-    All seats are included, so that part of one name is not mistaken for another. A model's name
-    counts only if exactly one of the others has it.
-    """
+    """Map every possible name of a seat to its id, the most reliable names last."""
+    # All seats are included, so that part of one name is not mistaken for another. A model's name
+    # counts only if exactly one of the others has it.
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
     known |= {each.id: each.id for each in seats}
@@ -193,12 +156,11 @@ def _model_names(seats: Sequence[Seat]) -> dict[str, str]:
     return {name: seat for name, seat in named if names.count(name) == 1}
 
 
-def _kept(
+def _report_kept(
     state: DebateState, runtime: Runtime[Any], conceded: Mapping[str, str], active: Sequence[str]
 ) -> dict[str, Degradation]:
-    """Report the seats whose concession is void because one seat must stay."""
     reported = {}
-    for seat, rule in staying(conceded, active, count_concessions(state)).items():
+    for seat, rule in seats_that_stay(conceded, active, count_concessions(state)).items():
         whom = seat_with_id(state, conceded[seat]).name
         why = f"it concedes to {whom}, but one of those who concede must stay, and {rule}"
         kept = seat_with_id(state, seat)
@@ -206,8 +168,8 @@ def _kept(
     return reported
 
 
-def _elimination(state: DebateState, seat: str, said: Conviction) -> Elimination:
-    fields = said.model_dump(exclude={"kind", "convinced", "read_from"})
+def _elimination(state: DebateState, seat: str, said: Reading | None) -> Elimination:
+    fields = cast("Conviction", said).model_dump(exclude={"kind", "convinced", "read_from"})
     return Elimination(seat=seat, round=state["round"], **fields)
 
 

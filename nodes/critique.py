@@ -25,15 +25,14 @@ from contend.prompts import load
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the critic's turn: a verdict that is parsed, or feedback that is only passed on."""
     strategy = strategy_for(runtime.context)
     seat = seat_with_role(state, strategy.critic_role)
     if strategy.critique_decides:
-        return await _verdict(state, runtime, seat)
-    return await _feedback(state, runtime, seat)
+        return await _give_verdict(state, runtime, seat)
+    return await _give_feedback(state, runtime, seat)
 
 
-async def _verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
+async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
     known = points_of(state)
     part = "again" if turns_of(state, "critique") else "first"
     decided = await decide(state, runtime, seat, "critique", part, _reader(known), known)
@@ -57,8 +56,7 @@ def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
     )
 
 
-async def _feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
-    """Return feedback for the next answers, or general advice if the call fails."""
+async def _give_feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:
     try:
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]

@@ -1,6 +1,5 @@
 """List the claims of the latest statement, and check them in parallel."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -9,7 +8,7 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.readings import NO_SOURCE, ClaimCheck, FactCheck
 from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_role
-from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
+from contend.graph.values import NO_USAGE, Degradation, Seat
 from contend.models.replies.moderated import (
     MOST_CLAIMS,
     CheckBlock,
@@ -19,7 +18,8 @@ from contend.models.replies.moderated import (
 )
 from contend.nodes.calls.decide import Decided, block_reader, decide, decide_calls
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import lost_call, publish_turn
+from contend.nodes.calls.turn import publish_turn
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.moderated.prompt_values import claim_line
 from contend.nodes.moderated.schedule import statements_in
 
@@ -29,49 +29,41 @@ _CLAIMS = block_reader(ClaimsBlock, ShortClaimsBlock)
 _CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """One checked claim, and the turn of its check unless that failed."""
-
-    claim: ClaimCheck
-    by: Turn | None
-    degraded: list[Degradation]
-    lost: tuple[WorkSpan, ...] = ()
-
-
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Check the latest statement; its speaker may correct a contradicted claim once."""
     seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
-        reported = _unchecked(state, runtime, seat, str(failure))
-        return {"degraded": [*failure.before, reported], "spans": [lost_call(failure)]}
+        return update_of(
+            failed_work(failure, _report_unchecked(state, runtime, seat, str(failure)))
+        )
     claims = listed.read.tidied()[:MOST_CLAIMS] if listed.read else []
-    checked = await _checked(state, runtime, seat, statement, claims)
-    found = FactCheck(turn=statement.id, claims=tuple(each.claim for each in checked))
-    turn = _turn(listed.turn, checked, found)
+    checked = await _check_claims(state, runtime, seat, statement, claims)
+    work = join_work([turn_work(listed.turn, listed.degraded), *(each for _, each in checked)])
+    found = FactCheck(turn=statement.id, claims=tuple(claim for claim, _ in checked))
+    turn = _merge(work["turns"], found)
     publish_turn(runtime, turn)
     runtime.stream_writer(_event(turn, found))
-    degraded = [*listed.degraded, *(entry for each in checked for entry in each.degraded)]
     if listed.read is None:
-        degraded.append(_unchecked(state, runtime, seat, "the list of claims could not be read"))
-    lost = [span for each in checked for span in each.lost]
-    update: dict[str, Any] = {"turns": [turn], "degraded": degraded, "spans": lost}
+        why = "the list of claims could not be read"
+        work["degraded"].append(_report_unchecked(state, runtime, seat, why))
+    update = update_of({**work, "turns": [turn]})
     if not found.contradicted:
         return update
     correction = Step(phase="correction", seat=statement.seat)
     return update | {"programme": [correction, *state["programme"]]}
 
 
-def _unchecked(state: DebateState, runtime: Runtime[Any], seat: Seat, why: str) -> Degradation:
+def _report_unchecked(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, why: str
+) -> Degradation:
     return report_problem(runtime, seat, state["round"], "not_checked", why)
 
 
-async def _checked(
+async def _check_claims(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
-) -> list[_Checked]:
-    """Check all claims in parallel, each against the passages nearest to it."""
+) -> list[tuple[ClaimCheck, Work]]:
     # With the statement's id, which no other claim of the round has: the nonce comes from it.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     subjects = [
@@ -83,38 +75,34 @@ async def _checked(
     ]
     decided = await decide_calls(calls, runtime, "fact_check", "check", _CHECK)
     return [
-        _check(state, runtime, seat, claim, each)
+        _check_claim(state, runtime, seat, claim, each)
         for claim, each in zip(claims, decided, strict=True)
     ]
 
 
-def _check(
+def _check_claim(
     state: DebateState,
     runtime: Runtime[Any],
     seat: Seat,
     claim: str,
     decided: Decided[CheckBlock] | ModelFailed,
-) -> _Checked:
-    """Return the result for a claim; without a readable check it is unverifiable."""
+) -> tuple[ClaimCheck, Work]:
     if isinstance(decided, ModelFailed):
-        reported = _unchecked(state, runtime, seat, str(decided))
-        failed = _unverified(claim, "its check failed")
-        return _Checked(failed, None, [*decided.before, reported], (lost_call(decided),))
+        reported = _report_unchecked(state, runtime, seat, str(decided))
+        return _unverified(claim, "its check failed"), failed_work(decided, reported)
     if decided.read is None:
-        reported = _unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
-        unread = _unverified(claim, _UNREADABLE)
-        return _Checked(unread, decided.turn, [*decided.degraded, reported])
+        reported = _report_unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
+        unread = turn_work(decided.turn, [*decided.degraded, reported])
+        return _unverified(claim, _UNREADABLE), unread
     read = decided.read.of(claim, decided.turn.passages)
-    return _Checked(read, decided.turn, decided.degraded)
+    return read, turn_work(decided.turn, decided.degraded)
 
 
 def _unverified(claim: str, why: str) -> ClaimCheck:
     return ClaimCheck(claim=claim, verdict="unverifiable", source=NO_SOURCE, why=why)
 
 
-def _turn(listed: Turn, checked: list[_Checked], found: FactCheck) -> Turn:
-    """Merge all calls into one turn."""
-    parts = [listed, *(each.by for each in checked if each.by)]
+def _merge(parts: list[Turn], found: FactCheck) -> Turn:
     lines = "\n".join(f"- {claim_line(claim)}" for claim in found.claims)
     update = {
         "text": lines or _NOTHING,
@@ -125,7 +113,7 @@ def _turn(listed: Turn, checked: list[_Checked], found: FactCheck) -> Turn:
         "passages": tuple(dict.fromkeys(label for part in parts for label in part.passages)),
         "quotes": (),
     }
-    return listed.model_copy(update=update)
+    return parts[0].model_copy(update=update)
 
 
 def _event(turn: Turn, found: FactCheck) -> Any:

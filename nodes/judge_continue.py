@@ -11,9 +11,8 @@ from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Decision
-from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Remark, StopDecision, Turn, seat_with_role, turns_of
-from contend.graph.values import Degradation
+from contend.graph.state import DebateState, Remark, Turn, seat_with_role, turns_of
+from contend.graph.stop_reasons import StopDecision
 from contend.models.replies.decision import (
     DecisionBlock,
     ShortDecisionBlock,
@@ -25,6 +24,7 @@ from contend.models.text import clean
 from contend.nodes.calls.decide import Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn
+from contend.nodes.calls.work import Work, join_work, turn_work, update_of, with_turns
 from contend.nodes.prompting.points import points_of
 from contend.nodes.rounds import open_round
 
@@ -38,27 +38,26 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 
 
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Decide, let a person comment if requested, then end the rounds or open the next."""
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
-    judged, degraded = await _judged(state, runtime) if strategy.asks_judge(number) else ([], [])
-    stop = strategy.stop_decision({**state, "turns": [*state["turns"], *judged]})
+    work = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_work([])
+    judged = work["turns"]
+    stop = strategy.stop_decision(with_turns(state, judged))
     # What comes before the pause is free or a task: the node runs again when it is answered.
-    remark = _ask_person(state, stop) if _pauses_here(settings, stop) else Remark()
+    pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
+    remark = _ask_person(state, stop) if pauses else Remark()
     if remark.finish and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
     if stop:
         stop = stop.model_copy(update={"early": number < strategy.rounds[1]})
     _send_events(runtime, state, stop, judged)
     update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
-    said = judged + ([human_turn(state, remark.say)] if remark.say else [])
-    # An empty list would count as an update of the transcript, and cost every checkpoint.
-    return update | ({"turns": said} if said else {}) | ({"degraded": degraded} if degraded else {})
+    if remark.say:
+        work["turns"].append(human_turn(state, remark.say))
+    return update | update_of(work)
 
 
-async def _judged(
-    state: DebateState, runtime: Runtime[Any]
-) -> tuple[list[Turn], list[Degradation]]:
+async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
     """Ask the judge about another round; if it fails, the debate ends."""
     seat = seat_with_role(state, "judge")
     # As a stored result, a failed judge is not asked again after a pause.
@@ -68,14 +67,14 @@ async def _judged(
         reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
         turn = substitute_turn(state, "judge_continue", decided, seat, "failed", why)
-        return [turn], [*decided.before, reported]
+        return turn_work(turn, [*decided.before, reported])
     degraded = decided.degraded
     if decided.read is None:
         why = "could not parse the judge's decision; continuing"
         degraded = [*degraded, report_problem(runtime, seat, state["round"], "unreadable", why)]
     turn = decided.turn.model_copy(update={"assessment": decided.read})
     publish_turn(runtime, turn)
-    return [turn], degraded
+    return turn_work(turn, degraded)
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
@@ -92,12 +91,6 @@ def human_turn(state: DebateState, text: str) -> Turn:
         started_at=now,
         ended_at=now,
         status="human",
-    )
-
-
-def _pauses_here(settings: DebateSettings, stop: StopDecision | None) -> bool:
-    return settings.pause == "each_round" or (
-        settings.pause == "before_synthesis" and stop is not None
     )
 
 

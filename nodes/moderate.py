@@ -13,7 +13,7 @@ from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import breaches_of
-from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed
+from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed_statement
 
 _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
@@ -25,23 +25,17 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     state = {**state, "programme": due}
     seat = seat_with_role(state, "moderator")
     if due[0].phase == "positions":
-        return await _positions(state, runtime, seat, sides)
+        return await _propose_positions(state, runtime, seat, sides)
     spoken = await take_turn(state, runtime, seat, due[0].phase, due[0].phase)
-    ruled = _ruling(state, runtime, seat, spoken)
+    ruled = _rule(state, runtime, seat, spoken)
     turns = [*ruled, in_words(runtime, spoken["turn"])]
     for turn in turns:
         publish_turn(runtime, turn)
     return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
 
 
-def _ruling(
-    state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
-) -> list[Turn]:
-    """Return the ruling on the previous statement as its own turn, if it broke a rule.
-
-    Without a readable block there is no ruling.
-    """
-    reviewed = unreviewed(state.get("turns", []))
+def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult) -> list[Turn]:
+    reviewed = unreviewed_statement(state.get("turns", []))
     if reviewed is None or is_demonstration([seat]):
         return []
     block = block_of(runtime, spoken, RulingBlock)
@@ -70,10 +64,9 @@ def _ruling(
     return [said.model_copy(update=update)]
 
 
-async def _positions(
+async def _propose_positions(
     state: DebateState, runtime: Runtime[Any], seat: Seat, sides: list[Seat]
 ) -> dict[str, Any]:
-    """Propose a position for each side if the user gave none."""
     decided = await decide(state, runtime, seat, "positions", "positions", _POSITIONS)
     degraded = list(decided.degraded)
     given = decided.read.for_sides(len(sides)) if decided.read else None

@@ -8,18 +8,18 @@ from langgraph.runtime import Runtime
 from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Turn, turns_of
-from contend.graph.values import Degradation, Seat, WorkSpan
+from contend.graph.state import DebateState, turns_of
+from contend.graph.values import Seat
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     TurnResult,
     gather_results,
-    lost_call,
     publish_turn,
     substitute_turn,
     take_turn,
     take_turn_once,
 )
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.rounds import still_active
 
@@ -27,7 +27,6 @@ Result = TurnResult | ModelFailed
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all seats that speak now, in parallel."""
     settings: DebateSettings = runtime.context
     # A debate stored by an earlier release has no list of waiting seats.
     waiting = state.get("waiting") or still_active(state, settings)
@@ -38,29 +37,27 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     failures = [each for each in results if isinstance(each, ModelFailed)]
     somebody_else = bool(rest) or len(failures) < len(results)
     if failures and not _can_continue(state, settings, somebody_else=somebody_else):
-        raise _merge_failures(failures)
-    return {**_collect(state, runtime, seats, results), "waiting": rest}
+        failures[0].degraded = [entry for failure in failures for entry in failure.degraded]
+        raise failures[0]
+    return {**update_of(_collect(state, runtime, seats, results)), "waiting": rest}
 
 
 async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Result]:
     # One call is the step itself; of several, each is a task that a crash leaves as it was.
     speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
-    calls = [speak(state, runtime, seat, "propose", _part(state, runtime, seat)) for seat in seats]
+    calls = []
+    for seat in seats:
+        has_spoken = bool(answers_of(state, seat.id))
+        part = strategy_for(runtime.context).answering_part(state["round"], has_spoken=has_spoken)
+        calls.append(speak(state, runtime, seat, "propose", part))
     critiques = turns_of(state, "critique")
     reply_to = critiques[-1].id if critiques else None
-    return await gather_results([_spoken(runtime, call, reply_to) for call in calls])
+    return await gather_results([_publish_when_done(runtime, call, reply_to) for call in calls])
 
 
-def _part(state: DebateState, runtime: Runtime[Any], seat: Seat) -> str:
-    settings: DebateSettings = runtime.context
-    has_spoken = bool(answers_of(state, seat.id))
-    return strategy_for(settings).answering_part(state["round"], has_spoken=has_spoken)
-
-
-async def _spoken(
+async def _publish_when_done(
     runtime: Runtime[Any], call: Awaitable[TurnResult], reply_to: str | None
 ) -> TurnResult:
-    """Wait for one turn and publish it at once."""
     spoken = await call
     turn = spoken["turn"].model_copy(update={"replies_to": reply_to})
     publish_turn(runtime, turn)
@@ -68,7 +65,6 @@ async def _spoken(
 
 
 def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else: bool) -> bool:
-    """Return whether the debate can continue without the failed seats."""
     answers = turns_of(state, "propose")
     match strategy_for(settings).when_a_seat_fails:
         case "keep_answer":
@@ -81,43 +77,33 @@ def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else
 
 def _collect(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
-) -> dict[str, Any]:
-    """Return the turns of all seats, with substitutes for failed ones."""
+) -> Work:
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
-    turns: list[Turn] = []
-    degraded: list[Degradation] = []
-    lost: list[WorkSpan] = []
-    for seat, each in zip(seats, results, strict=True):
-        if isinstance(each, ModelFailed):
-            kept, reported = _kept(state, runtime, seat, each, initial=none_spoke)
-            turns, degraded = [*turns, *kept], [*degraded, *each.before, reported]
-            lost += [] if kept else [lost_call(each)]
-        else:
-            turns, degraded = [*turns, each["turn"]], [*degraded, *each["degraded"]]
+    work = join_work(
+        _keep_answer(state, runtime, seat, each, initial=none_spoke)
+        if isinstance(each, ModelFailed)
+        else turn_work(each["turn"], each["degraded"])
+        for seat, each in zip(seats, results, strict=True)
+    )
     if none_spoke:
         why = "every model failed, so the initial answers stand"
-        degraded.append(report_problem(runtime, None, state["round"], "initial_answers_stand", why))
-    return {"turns": turns, "degraded": degraded, "spans": lost}
+        reported = report_problem(runtime, None, state["round"], "initial_answers_stand", why)
+        work["degraded"].append(reported)
+    return work
 
 
-def _merge_failures(failures: Sequence[ModelFailed]) -> ModelFailed:
-    """Return the first failure, with the problems of all."""
-    first = failures[0]
-    first.degraded = [entry for failure in failures for entry in failure.degraded]
-    return first
-
-
-def _kept(
+def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
-) -> tuple[list[Turn], Degradation]:
+) -> Work:
     """Repeat the seat's previous or initial answer in place of the failed one, if it has any."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)
-        return [], report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
+        sat_out = report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
+        return failed_work(failure, sat_out)
     source = answers[0] if initial else answers[-1]
     turn = substitute_turn(state, "propose", failure, source, "kept_previous")
     reported = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
     publish_turn(runtime, turn)
-    return [turn], reported
+    return turn_work(turn, [*failure.before, reported])

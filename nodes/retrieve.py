@@ -25,7 +25,6 @@ _IMAGES = TypeAdapter(list[Image])
 
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Open the debate: question, seats, templates, the first round."""
     if state.get("turns"):
         raise BadInput("This thread already holds a debate. Start a new thread for a new question.")
     question = checked_question(state.get("question", ""))
@@ -64,7 +63,6 @@ def _send_event(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> Non
 
 
 def checked_question(question: str) -> str:
-    """Return the cleaned question, or raise BadInput."""
     if not isinstance(question, str):  # a server's client may send anything
         raise BadInput("The question must be text.")
     cleaned = clean(question)
@@ -91,7 +89,6 @@ def _attachments(state: DebateState) -> DebateState:
 
 
 async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
-    """Return the seats prepared by the runner, or choose and check them here."""
     given: Any = state.get("seats")
     if given and all(isinstance(seat, Seat) for seat in given):
         return list(given)

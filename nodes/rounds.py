@@ -11,7 +11,6 @@ from contend.graph.state import DebateState, ids_with_role
 
 
 def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:
-    """Announce the round, and return the state it begins with."""
     strategy = strategy_for(runtime.context)
     waiting = still_active(state, runtime.context)
     first = ids_with_role(state, strategy.opening_role(number))

@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
 from contend.graph.readings import AutoScore
-from contend.graph.state import DebateState, Turn, seat_with_role
+from contend.graph.state import DebateState, seat_with_role
 from contend.models.replies.rating import (
     RatingBlock,
     RatingReport,
@@ -16,7 +16,8 @@ from contend.models.replies.rating import (
 )
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import lost_call, publish_turn
+from contend.nodes.calls.turn import publish_turn
+from contend.nodes.calls.work import failed_work, update_of
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,
@@ -28,13 +29,12 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Rate the answer; a judge that fails or cannot be parsed leaves it unrated."""
     seat = seat_with_role(state, "judge")
     try:
         decided = await decide(state, runtime, seat, "score", "score", _READER)
     except ModelFailed as failure:
         unrated = report_problem(runtime, seat, state["round"], "not_rated", str(failure))
-        return {"degraded": [*failure.before, unrated], "spans": [lost_call(failure)]}
+        return update_of(failed_work(failure, unrated))
     turn, ratings, degraded = decided.turn, decided.read, decided.degraded
     publish_turn(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}
@@ -42,12 +42,8 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         why = "could not parse the judge's ratings"
         degraded.append(report_problem(runtime, seat, state["round"], "not_rated", why))
         return update
-    rated = _auto_score(ratings, turn)
+    rated = AutoScore(**ratings.model_dump(), score=ratings.weighted, judge_model=turn.model)
     runtime.stream_writer(
         node_event("scores", state["round"], rated.justification, **rated.model_dump())
     )
     return update | {"auto_score": rated}
-
-
-def _auto_score(ratings: RatingBlock, turn: Turn) -> AutoScore:
-    return AutoScore(**ratings.model_dump(), score=ratings.weighted, judge_model=turn.model)

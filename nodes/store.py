@@ -6,7 +6,6 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import Point
 from contend.graph.record import (
     DebateRecord,
     JudgeDecision,
@@ -17,22 +16,15 @@ from contend.graph.record import (
     Timing,
     TotalUsage,
 )
-from contend.graph.state import DebateState, StopDecision, Turn, turns_of
-from contend.graph.values import Retrieval
+from contend.graph.state import DebateState, Turn, turns_of
+from contend.graph.stop_reasons import StopDecision
 from contend.models.seats import is_demonstration, is_demonstration_model
+from contend.nodes import timing
 from contend.nodes.calls.turn import debate_id
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
 from contend.nodes.prompting.points import points_of
-from contend.nodes.timing import (
-    busy_ms,
-    intervals,
-    retrieval_intervals,
-    spoken_by_models,
-    total_usage,
-    worked_ms,
-)
 
 
 async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -47,14 +39,14 @@ def read_record(state: DebateState, debate: str) -> DebateRecord:
 
 
 def build_record(state: DebateState, debate: str) -> DebateRecord:
-    """Build the record of a debate, finished or not."""
     stop, rated, retrieval = state.get("stop"), state.get("auto_score"), state.get("retrieval")
+    templates, points = retrieval.templates if retrieval else (), points_of(state)
     return DebateRecord(
         id=debate,
         timestamp=retrieval.started_at.isoformat() if retrieval else None,
         query=state.get("question", ""),
-        templates_used=[use.id for use in retrieval.templates] if retrieval else [],
-        templates=_templates(retrieval),
+        templates_used=[use.id for use in templates],
+        templates=[TemplateMatch(id=use.id, title=use.title, score=use.score) for use in templates],
         documents=state.get("documents", []),
         images=state.get("images", []),
         quotes=_quotes(state),
@@ -70,8 +62,13 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         timing=_timing(state),
         stop_reason=stop.reason if stop else None,
         stop=stop,
-        points=_points(points_of(state)),
-        usage=_usage(state),
+        points=RecordedPoints(
+            open=[point for point in points if point.status != "resolved"],
+            resolved=[point for point in points if point.status == "resolved"],
+        ),
+        usage=TotalUsage(
+            turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
+        ),
         degraded=state.get("degraded", []),
         demonstration=_is_demonstration(state),
         **_concessions(state),
@@ -85,7 +82,6 @@ def _is_early(stop: StopDecision) -> bool:
 
 
 def _concessions(state: DebateState) -> dict[str, Any]:
-    """Return who conceded to whom and what the judge decided, where seats can concede."""
     if "active" not in state:
         return {}
     gone = state.get("eliminations", [])
@@ -129,11 +125,6 @@ def _forecast(state: DebateState) -> dict[str, Any]:
     return {"request": state["request"], "forecast": state.get("forecast")}
 
 
-def _templates(retrieval: Retrieval | None) -> list[TemplateMatch]:
-    uses = retrieval.templates if retrieval else ()
-    return [TemplateMatch(id=use.id, title=use.title, score=use.score) for use in uses]
-
-
 def _quotes(state: DebateState) -> list[RecordedQuote]:
     return [
         RecordedQuote(turn=turn.id, seat=turn.seat, round=turn.round, **quote.model_dump())
@@ -143,7 +134,6 @@ def _quotes(state: DebateState) -> list[RecordedQuote]:
 
 
 def _is_demonstration(state: DebateState) -> bool:
-    """Return whether the demonstration model has a seat, or spoke as a fallback."""
     by_seat = is_demonstration(state.get("seats", []))
     models = {turn.model for turn in state.get("turns", []) if turn.model}
     return by_seat or any(is_demonstration_model(model) for model in models)
@@ -151,7 +141,7 @@ def _is_demonstration(state: DebateState) -> bool:
 
 def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
     rounds: dict[int, list[Turn]] = {}
-    for turn in spoken_by_models(state):
+    for turn in timing.spoken_by_models(state):
         if turn.phase not in AFTER_THE_ROUNDS:
             rounds.setdefault(turn.round, []).append(turn)
     return rounds
@@ -169,12 +159,10 @@ def _rounds(state: DebateState) -> list[dict[str, Any]]:
 
 
 def _by_seat(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which every seat speaks once."""
     return {turn.seat: turn.text for turn in turns}
 
 
 def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which several seats answer at once, and the feedback they got."""
     feedback = [turn.text for turn in turns if turn.phase == "critique"]
     answers = [
         {"seat": turn.seat, "text": turn.text, "status": turn.status}
@@ -210,20 +198,9 @@ def _models(state: DebateState) -> dict[str, str]:
 
 def _timing(state: DebateState) -> Timing:
     return Timing(
-        total_ms=worked_ms(state),
-        rag_ms=busy_ms(retrieval_intervals(state)),
-        rounds_ms=[busy_ms(intervals(r)) for r in _round_turns(state).values()],
-        synthesis_ms=busy_ms(intervals(turns_of(state, "synthesize"))),
-        scoring_ms=busy_ms(intervals(turns_of(state, "score"))),
+        total_ms=timing.worked_ms(state),
+        rag_ms=timing.busy_ms(timing.retrieval_intervals(state)),
+        rounds_ms=[timing.busy_ms(timing.intervals(r)) for r in _round_turns(state).values()],
+        synthesis_ms=timing.busy_ms(timing.intervals(turns_of(state, "synthesize"))),
+        scoring_ms=timing.busy_ms(timing.intervals(turns_of(state, "score"))),
     )
-
-
-def _points(points: list[Point]) -> RecordedPoints:
-    return RecordedPoints(
-        open=[point for point in points if point.status != "resolved"],
-        resolved=[point for point in points if point.status == "resolved"],
-    )
-
-
-def _usage(state: DebateState) -> TotalUsage:
-    return TotalUsage(turns=len(spoken_by_models(state)), **total_usage(state).model_dump())

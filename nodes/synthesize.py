@@ -11,16 +11,16 @@ from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
-from contend.graph.values import NO_USAGE, Degradation, Seat, WorkSpan
+from contend.graph.values import NO_USAGE, Seat
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
-    lost_call,
     next_turn_id,
     pause_if_asked,
     publish_turn,
     substitute_turn,
     take_turn_once,
 )
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
 from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.prompting.answers import answers_of, latest_answers, most_shared
 from contend.nodes.rounds import still_active
@@ -29,9 +29,8 @@ _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Write the final answer from the whole debate, or an index if no seat writes one."""
     role = strategy_for(runtime.context).writer_role
-    update = await _written(state, runtime, role) if role else {"turns": [_index(state)]}
+    update = await _write(state, runtime, role) if role else {"turns": [_index(state)]}
     answer = update["turns"][-1]
     publish_turn(runtime, answer)
     about = {"model": answer.model, "status": answer.status}
@@ -39,26 +38,20 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     return update | {"final_answer": answer.text}
 
 
-async def _written(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
-    """Write the answer, after the judge's review if there is one."""
+async def _write(state: DebateState, runtime: Runtime[Any], role: str) -> dict[str, Any]:
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
-    reviews, degraded, lost = (
-        await _verdict(state, runtime, seat)
-        if strategy_for(settings).gives_verdict
-        else ([], [], [])
-    )
-    if reviews:
+    gives_verdict = strategy_for(settings).gives_verdict
+    review = await _give_verdict(state, runtime, seat) if gives_verdict else join_work([])
+    if review["turns"]:
         pause_if_asked(runtime)
     about = {"model": seat.model, "role": seat.role, "seat": seat.id}
     runtime.stream_writer(node_event("synthesis_start", state["round"], **about))
-    reviewed: DebateState = {**state, "turns": [*state["turns"], *reviews]}
-    answer, problems = await _answer(reviewed, runtime, seat)
-    return {"turns": [*reviews, answer], "degraded": [*degraded, *problems], "spans": lost}
+    answer = await _write_answer(with_turns(state, review["turns"]), runtime, seat)
+    return update_of(join_work([review, answer]))
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
-    """Return the seat with this role; of several, the most conceded-to."""
     seats = ids_with_role(state, role)
     in_debate = [seat for seat in seats if seat in still_active(state, settings)]
     # A seat that never spoke has no position, and would probably fail to write too.
@@ -66,35 +59,29 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     return seat_with_id(state, most_conceded_to(state, spoke or in_debate or seats))
 
 
-async def _verdict(
-    state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[list[Turn], list[Degradation], list[WorkSpan]]:
-    """Review all positions; the answer can be written without it."""
+async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
         reported = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
-        return [], [*failure.before, reported], [lost_call(failure)]
+        return failed_work(failure, reported)
     publish_turn(runtime, spoken["turn"])
-    return [spoken["turn"]], spoken["degraded"], []
+    return turn_work(spoken["turn"], spoken["degraded"])
 
 
-async def _answer(
-    state: DebateState, runtime: Runtime[Any], seat: Seat
-) -> tuple[Turn, list[Degradation]]:
+async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
         if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
             raise
-        return _best_answer(state, runtime, seat, failure)
-    return spoken["turn"], spoken["degraded"]
+        return _use_latest_answer(state, runtime, seat, failure)
+    return turn_work(spoken["turn"], spoken["degraded"])
 
 
-def _best_answer(
+def _use_latest_answer(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
-) -> tuple[Turn, list[Degradation]]:
-    """Use one of the latest answers, under its own seat's name."""
+) -> Work:
     best = most_shared(latest_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
@@ -102,12 +89,13 @@ def _best_answer(
     )
     reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
-    return turn, [*failure.before, reported]
+    return turn_work(turn, [*failure.before, reported])
 
 
 def _index(state: DebateState) -> Turn:
-    """Build an index of positions instead of an answer."""
     now = datetime.now(UTC)
+    spoke = [seat for seat in state["seats"] if answers_of(state, seat.id)]
+    positions = [_position(state, seat) for seat in spoke]
     return Turn(
         id=next_turn_id(state, "synthesize", "index"),
         round=state["round"],
@@ -115,17 +103,11 @@ def _index(state: DebateState) -> Turn:
         seat="index",
         role="index",
         model="",
-        text=_index_of_positions(state),
+        text="\n\n".join(["# Positions", *positions]),
         usage=NO_USAGE,
         started_at=now,
         ended_at=now,
     )
-
-
-def _index_of_positions(state: DebateState) -> str:
-    """List every seat that spoke, with the beginning of its position and its turns."""
-    seats = [seat for seat in state["seats"] if answers_of(state, seat.id)]
-    return "\n\n".join(["# Positions", *(_position(state, seat) for seat in seats)])
 
 
 def _position(state: DebateState, seat: Seat) -> str:

@@ -13,13 +13,8 @@ def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
     return [(turn.started_at, turn.ended_at) for turn in turns]
 
 
-def since(started: datetime) -> WorkSpan:
+def span_since(started: datetime) -> WorkSpan:
     return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
-
-
-def call_since(started: datetime, usage: Usage) -> WorkSpan:
-    """Return the time span of a call that produced no turn."""
-    return WorkSpan(started_at=started, ended_at=datetime.now(UTC), calls=1, usage=usage)
 
 
 def busy_ms(spans: list[Interval]) -> int:
@@ -32,7 +27,6 @@ def busy_ms(spans: list[Interval]) -> int:
 
 
 def worked_ms(state: DebateState) -> int:
-    """Return the time of retrieval, all model turns, and calls that produced no turn."""
     return busy_ms(retrieval_intervals(state) + intervals(_work(state)))
 
 
@@ -42,12 +36,10 @@ def retrieval_intervals(state: DebateState) -> list[Interval]:
 
 
 def spoken_by_models(state: DebateState) -> list[Turn]:
-    """Return the turns without those of people."""
     return [turn for turn in state.get("turns", []) if turn.status != "human"]
 
 
 def total_usage(state: DebateState) -> Usage:
-    """Return the tokens and cost of all calls, failed ones included."""
     return sum((each.usage for each in _work(state)), NO_USAGE)
 
 

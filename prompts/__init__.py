@@ -10,12 +10,10 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
 
 @cache
 def load(name: str) -> str:
-    """Return the text of prompts/<name>.md."""
     return _file(name).read_text(encoding="utf-8").strip()
 
 
 def exists(name: str) -> bool:
-    """Return whether there is a prompts/<name>.md."""
     return _file(name).is_file()
 
 
@@ -26,7 +24,6 @@ def _file(name: str) -> Path:
 
 
 def placeholders(text: str) -> set[str]:
-    """Return the names of the values that a prompt asks for."""
     return {name for name, _ in _PLACEHOLDER.findall(text)}
 
 
@@ -35,12 +32,10 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values; each is built only if used, and is not scanned for placeholders.
-
-    The line breaks after an empty value are dropped with it.
-    """
+    """Fill in values; each is built only if used, and is not scanned for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
+        # The line breaks after an empty value are dropped with it.
         value = values[found.group(1)]()
         return value + found.group(2) if value else ""
 

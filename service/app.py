@@ -11,8 +11,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import DatabaseUnavailable
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.service.errors import (
     Refused,
     on_away,

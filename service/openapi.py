@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contend.graph.contract.terms import MAX_REQUEST_BYTES
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.service.errors import ErrorBody
 from contend.service.examples import example
 

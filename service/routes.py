@@ -10,15 +10,15 @@ from starlette.requests import ClientDisconnect
 
 from contend.debates.forecasts import problems
 from contend.debates.record import StoredDebate
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.result import (
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.result import (
     Argument,
     DebateResult,
     Disagreement,
     OutcomeForecast,
     Round,
 )
-from contend.graph.contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
 from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example

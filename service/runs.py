@@ -18,8 +18,8 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event
 from contend.debates.settings_sources import configure
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings.forecast import ForecastSettings, settings_of
 from contend.models.failures import scrub
 from contend.service.errors import Refused, database_away

@@ -21,9 +21,9 @@ from contend.debates.forecasts import (
     read_request,
     with_due,
 )
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.terms import MAX_REQUEST_BYTES
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
 from contend.models.seats import is_demonstration

@@ -56,6 +56,6 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a forecast's request or result."""
     from contend.cli.view.console import write_json  # slow to import
-    from contend.graph.contract.result import json_schemas
+    from contend.graph.forecast_contract.result import json_schemas
 
     write_json(json_schemas()[f"debate_{of}"])

@@ -9,7 +9,7 @@ from contend.cli.view.page import Page
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PHASES
 
 _LONGEST_REASON = 400

@@ -49,7 +49,6 @@ class Postgres:
         return f"PostgreSQL database '{self.name}' on {self.host}"
 
     def parts(self) -> dict[str, Any]:
-        """Return the address as arguments of a connection."""
         return dict(conninfo_to_dict(self.conninfo))
 
     @contextmanager
@@ -63,7 +62,6 @@ class Postgres:
             raise
 
     def away(self, error: BaseException) -> DatabaseUnavailable | None:
-        """Return the outage that caused a driver error, if any."""
         # A server that fails over takes no writes for a while.
         outages = (
             psycopg.OperationalError,
@@ -73,7 +71,9 @@ class Postgres:
         # The cause of this one is another error, of a statement.
         if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
             return None
-        why = "it does not answer" if isinstance(error, PoolTimeout) else _reason(error)
+        # The server's message, without the address before it.
+        why = first_line(error).rpartition(" failed: ")[2] or type(error).__name__
+        why = "it does not answer" if isinstance(error, PoolTimeout) else why
         return DatabaseUnavailable(f"The {self} cannot be used: {why}")
 
 
@@ -104,11 +104,6 @@ _UNREADABLE = (
     "DATABASE_URL cannot be read. Its form is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and "
     "in a password @ is written %40, / is %2F, : is %3A and % is %25."
 )
-
-
-def _reason(error: BaseException) -> str:
-    """Return the message of the server or the system, without the address before it."""
-    return first_line(error).rpartition(" failed: ")[2] or type(error).__name__
 
 
 @dataclass

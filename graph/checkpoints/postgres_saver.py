@@ -49,11 +49,10 @@ async def postgres_saver(
 
 
 class ReconnectingSaver(AsyncPostgresSaver):
-    """Keeps paid results in files while the server is away, and saves them before continuing.
+    """Keeps paid results in files while the server is away, and saves them before continuing."""
 
-    All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
-    rebuilt from the writes, is refused; that ends the run before anything else is paid.
-    """
+    # All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
+    # rebuilt from the writes, is refused; that ends the run before anything else is paid.
 
     def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
         super().__init__(pool, serde=serde)
@@ -63,7 +62,6 @@ class ReconnectingSaver(AsyncPostgresSaver):
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Load the checkpoint, after saving the writes that were kept in files."""
         await self._save_kept_writes(_thread(config))
         return await self._retry(super().aget_tuple, config)
 
@@ -82,7 +80,6 @@ class ReconnectingSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        """Save the result of a call, in the database or in a file."""
         async with self._writing:
             if await self._put_writes(config, writes, task_id, task_path):
                 return
@@ -144,7 +141,6 @@ def _folder(thread: str) -> Path:
 
 
 def _keep_in_file(thread: str, data: bytes) -> None:
-    """Write a file atomically."""
     folder = _folder(thread)
     make_private_folder(folder)
     write_private_file(folder / f"{uuid4()}.writes", data)

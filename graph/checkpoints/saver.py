@@ -59,7 +59,6 @@ def database() -> "Path | Postgres":
 
 
 def is_on_server() -> bool:
-    """Return whether debates are stored on a database server."""
     return bool(os.environ.get("DATABASE_URL", "").strip())
 
 
@@ -106,11 +105,8 @@ async def _sqlite_saver(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 
 def _serializer() -> JsonPlusSerializer:
-    """Return a serializer that loads our own values and nothing else: no checkpoint can run code.
-
-    langgraph makes such a list when it compiles a graph with a saver; a server that adds the
-    saver later has none.
-    """
+    """Return a serializer that loads our own values only: no checkpoint can run code."""
+    # langgraph only makes such a list if a graph is compiled with its saver; on a server it is not.
     ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]
     load = _create_msgpack_ext_hook(set(ours))
     return JsonPlusSerializer(

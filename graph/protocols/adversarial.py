@@ -1,33 +1,23 @@
 """Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
 
-from contend.graph.protocols.base import (
-    PromptCall,
-    PromptValues,
-    Strategy,
-    describe_rounds_used,
-    stop,
-)
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.nodes.prompting.points import points_of
 
 
 class AdversarialStrategy(Strategy[AdversarialSettings]):
-    """Two roles take turns; a third writes the answer."""
-
     answering_role = "proposer"
     critic_role = "skeptic"
     writer_role = "synthesizer"
     critique_decides = True
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.min_rounds, self.settings.max_rounds
-
-    @property
-    def max_steps(self) -> int:
-        return 3 * self.settings.max_rounds + 10
+    def __init__(self, settings: AdversarialSettings) -> None:
+        super().__init__(settings)
+        self.rounds = settings.min_rounds, settings.max_rounds
+        self.max_steps = 3 * settings.max_rounds + 10
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}
@@ -71,7 +61,6 @@ def _counts_as_ready(assessment: Assessment) -> bool:
 
 
 def _unsettled_points(state: DebateState) -> str:
-    """List the critical points that are still open; they do not prevent the stop."""
     critical = [point for point in points_of(state) if point.severity == "critical"]
     left = ", ".join(p.id for p in critical if p.status in ("open", "partial"))
     dropped = ", ".join(p.id for p in critical if p.status == "dropped")

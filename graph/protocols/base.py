@@ -1,7 +1,4 @@
-"""What a protocol decides: who speaks when, what a failure means, when the rounds end.
-
-Strategies are loaded by the name of their protocol: they use nodes, and nodes use this module.
-"""
+"""What a protocol decides: who speaks when, what a failure means, when the rounds end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,11 +8,11 @@ from typing import Any, Generic, Literal, TypeVar
 
 from contend.graph.phases import PhaseName
 from contend.graph.settings import DebateSettings, FolderPlan
-from contend.graph.state import ClosingNode, DebateState, StopDecision, StopReason, Turn
+from contend.graph.state import ClosingNode, DebateState, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Document, Image, Seat
 
-PromptValues = dict[str, Callable[[], str]]
-"""Placeholders of prompts; each value is built only when a prompt asks for it."""
+PromptValues = dict[str, Callable[[], str]]  # built only when a prompt asks for it
 WhenASeatFails = Literal["stop", "keep_answer", "sit_out"]
 SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
 
@@ -28,74 +25,37 @@ class PromptCall:
     seat: Seat
     part: str
     turns: Sequence[Turn]
-    tag: str
-    """The nonce of the call's control block."""
-    mark: str
-    """The mark of fences; empty where text is not fenced."""
+    tag: str  # the nonce of the call's control block
+    mark: str  # the mark of fences; empty where text is not fenced
     fence: Callable[[str, str], str]
     control: PromptValues
 
 
 class Strategy(ABC, Generic[SomeSettings]):
-    """The decisions of one protocol under given settings."""
-
+    answering_role: str  # of the seats that answer the question in every round
+    writer_role: str | None  # of the seat that writes the final answer; None if no seat does
+    rounds: tuple[int, int]  # the minimum and maximum number
+    max_steps: int  # the recursion limit of the graph, with room for resumed steps
     critic_role: str = "judge"
     first_round: int = 1
-    critique_decides: bool = False
-    """Whether a critique can end the debate, so that its control block must be read."""
-    when_a_seat_fails: WhenASeatFails = "stop"
-    """What happens when a seat fails to answer and another seat has answered."""
+    critique_decides: bool = False  # a critique can end the debate, so it must be read
+    when_a_seat_fails: WhenASeatFails = "stop"  # and another seat has answered
+    gives_verdict: bool = False  # the writer reviews the positions before it writes the answer
+    style: str = ""  # the debate format, which names the prompt file of the task
+    folder_plan: FolderPlan | None = None
+    most_tool_calls: int = 0  # how often a seat may use its tools in one turn
 
     def __init__(self, settings: SomeSettings) -> None:
+        """Keep the settings; a protocol sets here what depends on them."""
         self.settings = settings
-
-    @property
-    @abstractmethod
-    def answering_role(self) -> str:
-        """The role of the seats that answer the question in every round."""
-
-    @property
-    @abstractmethod
-    def writer_role(self) -> str | None:
-        """The role that writes the final answer; None if no seat does."""
-
-    @property
-    @abstractmethod
-    def rounds(self) -> tuple[int, int]:
-        """The minimum and maximum number of rounds."""
-
-    @property
-    @abstractmethod
-    def max_steps(self) -> int:
-        """The recursion limit of the graph, with room for resumed steps."""
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         """Decide after a finished round whether the rounds end."""
 
-    @property
-    def gives_verdict(self) -> bool:
-        """Whether the writer reviews the positions before it writes the answer."""
-        return False
-
-    @property
-    def style(self) -> str:
-        """The debate format, which names the prompt file of the task."""
-        return ""
-
-    @property
-    def folder_plan(self) -> FolderPlan | None:
-        """The folder of files to write during the debate, if any."""
-        return None
-
     def excerpt_characters(self, part: str) -> int | None:
         """Return how much of each answer a prompt shows; None for all that fits."""
         return None
-
-    @property
-    def most_tool_calls(self) -> int:
-        """How often a seat may use its tools in one turn."""
-        return 0
 
     def check_input(self, given: DebateState) -> None:
         """Raise BadInput if the caller's input is not enough for this protocol."""
@@ -105,11 +65,9 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def answers(self, seat: Seat) -> bool:
-        """Return whether this seat speaks in every round."""
         return seat.role == self.answering_role
 
     def opening_role(self, round_number: int) -> str:
-        """Return the role that speaks first in a round."""
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
@@ -129,7 +87,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "again" if round_number > self.first_round else "first"
 
     def own_prompt(self, part: str) -> str | None:
-        """Return the user's own prompt for a part, if there is one."""
         return None
 
     def label(self, seat: Seat, place: int) -> str:
@@ -137,7 +94,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
-        """Return the maximum length of a turn in tokens, if there is one."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
@@ -151,7 +107,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         )
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
-        """Return the values that only prompts of this protocol ask for."""
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
@@ -160,15 +115,7 @@ class Strategy(ABC, Generic[SomeSettings]):
 
 
 def strategy_for(settings: SomeSettings) -> Strategy[SomeSettings]:
+    # Loaded by name: strategies use nodes, and nodes use this module.
     module = import_module(f"contend.graph.protocols.{settings.protocol}")
     strategy: Strategy[SomeSettings] = module.STRATEGY(settings)
     return strategy
-
-
-def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
-    return StopDecision(reason=reason, round=round_number, evidence=evidence)
-
-
-def describe_rounds_used(rounds: int) -> str:
-    """Say that the maximum number of rounds was used."""
-    return f"all {rounds} rounds were used" if rounds > 1 else "the one round was used"

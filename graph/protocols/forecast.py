@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of, settings_of
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import Seat
 from contend.nodes.forecast.prompt_values import forecast_values
 from contend.nodes.forecast.result import round_facts
@@ -23,17 +24,11 @@ class ForecastStrategy(Strategy[ForecastSettings]):
     writer_role = "judge"
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
-    @property
-    def answering_role(self) -> str:
-        return self.settings.roles[0]
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.max_rounds, self.settings.max_rounds
-
-    @property
-    def max_steps(self) -> int:
-        return 5 * self.settings.max_rounds + 10
+    def __init__(self, settings: ForecastSettings) -> None:
+        super().__init__(settings)
+        self.answering_role = settings.roles[0]
+        self.rounds = settings.max_rounds, settings.max_rounds
+        self.max_steps = 5 * settings.max_rounds + 10
 
     def answers(self, seat: Seat) -> bool:
         return seat.role in self.settings.roles
@@ -77,7 +72,6 @@ class ForecastStrategy(Strategy[ForecastSettings]):
                 )
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Use all rounds, unless the time is up or no role could speak."""
         number, most = state["round"], self.settings.max_rounds
         if number >= most:
             used = f"all {most} rounds were" if number > 1 else "the one round was"

@@ -2,25 +2,20 @@
 
 from collections.abc import Sequence
 
-from contend.graph.protocols.base import (
-    PromptCall,
-    PromptValues,
-    Strategy,
-    WhenASeatFails,
-    describe_rounds_used,
-    stop,
-)
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
 from contend.graph.readings import Decision
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import ClosingNode, DebateState, StopDecision, seat_with_id, turns_of
+from contend.graph.state import ClosingNode, DebateState, seat_with_id, turns_of
+from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.graph.values import Seat
-from contend.nodes.forum.concessions import count_concessions, staying, upheld_concession
+from contend.nodes.forum.concessions import count_concessions, seats_that_stay, upheld_concession
 from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
 from contend.nodes.prompting.answers import answers_of
 
 # Positions are still being formed in round 1, and the debate ends after the last round anyway.
 _FIRST_CHECKED_ROUND = 2
+_WRITERS = {"external_judge": "judge", "self_convergence": DEBATER, "display_only": None}
 
 
 class ForumStrategy(Strategy[ForumSettings]):
@@ -29,33 +24,15 @@ class ForumStrategy(Strategy[ForumSettings]):
     answering_role = DEBATER
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
-    @property
-    def writer_role(self) -> str | None:
-        writers = {"external_judge": "judge", "self_convergence": self.answering_role}
-        return writers.get(self.settings.judge_mode)
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        most = self.settings.max_rounds
-        if self.settings.judge_mode == "display_only":
-            return most, most
-        return min(_FIRST_CHECKED_ROUND, most), most
-
-    @property
-    def max_steps(self) -> int:
-        return (len(self.settings.seats) + 2) * self.settings.max_rounds + 12
-
-    @property
-    def gives_verdict(self) -> bool:
-        return self.settings.judge_mode == "external_judge"
-
-    @property
-    def style(self) -> str:
-        return self.settings.debate_format
-
-    @property
-    def most_tool_calls(self) -> int:
-        return self.settings.max_tool_calls
+    def __init__(self, settings: ForumSettings) -> None:
+        super().__init__(settings)
+        mode, most = settings.judge_mode, settings.max_rounds
+        self.writer_role = _WRITERS[mode]
+        self.rounds = (most if mode == "display_only" else min(_FIRST_CHECKED_ROUND, most)), most
+        self.max_steps = (len(settings.seats) + 2) * most + 12
+        self.gives_verdict = mode == "external_judge"
+        self.style = settings.debate_format
+        self.most_tool_calls = settings.max_tool_calls
 
     def opening_state(self) -> DebateState:
         return {"active": list(self.settings.opening_seats)}
@@ -76,7 +53,6 @@ class ForumStrategy(Strategy[ForumSettings]):
         return _FIRST_CHECKED_ROUND <= round_number < self.settings.max_rounds
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the seat's name, or a number if names are hidden."""
         hidden = self.settings.anonymous and seat.role == self.answering_role
         return f"Debater {place + 1}" if hidden else seat.name
 
@@ -93,7 +69,6 @@ class ForumStrategy(Strategy[ForumSettings]):
         }
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Stop when one seat is left, the judge says so, or the last round is over."""
         number, active = state["round"], state["active"]
         if len(active) == 1:
             return self._last_seat(state, active[0])
@@ -122,12 +97,11 @@ class ForumStrategy(Strategy[ForumSettings]):
 
 
 def _why_it_stays(state: DebateState, seat: str, conceded_to: str) -> str:
-    """Return the rule that kept the last seat when all conceded in this round."""
     number = state["round"]
     now = {each.seat: each.convinced_by for each in state["eliminations"] if each.round == number}
     now[seat] = conceded_to
     seats = [each.id for each in state["seats"] if each.id in now]
-    return staying(now, seats, count_concessions(state, before=number))[seat]
+    return seats_that_stay(now, seats, count_concessions(state, before=number))[seat]
 
 
 STRATEGY = ForumStrategy

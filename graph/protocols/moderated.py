@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, stop
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.nodes.moderated.judge_values import judge_values
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
 
@@ -18,21 +19,15 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
     writer_role = "moderator"
     first_round = 0
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.round_count, self.settings.round_count
-
-    @property
-    def max_steps(self) -> int:
+    def __init__(self, settings: ModeratedSettings) -> None:
+        super().__init__(settings)
+        count = settings.round_count
+        self.rounds = count, count
         # Four steps a statement: request, statement, check, correction.
-        statements = len(self.settings.positions) * (2 + 2 * self.settings.round_count)
-        return 4 * statements + 3 * self.settings.round_count + 20
-
-    @property
-    def folder_plan(self) -> FolderPlan:
-        chosen = self.settings
-        base = chosen.output_dir or outputs_home()
-        return FolderPlan(base, chosen.output_format, chosen.generate_full_transcript)
+        self.max_steps = 4 * len(settings.positions) * (2 + 2 * count) + 3 * count + 20
+        base = settings.output_dir or outputs_home()
+        form, transcript = settings.output_format, settings.generate_full_transcript
+        self.folder_plan = FolderPlan(base, form, transcript)
 
     def opening_role(self, round_number: int) -> str:
         return "moderator"
@@ -55,7 +50,6 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Use all rounds; the closing statements follow."""
         number, most = state["round"], self.settings.round_count
         if number < most:
             return None

@@ -3,10 +3,11 @@
 from string import ascii_uppercase
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import Strategy, WhenASeatFails, stop
+from contend.graph.protocols.base import Strategy, WhenASeatFails
 from contend.graph.settings import RefineSettings
 from contend.graph.settings.seats import DEBATER
-from contend.graph.state import DebateState, StopDecision, turns_of
+from contend.graph.state import DebateState, turns_of
+from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import Seat
 
 
@@ -18,18 +19,12 @@ class RefineStrategy(Strategy[RefineSettings]):
     first_round = 0
     when_a_seat_fails: WhenASeatFails = "keep_answer"
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        most = self.settings.max_debate_rounds if self.settings.enable_debate else 0
-        return most, most
-
-    @property
-    def max_steps(self) -> int:
-        return 3 * self.rounds[1] + 12
-
-    @property
-    def most_tool_calls(self) -> int:
-        return self.settings.max_tool_calls
+    def __init__(self, settings: RefineSettings) -> None:
+        super().__init__(settings)
+        most = settings.max_debate_rounds if settings.enable_debate else 0
+        self.rounds = most, most
+        self.max_steps = 3 * most + 12
+        self.most_tool_calls = settings.max_tool_calls
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
@@ -41,7 +36,6 @@ class RefineStrategy(Strategy[RefineSettings]):
         return "again" if has_spoken else "first"
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the letter of a debater's answer."""
         is_debater = seat.role == self.answering_role
         return f"Answer {ascii_uppercase[place]}" if is_debater else seat.name
 

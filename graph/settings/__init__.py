@@ -6,7 +6,6 @@ from contend.graph.settings.base import (
     DebateSettings,
     FolderPlan,
     OutputFormat,
-    PausePoint,
     SeatFiles,
     data_home,
     outputs_home,
@@ -14,9 +13,9 @@ from contend.graph.settings.base import (
 )
 from contend.graph.settings.forecast import ForecastSettings
 from contend.graph.settings.forum import ForumSettings
-from contend.graph.settings.moderated import FORMATS, Format, ModeratedSettings, PositionChoice
+from contend.graph.settings.moderated import FORMATS, ModeratedSettings, PositionChoice
 from contend.graph.settings.refine import RefineSettings
-from contend.graph.settings.seats import ManySeatSettings, SeatChoice, held_twice
+from contend.graph.settings.seats import SeatChoice, held_twice
 
 SETTINGS: dict[str, type[DebateSettings]] = {
     "adversarial": AdversarialSettings,
@@ -34,12 +33,9 @@ __all__ = [
     "DebateSettings",
     "FolderPlan",
     "ForecastSettings",
-    "Format",
     "ForumSettings",
-    "ManySeatSettings",
     "ModeratedSettings",
     "OutputFormat",
-    "PausePoint",
     "PositionChoice",
     "RefineSettings",
     "SeatChoice",

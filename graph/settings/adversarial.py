@@ -35,7 +35,7 @@ class AdversarialSettings(DebateSettings):
     synthesizer_fallbacks: tuple[str, ...] = fallbacks_of("Synthesizer")
 
     @model_validator(mode="after")
-    def _minimum_within_maximum(self) -> Self:
+    def _check_rounds(self) -> Self:
         if self.min_rounds > self.max_rounds:
             raise ValueError(
                 f"min_rounds ({self.min_rounds}) is larger than max_rounds ({self.max_rounds}). "

@@ -59,12 +59,10 @@ def outputs_home() -> Path:
 
 
 def temperature_of(default: float, who: str) -> Any:
-    """Define the setting of a role's temperature."""
     return Field(default, ge=0, le=2, description=f"Sampling temperature of the {who}.")
 
 
 def fallbacks_of(who: str) -> Any:
-    """Define the setting of a role's fallback models."""
     return Field(
         default=(), description=f"Models the {who} falls back to, in order, when its own fails."
     )
@@ -87,8 +85,7 @@ class Settings(BaseModel):
 class DebateSettings(Settings):
     """The settings that every protocol has."""
 
-    protocol: ClassVar[str]
-    """The protocol's name, which is also the folder of its prompts."""
+    protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
 
     pause: PausePoint = Field(
         "never", description="Where the debate waits for a person: nowhere, each round, or once."
@@ -132,7 +129,7 @@ class DebateSettings(Settings):
     )
 
     @model_validator(mode="after")
-    def _templates_for_first_speakers(self) -> Self:
+    def _check_template_seats(self) -> Self:
         if self.template_seats == ():
             raise ValueError("template_seats is empty; use --no-templates to switch templates off")
         named = self.template_seats or ()
@@ -154,7 +151,6 @@ class DebateSettings(Settings):
         """The ids of the seats that speak in round 1: templates and images are for them."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
-        """Return the files of single seats, keyed by seat id."""
         return {}
 
     def is_named(self, seat: Seat) -> bool:
@@ -176,15 +172,12 @@ class DebateSettings(Settings):
 
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
-        """Return the values that set one model for every seat."""
         return {f"{seat.id}_model": model for seat in cls().build_seats()}
 
     def how_to_name(self, seat: Seat) -> str:
-        """Return the option that sets this seat's model."""
         return f"--set {seat.id}_model=PROVIDER:NAME"
 
     def _seat(self, role: str) -> Seat:
-        """Build the seat of a role that has its own settings."""
         return Seat(
             id=role,
             name=role.capitalize(),

@@ -1,24 +1,13 @@
 """Settings of a forecast."""
 
 import json
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field, PositiveFloat, ValidationError, field_validator
+from pydantic import AfterValidator, Field, PositiveFloat, ValidationError
 
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.terms import (
-    CRITERIA,
-    JUDGE_WEIGHT,
-    MAX_ARGUMENT_LENGTH,
-    MOST_ROUNDS,
-    ROLES,
-    ROUNDS,
-    Criterion,
-    Role,
-    check_criteria,
-    check_roles,
-)
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract import terms
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings.base import DebateSettings, fallbacks_of, temperature_of
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
@@ -36,22 +25,25 @@ class ForecastSettings(DebateSettings):
     protocol: ClassVar[str] = "forecast"
 
     max_rounds: int = Field(
-        ROUNDS, ge=1, le=MOST_ROUNDS, description="Rounds of argument; all are held."
+        terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."
     )
-    roles: tuple[Role, ...] = Field(
-        ROLES, description="Who debates: the judge and at least one other."
+    roles: Annotated[tuple[terms.Role, ...], AfterValidator(terms.check_roles)] = Field(
+        terms.ROLES, description="Who debates: the judge and at least one other."
     )
     max_argument_length: int = Field(
-        MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
+        terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
     )
     argument_input_tokens: int = Field(
         600, ge=300, le=32_000, description="Tokens the prompt of an argument should take."
     )
-    scoring_criteria: tuple[Criterion, ...] = Field(
-        CRITERIA, description="What arguments are scored on."
-    )
+    scoring_criteria: Annotated[
+        tuple[terms.Criterion, ...], AfterValidator(terms.check_criteria)
+    ] = Field(terms.CRITERIA, description="What arguments are scored on.")
     judge_weight: float = Field(
-        JUDGE_WEIGHT, ge=0, le=1, description="Weight of the judge against the role consensus."
+        terms.JUDGE_WEIGHT,
+        ge=0,
+        le=1,
+        description="Weight of the judge against the role consensus.",
     )
     extremising_factor: PositiveFloat = Field(
         EXTREMISING_FACTOR, le=10, description="Power of the odds in the extremised pool."
@@ -76,18 +68,6 @@ class ForecastSettings(DebateSettings):
     contrarian_fallbacks: tuple[str, ...] = fallbacks_of("Contrarian")
     historian_fallbacks: tuple[str, ...] = fallbacks_of("Historian")
 
-    @field_validator("roles")
-    @classmethod
-    def _roles_that_can_debate(cls, roles: tuple[Role, ...]) -> tuple[Role, ...]:
-        check_roles(roles)
-        return roles
-
-    @field_validator("scoring_criteria")
-    @classmethod
-    def _criteria_to_score_on(cls, criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        check_criteria(criteria)
-        return criteria
-
     @property
     def opening_seats(self) -> tuple[str, ...]:
         return self.roles
@@ -109,6 +89,5 @@ def request_of(state: DebateState) -> DebateRequest:
 
 
 def settings_of(request: DebateRequest) -> dict[str, object]:
-    """Return the settings that a request's own configuration sets."""
     config = request.config.model_dump(mode="json", exclude_unset=True)
     return {_AS_SETTING.get(name, name): value for name, value in config.items()}

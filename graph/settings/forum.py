@@ -53,7 +53,7 @@ class ForumSettings(ManySeatSettings):
     )
 
     @model_validator(mode="after")
-    def _a_judge_for_judging(self) -> Self:
+    def _require_judge_model(self) -> Self:
         given = self.model_fields_set
         unnamed = "seats" in given and "judge_model" not in given
         if self.judge_mode == "external_judge" and (unnamed or not self.judge_model.strip()):
@@ -65,7 +65,7 @@ class ForumSettings(ManySeatSettings):
         return self
 
     @model_validator(mode="after")
-    def _a_prompt_for_the_custom_format(self) -> Self:
+    def _check_custom_prompt(self) -> Self:
         custom, prompt = self.debate_format == "custom", self.custom_format_prompt.strip()
         if custom and not prompt:
             raise ValueError("debate_format custom needs a custom_format_prompt")

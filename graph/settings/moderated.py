@@ -37,15 +37,12 @@ _OFFICIALS = ("moderator", "fact_checker")
 class Format:
     """The rules of a format, apart from the text of its prompts."""
 
-    breaches: tuple[Breach, ...]
-    """What the moderator rules against."""
+    breaches: tuple[Breach, ...]  # what the moderator rules against
     declares_winner: bool
-    both_orders: bool = False
-    """Whether each side's statements are scored before and after the others'."""
+    both_orders: bool = False  # each side is scored before and after the others
 
     @property
     def orders(self) -> int:
-        """In how many orders the judge reads the statements."""
         return 2 if self.both_orders else 1
 
 
@@ -77,12 +74,12 @@ class PositionChoice(Settings):
 
     @field_validator("name")
     @classmethod
-    def _a_name(cls, text: str) -> str:
+    def _tidy_name(cls, text: str) -> str:
         return tidy_text(text)
 
     @field_validator("position")
     @classmethod
-    def _tidied(cls, text: str | None) -> str | None:
+    def _tidy_position(cls, text: str | None) -> str | None:
         if text is None:
             return None
         words = text.split()
@@ -167,7 +164,7 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("positions")
     @classmethod
-    def _opposed(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
+    def _check_positions(cls, sides: tuple[PositionChoice, ...]) -> tuple[PositionChoice, ...]:
         if not FEWEST_SEATS <= len(sides) <= MOST_SEATS:
             raise ValueError(
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
@@ -185,13 +182,13 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("output_dir")
     @classmethod
-    def _the_same_from_everywhere(cls, folder: Path | None) -> Path | None:
+    def _make_absolute(cls, folder: Path | None) -> Path | None:
         """A debate may be resumed from another folder than it was begun in."""
         return folder and folder.expanduser().absolute()
 
     @field_validator("moderator_name", "fact_checker_name")
     @classmethod
-    def _a_name(cls, text: str) -> str:
+    def _tidy_name(cls, text: str) -> str:
         return tidy_text(text)
 
     @field_validator("scoring_weights", mode="before")
@@ -203,7 +200,7 @@ class ModeratedSettings(DebateSettings):
 
     @field_validator("scoring_weights")
     @classmethod
-    def _one_whole(cls, weights: dict[str, float]) -> dict[str, float]:
+    def _check_weights(cls, weights: dict[str, float]) -> dict[str, float]:
         if set(weights) != set(_WEIGHTS):
             raise ValueError(f"scoring_weights must name each of {', '.join(_WEIGHTS)}")
         whole = math.fsum(weights.values())
@@ -212,7 +209,7 @@ class ModeratedSettings(DebateSettings):
         return {name: weights[name] for name in _WEIGHTS}
 
     @model_validator(mode="after")
-    def _sides_are_no_officials(self) -> Self:
+    def _check_names_of_sides(self) -> Self:
         """Refuse a side named like an official: turns and prompts identify speakers by name."""
         officials = {
             self.moderator_name: "the moderator",

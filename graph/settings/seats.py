@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from pydantic import Field, field_validator
@@ -37,7 +37,7 @@ class SeatChoice(Settings):
 
     @field_validator("docs", "images")
     @classmethod
-    def _paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_empty_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
         # As an unset variable gives it; it would mean the current folder.
         if not all(path.strip() for path in paths):
             raise ValueError("has an empty path")
@@ -45,12 +45,12 @@ class SeatChoice(Settings):
 
     @field_validator("tools")
     @classmethod
-    def _each_once(cls, tools: tuple[ToolName, ...]) -> tuple[ToolName, ...]:
+    def _drop_repeated(cls, tools: tuple[ToolName, ...]) -> tuple[ToolName, ...]:
         return tuple(dict.fromkeys(tools))
 
     @field_validator("name", "model")
     @classmethod
-    def _something(cls, text: str) -> str:
+    def _tidy(cls, text: str) -> str:
         return tidy_text(text)
 
 
@@ -85,7 +85,7 @@ class ManySeatSettings(DebateSettings):
 
     @field_validator("seats")
     @classmethod
-    def _number_and_names(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
+    def _check_seats(cls, seats: tuple[SeatChoice, ...]) -> tuple[SeatChoice, ...]:
         if not FEWEST_SEATS <= len(seats) <= MOST_SEATS:
             raise ValueError(
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
@@ -144,23 +144,24 @@ class ManySeatSettings(DebateSettings):
 
 def twice(texts: Iterable[str]) -> str | None:
     """Return the first text that occurs more than once, ignoring case."""
-    given = list(texts)
-    folded = [text.casefold() for text in given]
-    return next((text for text in given if folded.count(text.casefold()) > 1), None)
+    return _first_repeated(list(texts), str.casefold)
 
 
 def held_twice(positions: Iterable[str]) -> str | None:
     """Return the first repeated position, ignoring case, spacing and a final full stop."""
-    given = list(positions)
-    alike = (unicodedata.normalize("NFC", each) for each in given)
-    plain = [" ".join(each.split()).casefold().rstrip(" .") for each in alike]
-    return next(
-        (each for each, bare in zip(given, plain, strict=True) if plain.count(bare) > 1), None
-    )
+
+    def plain(text: str) -> str:
+        return " ".join(unicodedata.normalize("NFC", text).split()).casefold().rstrip(" .")
+
+    return _first_repeated(list(positions), plain)
+
+
+def _first_repeated(texts: Sequence[str], key: Callable[[str], str]) -> str | None:
+    keys = [key(text) for text in texts]
+    return next((text for text in texts if keys.count(key(text)) > 1), None)
 
 
 def slugs(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Build unique seat ids from names."""
     found: list[str] = []
     for name in names:
         plain = re.sub(r"[\W_]+", "-", name.casefold()).strip("-") or "seat"

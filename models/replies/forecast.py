@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, StringConstraints, create_model
 
-from contend.graph.contract.terms import ROLES, Criterion, Impact, Role
+from contend.graph.forecast_contract.terms import ROLES, Criterion, Impact, Role
 from contend.graph.readings import (
     ArgumentReading,
     Insight,

@@ -31,18 +31,15 @@ from contend.nodes.calls.turn import (
 Block = TypeVar("Block", bound=BaseModel)
 Read = TypeVar("Read")
 _NO_WORDS = "(No words, only what is for the record.)"
-Call = tuple[DebateState, Seat]
-"""A seat to be asked, and the state it is to see."""
+Call = tuple[DebateState, Seat]  # a seat to be asked, and the state it is to see
 
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
     """How one kind of decision is read; the fields are tried in order."""
 
-    form: type[Block]
-    """The control block, and what a schema-bound call is asked for."""
-    short_form: type[Block]
-    """The same with bounds, for models that otherwise never end."""
+    form: type[Block]  # the control block, and what a schema-bound call is asked for
+    short_form: type[Block]  # the same with bounds, for models that otherwise never end
     from_block: Callable[[Block, str], Read]
     from_words: Callable[[str], Read | None]
     from_report: Callable[[Block, str], Read | None]
@@ -74,7 +71,7 @@ async def decide(
     """Take one seat's turn and read its decision; a failure is raised, and retried on resume."""
     spoken = await take_turn_once(state, runtime, seat, phase, part)
     read = _read(spoken, runtime, reader)
-    (decided,) = await _all_read([(state, seat)], runtime, [read], reader, known)
+    (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
     if isinstance(decided, ModelFailed):
         raise decided
     return decided
@@ -88,21 +85,18 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Make several calls in parallel; a failure is a result too.
-
-    For debates that can continue without the failed seats: a resumed step finds the failure again.
-    """
+    """Make several calls in parallel; a failure is a result too, and a resumed step finds it."""
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part) for state, seat in calls]
     )
-    results = [each if isinstance(each, ModelFailed) else _turn_or_failure(each) for each in asked]
+    results = [each if isinstance(each, ModelFailed) else turn_or_failure(each) for each in asked]
     decided = [
         each if isinstance(each, ModelFailed) else _read(each, runtime, reader) for each in results
     ]
-    return await _all_read(calls, runtime, decided, reader, known)
+    return await _extract_unread(calls, runtime, decided, reader, known)
 
 
-class _Outcome(TypedDict):
+class StoredTurn(TypedDict):
     """A turn, or the failure. Plain, so that checkpoints can store it."""
 
     spoken: TurnResult | None
@@ -111,39 +105,38 @@ class _Outcome(TypedDict):
 
 async def _ask(
     state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
-) -> _Outcome:
-    """Take a turn and return a failure as a result.
-
-    If it were raised, the call would be repeated on resume, and its answer would shift the order
-    of all later tasks.
-    """
+) -> StoredTurn:
     pause_if_asked(node_runtime)
     try:
         return {"spoken": await take_turn(state, node_runtime, seat, phase, part), "failed": {}}
     except ModelFailed as failure:
-        return {"spoken": None, "failed": dict(vars(failure))}
+        return store_failure(failure)
 
 
 _ask_once = stored_task("_ask", _ask)
 
 
-def _turn_or_failure(outcome: _Outcome) -> TurnResult | ModelFailed:
-    if outcome["spoken"]:
-        return outcome["spoken"]
-    fields = dict(outcome["failed"])
+def store_failure(failure: ModelFailed) -> StoredTurn:
+    """Make a failure a result: raised, it would be repeated on resume and shift all later tasks."""
+    return {"spoken": None, "failed": dict(vars(failure))}
+
+
+def turn_or_failure(stored: StoredTurn) -> TurnResult | ModelFailed:
+    if stored["spoken"]:
+        return stored["spoken"]
+    fields = dict(stored["failed"])
     failure = ModelFailed(*(fields.pop(name) for name in ("seat", "model", "kind", "why")))
     vars(failure).update(fields)
     return failure
 
 
-async def _all_read(
+async def _extract_unread(
     calls: Sequence[Call],
     runtime: Runtime[Any],
     decided: Sequence[Decided[Read] | ModelFailed],
     reader: Reader[Block, Read],
     known: Sequence[Point],
 ) -> list[Decided[Read] | ModelFailed]:
-    """Read by a report what neither block nor words gave."""
     # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
     # resumed step must make them in the same one.
     unread = {
@@ -151,24 +144,19 @@ async def _all_read(
         for at, each in enumerate(decided)
         if isinstance(each, Decided) and each.read is None
     }
-    forms = {at: _form(calls[at][1], reader) for at in unread}
-    reports = await gather_results(
-        [
-            extract_once(
-                calls[at][0], runtime, calls[at][1], each.turn.text, forms[at], list(known)
-            )
-            for at, each in unread.items()
-        ]
-    )
+    requests = []
+    for at, each in unread.items():
+        state, seat = calls[at]
+        form = _form(seat, reader)
+        requests.append(extract_once(state, runtime, seat, each.turn.text, form, list(known)))
     read = list(decided)
-    for (at, each), reported in zip(unread.items(), reports, strict=True):
+    for at, reported in zip(unread, await gather_results(requests), strict=True):
         if not isinstance(reported, ModelFailed):
-            read[at] = _with(each, reported, forms[at], reader)
+            read[at] = _read_report(unread[at], reported, _form(calls[at][1], reader), reader)
     return read
 
 
 def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Block | None:
-    """Return the control block of a turn, if it can be parsed."""
     return read_block(spoken["raw"], nonce(debate_id(runtime), spoken["turn"].id), form)
 
 
@@ -184,20 +172,29 @@ def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
     return reader.short_form if is_demonstration([seat]) else reader.form
 
 
+def read_decision(
+    runtime: Runtime[Any],
+    spoken: TurnResult,
+    form: type[Block],
+    from_block: Callable[[Block, str], Read | None],
+    from_words: Callable[[str], Read | None],
+) -> Read | None:
+    """Read what a turn decided from its control block, else from its words."""
+    text, block = spoken["turn"].text, block_of(runtime, spoken, form)
+    read = from_block(block, text) if block else None
+    return from_words(text) if read is None else read
+
+
 def _read(spoken: TurnResult, runtime: Runtime[Any], reader: Reader[Block, Read]) -> Decided[Read]:
-    turn = spoken["turn"]
-    block = block_of(runtime, spoken, reader.form)
-    read = reader.from_words(turn.text) if block is None else reader.from_block(block, turn.text)
-    return Decided(turn, read, list(spoken["degraded"]))
+    read = read_decision(runtime, spoken, reader.form, reader.from_block, reader.from_words)
+    return Decided(spoken["turn"], read, list(spoken["degraded"]))
 
 
-def _with(
+def _read_report(
     decided: Decided[Read], reported: Extraction, form: type[Block], reader: Reader[Block, Read]
 ) -> Decided[Read]:
-    turn, degraded = (
-        add_extraction_cost(decided.turn, reported),
-        decided.degraded + reported["degraded"],
-    )
+    turn = add_extraction_cost(decided.turn, reported)
+    degraded = decided.degraded + reported["degraded"]
     try:
         block = form.model_validate(reported["block"])
     except ValidationError:  # nothing was read, or what is left of it once it is clean

@@ -27,7 +27,6 @@ _SHORTEST_CLAIM = 5
 async def gather_evidence(
     state: DebateState, settings: DebateSettings, seat: Seat, part: str
 ) -> tuple[Material, list[str]]:
-    """Return the material of a seat's turn, and what could not be loaded."""
     passages, trouble = await _passages(state, settings, seat)
     images = [each for each in state.get("images", []) if strategy_for(settings).sees(seat, each)]
     images = images if part in _FIRST_PARTS else []
@@ -36,7 +35,6 @@ async def gather_evidence(
 
 
 def document_access(state: DebateState, settings: DebateSettings, seat: Seat) -> DocumentAccess:
-    """Return the documents of the debate, and those that this seat may see."""
     documents = tuple(state.get("documents", []))
     return DocumentAccess(
         documents, tuple(each for each in documents if strategy_for(settings).sees(seat, each))
@@ -54,20 +52,23 @@ async def _passages(
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
     try:
-        return await find_passages(documents_access, argued(state), embedder, settings.passages), []
+        return await find_passages(
+            documents_access, search_queries(state), embedder, settings.passages
+        ), []
     except EmbeddingFailed as failed:
         return (), [str(failed)]
 
 
-def argued(state: DebateState) -> list[str]:
+def search_queries(state: DebateState) -> list[str]:
     """Return the search queries for the next turn: question, remarks and the latest claims."""
     if "cue" in state and state["cue"].about:
         return list(state["cue"].about)[:_MOST_QUERIES]
     turns = state.get("turns", [])
     remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
-    said = _said_last([turn for turn in turns if turn.phase != "remark"])
+    said = [turn for turn in turns if turn.phase != "remark"]
+    at_once = [t for t in said if (t.round, t.phase) == (said[-1].round, said[-1].phase)]
     # The first claim of each parallel turn, then the second: no speaker is left out.
-    in_turn = zip_longest(*(_claims(text) for text in said))
+    in_turn = zip_longest(*(_claims(turn.text) for turn in at_once))
     claims = [claim for together in in_turn for claim in together if claim]
     return [state["question"], *remarks, *claims][:_MOST_QUERIES]
 
@@ -76,16 +77,7 @@ def _claims(text: str) -> list[str]:
     return [part for part in _PARAGRAPH.split(text) if len(part.split()) >= _SHORTEST_CLAIM]
 
 
-def _said_last(turns: list[Turn]) -> list[str]:
-    """Return the latest turn and those taken in parallel with it."""
-    last = [
-        turn for turn in turns if (turn.round, turn.phase) == (turns[-1].round, turns[-1].phase)
-    ]
-    return [turn.text for turn in last]
-
-
 async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
-    """Return the turn with each quote checked against the documents."""
     documents = state.get("documents", [])
     if not documents or not PHASES[turn.phase].has_checked_quotes:
         return turn

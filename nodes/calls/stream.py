@@ -44,12 +44,10 @@ class TurnStream:
     round_number: int
     hidden_mark: str
     phase: PhaseName | Literal[""] = ""
-    before: str = ""
-    """What the turn said before this call; sent again whenever this call starts again."""
+    before: str = ""  # what the turn said earlier; sent again if this call starts again
     tokens_before: int = 0
     degraded: list[Degradation] = field(default_factory=list)
-    spent: Usage = NO_USAGE
-    """The cost of attempts whose answers could not be used."""
+    spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
     _waiting: str = ""
     _model: str = ""
@@ -76,7 +74,6 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Take the next piece of the reply."""
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._model = model
         self._tokens += 1
@@ -85,7 +82,6 @@ class TurnStream:
             self._send()
 
     def flush(self) -> None:
-        """Send the rest of the reply."""
         if self._filter:
             self._add(self._filter.finish())
         self._send()
@@ -97,7 +93,6 @@ class TurnStream:
             self.flush()
 
     def trouble(self, trouble: Trouble) -> None:
-        """Report a failed attempt and void what was streamed of it."""
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._has_text = False
         failure = trouble.failure

@@ -12,9 +12,7 @@ Result = TypeVar("Result")
 def stored_task(
     name: str, function: Callable[Given, Awaitable[Result]]
 ) -> _TaskFunction[Given, Result]:
-    """Make a task: a call of it that has finished is never paid again after a crash.
-
-    Its stored id holds its name, so a new name would strand what paused debates have paid for.
-    """
+    """Make a task: a call of it that has finished is never paid again after a crash."""
+    # The stored id holds the name, so a new name would strand what paused debates have paid for.
     function.__name__ = name
     return task(function)

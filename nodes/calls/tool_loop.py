@@ -23,8 +23,7 @@ class CallResult(TypedDict):
 
     text: str
     thinking: str
-    message: AIMessage | None
-    """The message to answer, if it calls tools."""
+    message: AIMessage | None  # the message to answer, if it calls tools
     model: str
     fell_back: bool
     usage: Usage
@@ -61,27 +60,23 @@ call_once = stored_task("call", call_model)
 
 @dataclass
 class ToolLoop:
-    """A turn in progress: its calls, tool uses and results."""
-
-    stream: TurnStream
-    """The template of each call's own stream."""
+    stream: TurnStream  # the template of each call's own stream
     messages: list[BaseMessage]
     policy: DebateSettings
     box: Toolbox
-    limit: int | None = None
-    """The maximum number of tokens."""
+    limit: int | None = None  # tokens
     called: list[CallResult] = field(default_factory=list)
     used: list[Used] = field(default_factory=list)
     _left_out: int = 0
     _notes: list[Degradation] = field(default_factory=list)
 
     async def run(self) -> CallResult:
-        """Call the model and its tools until it has answered; return the last call."""
         call = call_once if self.box.tools else call_model
         stream = self.stream
         while True:
             stream = self._next_stream(stream.tokens)
-            called = await call(stream, list(self.messages), self.policy, self._aids())
+            aids = Aids(self.box.tools, self._spent, self._seconds, self.limit)
+            called = await call(stream, list(self.messages), self.policy, aids)
             stream.send_if_silent(called["text"], called["model"])
             self.called.append(called)
             if not called["message"]:
@@ -93,7 +88,6 @@ class ToolLoop:
                 raise Paused
 
     def _next_stream(self, tokens: int) -> TurnStream:
-        """Return the stream of the next call, which knows what viewers have seen."""
         shown = without_block(self.text, self.stream.hidden_mark)
         return replace(self.stream, before=shown, tokens_before=tokens, degraded=[])
 
@@ -126,11 +120,7 @@ class ToolLoop:
     def _spent(self) -> bool:
         return len(self.used) >= self.box.most
 
-    def _aids(self) -> Aids:
-        return Aids(self.box.tools, self._spent, self._seconds, self.limit)
-
     async def _answer(self, message: AIMessage) -> None:
-        """Use the tools that a message calls, and append their results."""
         self.messages = [*self.messages, message]
         spent = load("shared/tools.spent")
         for each in calls_in(message):

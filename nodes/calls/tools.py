@@ -31,10 +31,8 @@ class Used(TypedDict):
     """One use of a tool. Plain, so checkpoints can store it."""
 
     use: ToolUse
-    told: str
-    """The result as the model reads it: fenced, for it is material."""
-    passages: list[str]
-    """The labels of what was found in the documents."""
+    told: str  # the result as the model reads it
+    passages: list[str]  # the labels of what was found in the documents
     seconds: float
 
 

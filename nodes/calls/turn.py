@@ -52,7 +52,6 @@ class Extraction(TypedDict):
 
 
 def debate_id(runtime: Runtime[Any]) -> str:
-    """Return the debate's id, which is the thread's."""
     info = runtime.execution_info
     return (info.thread_id if info else None) or "local"
 
@@ -68,7 +67,6 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 async def take_turn(
     state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
 ) -> TurnResult:
-    """Take the seat's turn and stream it."""
     settings: DebateSettings = node_runtime.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(node_runtime), this)
@@ -115,7 +113,6 @@ async def take_turn(
 
 
 def _notes(prompt: Prompt, seat: Seat) -> list[tuple[str, str]]:
-    """Return what did not fit into the prompt."""
     notes = []
     if prompt.templates_left_out:
         names = ", ".join(use.title for use in prompt.templates_left_out)
@@ -143,10 +140,7 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote.
-
-    It keeps the seat of the text, and the time and tokens of the failure.
-    """
+    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote."""
     now = datetime.now(UTC)
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(
@@ -208,12 +202,9 @@ async def fill_form(
     stream = TurnStream(runtime, seat, state["round"], "")
     try:
         answered = await extract(seat, messages, schema, runtime.context, stream.listener())
+        block, usage = answered.result.block, answered.result.usage
     except ModelFailed:
-        return _reported(None, NO_USAGE, stream)
-    return _reported(answered.result.block, answered.result.usage, stream)
-
-
-def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extraction:
+        block, usage = None, NO_USAGE
     return {
         "block": clean_data(block.model_dump()) if block else None,
         "usage": usage + stream.spent,
@@ -223,7 +214,6 @@ def _reported(block: BaseModel | None, usage: Usage, stream: TurnStream) -> Extr
 
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
-    """Add the time and tokens spent on reading a turn."""
     # Added, not taken from the clock: there may be a pause between the turn and its reading.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})

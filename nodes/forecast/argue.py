@@ -5,33 +5,24 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.errors import ModelFailed
 from contend.graph.readings import ArgumentReading, StatedProbabilities, VerdictReading
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.forecast import (
-    ArgumentBlock,
-    PrecedentsForm,
-    argument_from_block,
-    argument_from_words,
-    numbers_form,
-    point_ids,
-    precedents_from_form,
-    stated_from_form,
-)
+from contend.models.replies import forecast as replies
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
-from contend.nodes.calls.decide import block_of
+from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
+from contend.nodes.calls.work import Work, turn_work, with_turns
 from contend.nodes.forecast.arguments import all_arguments, context_of
 from contend.nodes.forecast.calls import (
     Filled,
-    Work,
     fill_once,
     how_often,
     report_missing,
-    speak_once,
-    with_turns,
+    speak,
     without_turn,
 )
 from contend.nodes.forecast.numbers import is_complete, read_distribution
@@ -53,20 +44,18 @@ async def argue(
     deadline: Deadline,
 ) -> Work:
     """Take a role's turn; a failure is a result too."""
-    outcome = await speak_once(state, runtime, seat, "propose", part, about, deadline)
-    if outcome["spoken"] is None:
-        reported = report_missing(runtime, seat, state["round"], outcome, "sat_out")
-        return without_turn(outcome, reported, given_up=[about.id] if about else [])
-    turn = _with_reading(state, runtime, outcome["spoken"])
-    overlong = _overlong(runtime, seat, turn)
+    spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
+    if isinstance(spoken, ModelFailed):
+        reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
+        return without_turn(spoken, reported, given_up=[about.id] if about else [])
+    turn = _with_reading(state, runtime, spoken)
+    overlong = _report_overlong(runtime, seat, turn)
     turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
-    degraded = [*outcome["degraded"], *overlong, *no_numbers, *no_precedents]
-    return {"turns": [turn], "degraded": degraded, "spans": []}
+    return turn_work(turn, [*spoken["degraded"], *overlong, *no_numbers, *no_precedents])
 
 
-def _overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
-    """Report an argument over the length limit; it is kept whole."""
+def _report_overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
     if turn.length is None or not turn.is_overlong:
         return []
     why = f"{turn.length.tokens} tokens of at most {turn.length.limit}; it is kept whole"
@@ -79,17 +68,22 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
-    """Parse the block, or the words, of an argument."""
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
-    block = block_of(runtime, spoken, ArgumentBlock)
-    reading = argument_from_block(block, outcomes) if block else None
-    reading = reading or argument_from_words(turn.text, outcomes) or ArgumentReading()
+    read = read_decision(
+        runtime,
+        spoken,
+        replies.ArgumentBlock,
+        lambda block, _: replies.argument_from_block(block, outcomes),
+        lambda text: replies.argument_from_words(text, outcomes),
+    )
+    reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
-    named = dict.fromkeys((*reading.refers_to, *point_ids(turn.text)))
+    named = dict.fromkeys((*reading.refers_to, *replies.point_ids(turn.text)))
+    first_sentence = _SENTENCE.split(" ".join(turn.text.split()))[0]
     rebuts = tuple(role for role in reading.rebuts if role != turn.role)
     update = {
         "stated": normalise_stated(reading.stated, outcomes),
-        "point": reading.point or _first_sentence(turn.text),
+        "point": reading.point or shorten(first_sentence, _LONGEST_POINT),
         "refers_to": tuple(point for point in named if point in earlier),
         "rebuts": rebuts if turn.round > 1 else (),
     }
@@ -101,11 +95,6 @@ def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> 
     return stated.model_copy(update={"probabilities": probabilities})
 
 
-def _first_sentence(text: str) -> str:
-    """Return the first sentence, for a role that named no point."""
-    return shorten(_SENTENCE.split(" ".join(text.split()))[0], _LONGEST_POINT)
-
-
 async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
@@ -115,7 +104,7 @@ async def with_numbers(
         return turn, []
     if is_complete(reading.stated.probabilities, outcomes):
         return turn, []
-    form = numbers_form(outcomes, small=is_demonstration([seat]))
+    form = replies.numbers_form(outcomes, small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
     reading = _with_form(reading, filled, outcomes)
@@ -129,11 +118,10 @@ async def with_numbers(
 
 
 def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> Stating:
-    """Use the probabilities of a form if it has more of them."""
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading
-    stated, outcome = stated_from_form(filled["block"], outcomes)
+    stated, outcome = replies.stated_from_form(filled["block"], outcomes)
     stated = normalise_stated(stated, outcomes)
     if len(stated.probabilities) <= len(reading.stated.probabilities):
         return reading
@@ -153,8 +141,10 @@ async def _with_precedents(
     if seat.role != "historian" or enough or argued_before:
         return turn, []
     seen = with_turns(state, [turn])
-    filled = await fill_once(seen, runtime, seat, "precedents", turn, PrecedentsForm, deadline)
-    found = precedents_from_form(filled["block"]) if filled["block"] is not None else ()
+    filled = await fill_once(
+        seen, runtime, seat, "precedents", turn, replies.PrecedentsForm, deadline
+    )
+    found = replies.precedents_from_form(filled["block"]) if filled["block"] is not None else ()
     known = {event.event.casefold(): event for event in (*found, *reading.precedents)}
     asked = reading.asked_again + filled["called"]
     reading = reading.model_copy(update={"precedents": tuple(known.values()), "asked_again": asked})

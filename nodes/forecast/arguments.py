@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
-from contend.graph.contract.request import PredictionContext
+from contend.graph.forecast_contract.request import PredictionContext
+from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ArgumentReading, PastEvent, ScoreReading, VerdictReading
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of
@@ -13,15 +15,13 @@ from contend.nodes.forecast.numbers import Distribution, consensus
 
 @dataclass(frozen=True)
 class ScoredArgument:
-    """One argument, its reading and its score."""
-
     turn: Turn
     reading: ArgumentReading
     score: ScoreReading | None
 
     @property
-    def role(self) -> str:
-        return self.turn.role
+    def role(self) -> Role:
+        return cast("Role", self.turn.role)
 
     @property
     def composite(self) -> float | None:
@@ -41,7 +41,6 @@ def context_of(state: DebateState) -> PredictionContext:
 
 
 def all_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return every argument, including replaced versions."""
     scores = {
         turn.assessment.argument: turn.assessment
         for turn in turns_of(state, "score")
@@ -55,10 +54,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return one argument per role and round: the better version, or the first if equal.
-
-    A version that answers a replaced argument anew always counts.
-    """
+    """Return one argument per role and round: the better version, or the first if equal."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
@@ -82,7 +78,6 @@ def stated_in(arguments: Iterable[ScoredArgument], number: int) -> dict[str, Dis
 
 
 def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredArgument]:
-    """Return each role's last argument with probabilities."""
     return {said.role: said for said in arguments if said.reading.stated.probabilities}
 
 
@@ -96,7 +91,6 @@ class Majority:
 
 
 def majority(state: DebateState, against: str) -> Majority | None:
-    """Return the outcome most other roles support by their last arguments, if any."""
     others = [said for said in kept_arguments(state) if said.role != against]
     latest = {said.role: said.reading.outcome for said in others if said.reading.outcome}
     votes = Counter(latest.values())
@@ -120,7 +114,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
     return verdict.stated.probabilities if verdict else {}
 
 
-def cited(state: DebateState) -> list[PastEvent]:
+def cited_precedents(state: DebateState) -> list[PastEvent]:
     """Return the Historian's precedents, each once, including those of replaced versions."""
     events = (
         event

@@ -5,32 +5,28 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
+from contend.nodes.calls.turn import gather_results
+from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept_arguments, of_round
-from contend.nodes.forecast.calls import (
-    TurnPublisher,
-    Work,
-    gather_work,
-    join_work,
-    update_of,
-    with_turns,
-)
+from contend.nodes.forecast.calls import TurnPublisher
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
+from contend.nodes.timing import span_since
 
 TOO_WEAK = 0.2
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score unscored arguments and have weak ones argued again, in parallel."""
     settings: ForecastSettings = runtime.context
     began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
-    misled = _misled(state, settings)
+    misled = _find_misled(state, settings)
     calls = [
         _weigh_once(state, runtime, said.turn, clock, publisher)
         for said in _open(state)
@@ -38,13 +34,14 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     ]
     if misled:
         calls.append(_argue_anew_once(state, runtime, misled.turn, clock, publisher))
-    work = join_work(await gather_work(calls))
+    results = await gather_results(calls)
+    work = join_work(each for each in results if not isinstance(each, ModelFailed))
     publisher.publish(work["turns"])
-    return update_of(work, began)
+    work["spans"].append(span_since(began))
+    return update_of(work)
 
 
 def _open(state: DebateState) -> list[ScoredArgument]:
-    """Return the arguments of this round that still need a score or a stronger version."""
     given_up = state.get("given_up", [])
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
@@ -61,7 +58,7 @@ def _is_weak(said: ScoredArgument) -> bool:
     return said.composite is not None and said.composite < TOO_WEAK
 
 
-def _misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
+def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.roles)
@@ -81,11 +78,11 @@ async def _weigh(
 ) -> Work:
     """Score an argument; if it is too weak, let its role try again and score that too."""
     scored: Work = join_work([])
-    if _said(state, argument).score is None:
+    if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
     seen = with_turns(state, scored["turns"])
-    before = _said(seen, argument)
+    before = _find(seen, argument)
     if not _is_weak(before):
         return scored
     seat = seat_with_id(state, argument.seat)
@@ -98,7 +95,7 @@ async def _weigh(
     publisher.publish(again["turns"])
     seen = with_turns(seen, [second])
     rescored = await score_argument(seen, node_runtime, second, clock.end_of("scores"))
-    after = _said(with_turns(seen, rescored["turns"]), second)
+    after = _find(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
     why = f"scored {before.composite:.2f}, so it was argued again; {kept} version stands"
     rescored["degraded"].append(
@@ -136,5 +133,5 @@ _weigh_once = stored_task("_weigh", _weigh)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 
-def _said(state: DebateState, argument: Turn) -> ScoredArgument:
+def _find(state: DebateState, argument: Turn) -> ScoredArgument:
     return next(each for each in all_arguments(state) if each.turn.id == argument.id)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from contend.graph.contract.result import Gap
-from contend.graph.contract.terms import Role
+from contend.graph.forecast_contract.result import Gap
+from contend.graph.forecast_contract.terms import Role
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
 from contend.nodes.forecast.arguments import (
     ScoredArgument,
-    cited,
+    cited_precedents,
     context_of,
     latest_statements,
     verdict_numbers,
@@ -21,7 +21,6 @@ from contend.nodes.forecast.numbers import is_complete
 def gaps_of(
     state: DebateState, settings: ForecastSettings, kept: list[ScoredArgument]
 ) -> Iterator[Gap]:
-    """Yield everything that is missing, in the order of the debate."""
     by_place = {(said.turn.round, said.role): said for said in kept}
     for number in range(1, state["round"] + 1):
         for role in settings.roles:
@@ -32,7 +31,7 @@ def gaps_of(
         why = stop.evidence if stop else "the debate was stopped"
         held = f"{state['round']} of {settings.max_rounds} were held"
         yield Gap(what="rounds", why=f"{held}: {why}")
-    found = len(cited(state))
+    found = len(cited_precedents(state))
     if "historian" in settings.roles and found < FEWEST_PRECEDENTS:
         why = f"{found} of at least {FEWEST_PRECEDENTS} with a date and an outcome"
         yield Gap(what="historical_precedents", why=why, role="historian")

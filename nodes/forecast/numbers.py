@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from contend.graph.contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
+from contend.graph.forecast_contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
 
-Distribution = Mapping[str, float]
-"""Probabilities by outcome id; a missing id was not stated."""
+Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
 # How far from 1 the sum of a stated distribution may be.
 SUM_TOLERANCE = 0.1
@@ -23,11 +22,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Return stated values or percentages as probabilities, normalised if none is missing.
-
-    None if they cannot have been meant as a distribution. If some are missing, the others are not
-    scaled: that would be a guess at the rest.
-    """
+    """Return fractions or percentages as probabilities; None if they are no distribution."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -36,6 +31,7 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
     if unit is None:
         return None
     scaled = {outcome: value / unit for outcome, value in values.items()}
+    # If some are missing, scaling the others would be a guess at the rest.
     return normalised(scaled) if whole else scaled
 
 
@@ -60,19 +56,14 @@ def is_complete(values: Distribution, outcomes: Sequence[str]) -> bool:
 
 
 def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """Return the mean over the roles that gave an outcome a probability."""
     stated = {o: [each[o] for each in distributions if o in each] for o in outcomes}
     return {outcome: fmean(values) for outcome, values in stated.items() if values}
 
 
-def weighed(
+def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return judge_weight x judge + (1 - judge_weight) x consensus, normalised.
-
-    If one of the two is missing, the other counts alone. If an outcome has neither, nothing is
-    normalised: a sum of 1 would mean that it cannot happen.
-    """
+    """Return judge_weight x judge + (1 - judge_weight) x consensus; one alone if it is the only."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -83,6 +74,7 @@ def weighed(
 
 
 def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> dict[str, float]:
+    # With an outcome missing, a sum of 1 would mean that it cannot happen.
     if is_complete(values, outcomes) and sum(values.values()) > 0:
         return normalised(values)
     return dict(values)
@@ -99,13 +91,11 @@ def consensus_score(values: Sequence[float]) -> float | None:
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values, if any."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def spread(distributions: Sequence[Distribution], outcome: str) -> float:
-    """Return the difference between the highest and the lowest value."""
     stated = [each[outcome] for each in distributions if outcome in each]
     return max(stated) - min(stated) if stated else 0.0
 
@@ -113,7 +103,6 @@ def spread(distributions: Sequence[Distribution], outcome: str) -> float:
 def movement(
     before: Mapping[str, Distribution], after: Mapping[str, Distribution], outcome: str
 ) -> Direction | None:
-    """Return the direction in which roles of both rounds moved, if they did."""
     both = [role for role in after if outcome in after[role] and outcome in before.get(role, {})]
     if not both:
         return None
@@ -124,7 +113,6 @@ def movement(
 
 
 def composite(scores: Mapping[Criterion, float]) -> float:
-    """Return the weighted mean of the criteria that were scored."""
     weight = sum(COMPOSITE_WEIGHTS[name] for name in scores)
     return sum(COMPOSITE_WEIGHTS[name] * score for name, score in scores.items()) / weight
 
@@ -133,7 +121,6 @@ def composite(scores: Mapping[Criterion, float]) -> float:
 
 
 def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
-    """Return the mean of complete distributions."""
     whole = [each for each in distributions if is_complete(each, outcomes)]
     return _normalised_if_complete(consensus(whole, outcomes), outcomes)
 
@@ -157,8 +144,6 @@ def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
 
 
 def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
-    """Return the factor with the least mean log loss on resolved forecasts."""
-
     def loss(factor: float) -> float:
         return fmean(log_loss(extremised(pooled, factor), came) for pooled, came in resolved)
 
@@ -190,7 +175,6 @@ def brier(forecast: Distribution, came: str) -> float:
 
 
 def log_loss(forecast: Distribution, came: str) -> float:
-    """Return minus the logarithm of the true outcome's probability."""
     return -math.log(max(_LEAST_FOR_LOG_LOSS, forecast[came]))
 
 
@@ -208,7 +192,6 @@ class CalibrationBin:
 def calibration(
     resolved: Sequence[tuple[Distribution, str]], bins: int = 10
 ) -> list[CalibrationBin]:
-    """Sort the probabilities of all forecasts into equal bins."""
     pairs = [(p, outcome == came) for forecast, came in resolved for outcome, p in forecast.items()]
     table = []
     for number in range(bins):

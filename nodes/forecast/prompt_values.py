@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from contend.graph.contract.request import PredictionContext
-from contend.graph.contract.terms import Criterion
+from contend.graph.forecast_contract.request import PredictionContext
+from contend.graph.forecast_contract.terms import Criterion
 from contend.graph.protocols.base import PromptCall, PromptValues, strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import Turn
@@ -46,14 +46,11 @@ def forecast_values(settings: ForecastSettings, call: PromptCall) -> PromptValue
 
 
 class _ForecastValues:
-    """Everything a prompt of a forecast can be filled with."""
-
     def __init__(self, settings: ForecastSettings, call: PromptCall) -> None:
         self._settings, self.state, self.seat = settings, call.state, call.seat
         self.part, self.tag, self.mark, self.data = call.part, call.tag, call.mark, call.fence
 
     def values(self) -> PromptValues:
-        """Return every value a prompt may ask for; each is built only when one does."""
         return {
             "data_short": lambda: render("forecast/data", {"mark": lambda: self.mark}),
             "situation": self._situation,
@@ -73,7 +70,9 @@ class _ForecastValues:
             "about_role": lambda: f"{self._about.role}'s",
             "about_round": lambda: str(self._about.round),
             "weakness": self._weakness,
-            "criteria": self._criteria,
+            "criteria": lambda: "\n".join(
+                f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria
+            ),
             "sample_point": lambda: point_id(self._settings.roles[0], 1),
             "argument_form": lambda: self._form("argument"),
             "score_form": lambda: self._form("score"),
@@ -82,7 +81,6 @@ class _ForecastValues:
 
     @property
     def _about(self) -> Turn:
-        """The one argument this call is about."""
         wanted = self.state["cue"].turns[0]
         return next(turn for turn in self.state.get("turns", []) if turn.id == wanted)
 
@@ -130,13 +128,11 @@ class _ForecastValues:
 
     @cached_property
     def _arguments_so_far(self) -> str:
-        """The role's own last point, and the points of the others."""
         own = self._own_line()
         room = self._room(_POINTS_SHARE) - _size([own])
         return self._points(self._others(), room, own)
 
     def _own_line(self) -> str:
-        """Return the role's own last point with its probabilities."""
         before = [s for s in self._kept if s.role == self.seat.role]
         if self.part == "stronger" or not before or not before[-1].reading.point:
             return ""
@@ -145,7 +141,6 @@ class _ForecastValues:
         return f"{before[-1].point_id} you{', ' if numbers else ''}{numbers}: {reading.point}"
 
     def _points_before(self) -> str:
-        """List the points that were made before the argument to be scored."""
         number, role = self._about.round, self._about.role
         speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
         late = role not in speakers
@@ -159,10 +154,7 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
-        """List points by id, as many as fit.
-
-        The newest round leaves half of the room to earlier rounds, unless they need less.
-        """
+        """List as many points as fit; earlier rounds get half of the room, or what they need."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)
@@ -190,7 +182,6 @@ class _ForecastValues:
         return "; ".join(shown) or "nobody has given numbers yet."
 
     def _majority(self) -> str:
-        """Describe the majority that the Contrarian argues against."""
         leading = majority(self.state, self.seat.role)
         if leading is not None:
             count = f"{leading.votes} of {leading.voters} others"
@@ -223,9 +214,6 @@ class _ForecastValues:
         reason = scored.reason if scored else ""
         return self.data("score", reason) if reason else "it scored under 0.2."
 
-    def _criteria(self) -> str:
-        return "\n".join(f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria)
-
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids
         values: PromptValues = {
@@ -250,7 +238,6 @@ class _ForecastValues:
 
 
 def _supporting(said: ScoredArgument) -> str:
-    """Return the outcome an argument supports, with its probability."""
     outcome = said.reading.outcome
     if outcome is None:
         return ""
@@ -259,7 +246,6 @@ def _supporting(said: ScoredArgument) -> str:
 
 
 def _facts(context: PredictionContext) -> Iterable[str]:
-    """Yield the known facts, the most important first."""
     task, simulated, data = context.task, context.simulation_summary, context.data_summary
     yield from (text for text in (task.description,) if text)
     yield from (f"Decided by: {text}" for text in (task.resolution_criteria,) if text)

@@ -12,46 +12,44 @@ from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
+from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue
-from contend.nodes.forecast.calls import (
-    NothingArguedYet,
-    TurnPublisher,
-    Work,
-    join_work,
-    report_missing,
-    update_of,
-    with_turns,
-    without_turn,
-)
+from contend.nodes.forecast.calls import TurnPublisher, report_missing, without_turn
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
+from contend.nodes.timing import span_since
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the turns of all roles that speak now; one that fails leaves a gap."""
     settings: ForecastSettings = runtime.context
     began, waiting = datetime.now(UTC), state["waiting"]
     clock, publisher = Clock(state, settings), TurnPublisher(runtime)
-    now = strategy_for(settings).speakers(state["round"], waiting)
+    number = state["round"]
+    now = strategy_for(settings).speakers(number, waiting)
     rest = [seat for seat in waiting if seat not in now]
     seats = [seat for seat in state["seats"] if seat.id in now]
-    outcome = await gather_results(
-        [
-            _contribute_once(state, runtime, seat, clock, publisher, awaited=bool(rest))
-            for seat in seats
-        ]
-    )
-    failed = [each for each in outcome if isinstance(each, NothingArguedYet)]
-    missing = [_missing(state, runtime, each) for each in failed]
-    work = join_work([*(each for each in outcome if not isinstance(each, ModelFailed)), *missing])
+    calls = [
+        _contribute_once(state, runtime, seat, clock, publisher, awaited=bool(rest))
+        for seat in seats
+    ]
+    results = list(zip(seats, await gather_results(calls), strict=True))
+    failures = [(seat, each) for seat, each in results if isinstance(each, ModelFailed)]
+    missing = [
+        without_turn(failure, report_missing(runtime, seat, number, failure, "sat_out"))
+        for seat, failure in failures
+    ]
+    works = [each for _, each in results if not isinstance(each, ModelFailed)]
+    work = join_work([*works, *missing])
     # In the record, arguments come before their scores.
     work["turns"].sort(key=lambda turn: turn.phase == "score")
     publisher.publish(work["turns"])
-    if len(failed) == len(seats) and not rest:
+    if len(failures) == len(seats) and not rest:
         # There is nothing to report on, only why.
-        failed[0].degraded = work["degraded"]
-        raise failed[0]
-    return {**update_of(work, began), "waiting": rest}
+        _, first = failures[0]
+        first.degraded = work["degraded"]
+        raise first
+    work["spans"].append(span_since(began))
+    return {**update_of(work), "waiting": rest}
 
 
 async def _contribute(
@@ -80,8 +78,3 @@ async def _contribute(
 # A task, so that each role's calls are counted for themselves: a resumed step finds each again,
 # in whatever order they had ended.
 _contribute_once = stored_task("_contribute", _contribute)
-
-
-def _missing(state: DebateState, runtime: Runtime[Any], failed: NothingArguedYet) -> Work:
-    sat_out = report_missing(runtime, failed.whose, state["round"], failed.outcome, "sat_out")
-    return without_turn(failed.outcome, sat_out)

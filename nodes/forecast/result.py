@@ -1,42 +1,21 @@
 """The result of a forecast in its published form, computed from the turns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
-from contend.graph.contract.request import Outcome
-from contend.graph.contract.result import (
-    Argument,
-    DebateLog,
-    DebateResult,
-    Disagreement,
-    EmergingConsensus,
-    Goal,
-    KeyInsight,
-    OutcomeConsensus,
-    OutcomeForecast,
-    Pools,
-    Position,
-    Precedent,
-    RawValues,
-    Replaced,
-    Report,
-    ResultMetadata,
-    RoleAssessment,
-    Round,
-    RoundSummary,
-    Scores,
-    TokensUsed,
-)
-from contend.graph.contract.terms import Role
-from contend.graph.readings import ArgumentReading, ScoreReading, VerdictReading
+from contend.graph.forecast_contract import result as contract
+from contend.graph.forecast_contract.request import Outcome
+from contend.graph.forecast_contract.terms import Role
+from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
-from contend.graph.state import DebateState, Turn
+from contend.graph.state import DebateState
+from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import (
     ScoredArgument,
     all_arguments,
-    cited,
+    cited_precedents,
     context_of,
     kept_arguments,
     latest_statements,
@@ -46,19 +25,6 @@ from contend.nodes.forecast.arguments import (
     verdict_of,
 )
 from contend.nodes.forecast.gaps import gaps_of
-from contend.nodes.forecast.numbers import (
-    DISAGREEMENT,
-    consensus,
-    consensus_score,
-    extremised,
-    is_complete,
-    linear_pool,
-    log_odds_pool,
-    mean_known,
-    movement,
-    spread,
-    weighed,
-)
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
@@ -69,16 +35,18 @@ _FURTHER_TRIES = ("retried", "fell_back")
 
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
-) -> DebateResult:
+) -> contract.DebateResult:
     """Build the result; what a debate that was cut short lacks is null and a gap."""
     forecast = _Forecast(state, settings)
     report = forecast.report()
-    return DebateResult(
+    return contract.DebateResult(
         debate_id=debate_id,
         task_id=request_of(state).task_id,
         completed_at=completed_at,
-        debate_log=DebateLog(rounds=forecast.rounds()),
-        consensus_score=mean_known([e.consensus_score for e in report.consensus_by_outcome]),
+        debate_log=contract.DebateLog(rounds=forecast.rounds()),
+        consensus_score=numbers.mean_known(
+            [e.consensus_score for e in report.consensus_by_outcome]
+        ),
         disagreement_map=forecast.disagreements(),
         probability_distribution=forecast.distribution(),
         key_insights=forecast.insights(),
@@ -89,7 +57,6 @@ def result_of(
 
 
 def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> dict[str, Any]:
-    """Return what viewers learn about a finished round."""
     forecast = _Forecast(state, settings)
     arguments = of_round(forecast.kept, number)
     return {
@@ -100,8 +67,6 @@ def round_facts(state: DebateState, settings: ForecastSettings, number: int) -> 
 
 
 class _Forecast:
-    """A debate's arguments and verdict, and what is computed from them."""
-
     def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
         context = context_of(state)
         self.state, self.settings, self.outcomes = state, settings, context.outcomes
@@ -109,19 +74,17 @@ class _Forecast:
         self.kept = kept_arguments(state)
         self.latest = latest_statements(self.kept)
         self.stated = [each.reading.stated.probabilities for each in self.latest.values()]
-        self.agreed = consensus(self.stated, self.outcome_ids)
+        self.agreed = numbers.consensus(self.stated, self.outcome_ids)
         self.verdict, self.judge = verdict_of(state), verdict_numbers(state)
         weight = settings.judge_weight
-        self.pooled = weighed(self.judge, self.agreed, weight, self.outcome_ids)
+        self.pooled = numbers.combine_with_judge(self.judge, self.agreed, weight, self.outcome_ids)
 
-    # --- the log ---
-
-    def rounds(self) -> tuple[Round, ...]:
+    def rounds(self) -> tuple[contract.Round, ...]:
         def place(argument: ScoredArgument) -> int:
-            return self.settings.roles.index(_role(argument))
+            return self.settings.roles.index(argument.role)
 
         return tuple(
-            Round(
+            contract.Round(
                 round_number=number,
                 phase=round_phase(self.settings, number),
                 arguments=tuple(
@@ -132,39 +95,38 @@ class _Forecast:
             for number in range(1, self.state["round"] + 1)
         )
 
-    def summary(self, number: int) -> RoundSummary:
+    def summary(self, number: int) -> contract.RoundSummary:
         scored = [each for each in of_round(self.kept, number) if each.composite is not None]
         best = max(scored, key=lambda each: each.composite or 0, default=None)
         before, after = stated_in(self.kept, number - 1), stated_in(self.kept, number)
-        moves = ((outcome, movement(before, after, outcome)) for outcome in self.outcome_ids)
-        return RoundSummary(
-            dominant_argument=_role(best) if best else None,
+        moves = (
+            (outcome, numbers.movement(before, after, outcome)) for outcome in self.outcome_ids
+        )
+        return contract.RoundSummary(
+            dominant_argument=best.role if best else None,
             key_disagreements=tuple(self._contentions(number)),
             emerging_consensus=tuple(
-                EmergingConsensus(outcome_id=outcome, direction=direction)
+                contract.EmergingConsensus(outcome_id=outcome, direction=direction)
                 for outcome, direction in moves
                 if direction
             ),
         )
 
     def _contentions(self, number: int) -> Iterator[str]:
-        """Yield where the roles' numbers differ most, and which roles contradict each other."""
         stated = stated_in(self.kept, number)
         for outcome in self.outcomes:
             held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
-            if held and max(held.values()) - min(held.values()) >= DISAGREEMENT:
+            if held and max(held.values()) - min(held.values()) >= numbers.DISAGREEMENT:
                 high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
-                numbers = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
-                yield f"{outcome.label} ({outcome.id}): {numbers}"
+                apart = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
+                yield f"{outcome.label} ({outcome.id}): {apart}"
         for each in of_round(self.kept, number):
             if each.reading.rebuts:
                 yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
 
-    # --- the numbers ---
-
-    def distribution(self) -> tuple[OutcomeForecast, ...]:
+    def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
         return tuple(
-            OutcomeForecast(
+            contract.OutcomeForecast(
                 outcome_id=outcome,
                 probability=self.pooled.get(outcome),
                 role_assessments=tuple(self._assessments(outcome)),
@@ -174,19 +136,21 @@ class _Forecast:
             for outcome in self.outcome_ids
         )
 
-    def _assessments(self, outcome: str) -> Iterator[RoleAssessment]:
+    def _assessments(self, outcome: str) -> Iterator[contract.RoleAssessment]:
         for role in self.settings.roles:
             given = self.latest[role].reading.stated if role in self.latest else None
             if given and outcome in given.probabilities:
                 probability, confidence = given.probabilities[outcome], given.confidence
-                yield RoleAssessment(role=role, probability=probability, confidence=confidence)
+                yield contract.RoleAssessment(
+                    role=role, probability=probability, confidence=confidence
+                )
 
-    def _pools(self) -> tuple[Pools, ...]:
-        linear = linear_pool(self.stated, self.outcome_ids)
-        odds = log_odds_pool(self.stated, self.outcome_ids)
-        sharp = extremised(odds, self.settings.extremising_factor)
+    def _pools(self) -> tuple[contract.Pools, ...]:
+        linear = numbers.linear_pool(self.stated, self.outcome_ids)
+        odds = numbers.log_odds_pool(self.stated, self.outcome_ids)
+        sharp = numbers.extremised(odds, self.settings.extremising_factor)
         return tuple(
-            Pools(
+            contract.Pools(
                 outcome_id=outcome,
                 contract=self.pooled.get(outcome),
                 linear=linear.get(outcome),
@@ -196,23 +160,19 @@ class _Forecast:
             for outcome in self.outcome_ids
         )
 
-    def disagreements(self) -> tuple[Disagreement, ...]:
-        """Return the outcomes on which the roles were far apart in some round.
-
-        One is resolved if they no longer are and every role still gives it a probability.
-        """
-        numbers = range(1, self.state["round"] + 1)
-        rounds = [list(stated_in(self.kept, number).values()) for number in numbers]
+    def disagreements(self) -> tuple[contract.Disagreement, ...]:
+        held = range(1, self.state["round"] + 1)
+        rounds = [list(stated_in(self.kept, number).values()) for number in held]
         return tuple(
             self._disagreement(outcome)
             for outcome in self.outcomes
-            if any(spread(stated, outcome.id) >= DISAGREEMENT for stated in rounds)
+            if any(numbers.spread(stated, outcome.id) >= numbers.DISAGREEMENT for stated in rounds)
         )
 
-    def _disagreement(self, outcome: Outcome) -> Disagreement:
+    def _disagreement(self, outcome: Outcome) -> contract.Disagreement:
         positions = tuple(
-            Position(
-                role=_role(each),
+            contract.Position(
+                role=each.role,
                 stance=f"{each.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
                 strength=each.reading.stated.confidence,
             )
@@ -220,18 +180,17 @@ class _Forecast:
             if outcome.id in each.reading.stated.probabilities
         )
         ever = {e.role for e in self.kept if outcome.id in e.reading.stated.probabilities}
-        agree = spread(self.stated, outcome.id) < DISAGREEMENT
+        # Resolved only if every role still gives it a probability.
+        agree = numbers.spread(self.stated, outcome.id) < numbers.DISAGREEMENT
         resolved = agree and ever <= {each.role for each in positions}
-        return Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
+        return contract.Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
 
-    # --- what was brought up ---
-
-    def insights(self) -> tuple[KeyInsight, ...]:
+    def insights(self) -> tuple[contract.KeyInsight, ...]:
         by_point = {each.point_id: each for each in self.kept}
         return tuple(
-            KeyInsight(
+            contract.KeyInsight(
                 insight=each.insight,
-                source_role=_role(by_point[each.point]),
+                source_role=by_point[each.point].role,
                 round=by_point[each.point].turn.round,
                 impact=each.impact,
                 affected_outcomes=each.outcomes,
@@ -239,65 +198,62 @@ class _Forecast:
             for each in (self.verdict.insights if self.verdict else ())
         )
 
-    # --- how complete it is ---
-
-    def report(self) -> Report:
+    def report(self) -> contract.Report:
         gaps = tuple(gaps_of(self.state, self.settings, self.kept))
         kept = {each.turn.id for each in self.kept}
-        return Report(
+        composites = [each.composite for each in self.kept if each.composite is not None]
+        last = self.settings.max_rounds
+        closing = of_round(self.kept, last) if last > 1 else []
+        return contract.Report(
             partial=bool(gaps),
             confidence=self._confidence(),
             gaps=gaps,
-            argument_quality=_quality(self.kept),
-            closing_references=self._references(),
+            argument_quality=_goal([c > GOOD_ENOUGH for c in composites], QUALITY_GOAL),
+            closing_references=_goal([bool(each.reading.refers_to) for each in closing]),
             consensus_by_outcome=tuple(self._consensus()),
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
             extremising_factor=self.settings.extremising_factor,
             replaced_arguments=tuple(
-                Replaced(round=each.turn.round, argument=_argument(each))
+                contract.Replaced(round=each.turn.round, argument=_argument(each))
                 for each in all_arguments(self.state)
                 if each.turn.id not in kept
             ),
         )
 
-    def _consensus(self) -> Iterator[OutcomeConsensus]:
+    def _consensus(self) -> Iterator[contract.OutcomeConsensus]:
         for outcome in self.outcome_ids:
-            score = consensus_score([each[outcome] for each in self.stated if outcome in each])
-            yield OutcomeConsensus(outcome_id=outcome, consensus_score=score)
+            score = numbers.consensus_score(
+                [each[outcome] for each in self.stated if outcome in each]
+            )
+            yield contract.OutcomeConsensus(outcome_id=outcome, consensus_score=score)
 
     def _confidence(self) -> float | None:
         """Return the mean stated confidence, reduced by the share of missing numbers."""
         stated = [each.reading.stated for each in self.latest.values()]
         stated += [self.verdict.stated] if self.verdict else []
-        mean = mean_known([each.confidence for each in stated])
+        mean = numbers.mean_known([each.confidence for each in stated])
         given = [each.reading.stated.probabilities for each in self.kept] + [self.judge]
-        delivered = sum(is_complete(values, self.outcome_ids) for values in given)
+        delivered = sum(numbers.is_complete(values, self.outcome_ids) for values in given)
         expected = len(self.settings.roles) * self.settings.max_rounds + 1
         return None if mean is None else mean * delivered / expected
 
-    def _references(self) -> Goal:
-        """Return how many closing arguments cite earlier points; a single round has none."""
-        last = self.settings.max_rounds
-        closing = of_round(self.kept, last) if last > 1 else []
-        return Goal(share=_share_of(bool(e.reading.refers_to) for e in closing), of=len(closing))
-
-    def _raw(self) -> Iterator[RawValues]:
+    def _raw(self) -> Iterator[contract.RawValues]:
         for each in self.kept:
             if values := each.reading.stated.raw:
                 number = each.turn.round
-                yield RawValues(role=_role(each), round=number, part="argument", values=values)
+                yield contract.RawValues(
+                    role=each.role, round=number, part="argument", values=values
+                )
         if self.verdict and (values := self.verdict.stated.raw):
-            yield RawValues(role="judge", round=self.state["round"], part="verdict", values=values)
+            yield contract.RawValues(
+                role="judge", round=self.state["round"], part="verdict", values=values
+            )
 
 
-def _role(argument: ScoredArgument) -> Role:
-    return cast("Role", argument.role)
-
-
-def _argument(argument: ScoredArgument) -> Argument:
-    return Argument(
-        role=_role(argument),
+def _argument(argument: ScoredArgument) -> contract.Argument:
+    return contract.Argument(
+        role=argument.role,
         argument=argument.turn.text,
         outcome_supported=argument.reading.outcome,
         evidence_cited=argument.reading.evidence,
@@ -306,48 +262,40 @@ def _argument(argument: ScoredArgument) -> Argument:
     )
 
 
-def _scores(score: ScoreReading | None) -> Scores | None:
+def _scores(score: ScoreReading | None) -> contract.Scores | None:
     if score is None or score.composite is None:
         return None
-    return Scores(**cast("dict[str, Any]", score.scores), composite=score.composite)
+    return contract.Scores(**cast("dict[str, Any]", score.scores), composite=score.composite)
 
 
-def _precedents(state: DebateState) -> tuple[Precedent, ...]:
+def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
     return tuple(
-        Precedent(
-            **each.model_dump(exclude={"similarity"}),
-            similarity_score=each.similarity,
+        contract.Precedent(
+            **each.model_dump(exclude={"similarity"}), similarity_score=each.similarity
         )
-        for each in cited(state)
+        for each in cited_precedents(state)
     )
 
 
-def _metadata(state: DebateState, kept: list[ScoredArgument]) -> ResultMetadata:
+def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.ResultMetadata:
     turns = spoken_by_models(state)
     usage = total_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
+    asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))
     models = dict.fromkeys(turn.model for turn in turns if turn.model)
-    return ResultMetadata(
+    return contract.ResultMetadata(
         total_arguments=len(kept),
-        sonnet_tokens_used=TokensUsed(input=usage.input_tokens, output=usage.output_tokens),
-        sonnet_calls=len(turns) + sum(_asked_again(turn) for turn in turns) + lost + again,
+        sonnet_tokens_used=contract.TokensUsed(
+            input=usage.input_tokens, output=usage.output_tokens
+        ),
+        sonnet_calls=len(turns) + asked_again + lost + again,
         wall_clock_time_ms=worked_ms(state),
         model=", ".join(models),
     )
 
 
-def _asked_again(turn: Turn) -> int:
-    match turn.assessment:
-        case ArgumentReading() | ScoreReading() | VerdictReading() as read:
-            return read.asked_again
-    return 0
-
-
-def _quality(kept: list[ScoredArgument]) -> Goal:
-    scored = [each.composite for each in kept if each.composite is not None]
-    return Goal(share=_share_of(c > GOOD_ENOUGH for c in scored), of=len(scored), goal=QUALITY_GOAL)
-
-
-def _share_of(truths: Iterable[bool]) -> float | None:
-    return mean_known([float(truth) for truth in truths])
+def _goal(reached: list[bool], goal: float | None = None) -> contract.Goal:
+    return contract.Goal(
+        share=numbers.mean_known([float(each) for each in reached]), of=len(reached), goal=goal
+    )

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Literal
 
-from contend.graph.contract.terms import Phase
+from contend.graph.forecast_contract.terms import Phase
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.timing import worked_ms
@@ -31,7 +31,6 @@ def round_phase(settings: ForecastSettings, round_number: int) -> Phase:
 
 
 def rounds_timeout(settings: ForecastSettings) -> float:
-    """Return the seconds for all rounds; the rest is for the verdict."""
     return settings.overall_timeout * (1 - _VERDICT_SHARE)
 
 
@@ -44,12 +43,8 @@ def seconds_until_due(settings: ForecastSettings, round_number: int, part: Round
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a call must have ended."""
-
-    at: float
-    """By the clock of the event loop."""
-    due: float
-    """Seconds into the debate, pauses left out."""
+    at: float  # by the clock of the event loop
+    due: float  # seconds into the debate, pauses left out
     in_all: float
 
     @property
@@ -58,7 +53,6 @@ class Deadline:
 
     @property
     def why(self) -> str:
-        """The reason to give when the deadline has passed."""
         when = f"it was due {round(self.due, 1):g} s into the debate"
         return f"{when}; overall_timeout is {self.in_all:g} s"
 

@@ -5,28 +5,23 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.contract.result import DebateResult
+from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
+from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_words
-from contend.nodes.calls.decide import block_of
+from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.turn import TurnResult, debate_id, publish_turn
+from contend.nodes.calls.work import Work, turn_work, update_of, with_turns
 from contend.nodes.forecast.argue import normalise_stated, with_numbers
 from contend.nodes.forecast.arguments import context_of, kept_arguments
-from contend.nodes.forecast.calls import (
-    CallOutcome,
-    Work,
-    report_missing,
-    speak_once,
-    update_of,
-    with_turns,
-    without_turn,
-)
+from contend.nodes.forecast.calls import report_missing, speak, without_turn
 from contend.nodes.forecast.result import result_of
 from contend.nodes.forecast.schedule import Clock, Deadline
+from contend.nodes.timing import span_since
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -36,13 +31,13 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}
     runtime.stream_writer(node_event("synthesis_start", number, **about))
     deadline = Clock(state, settings).end_of_debate()
-    outcome = await speak_once(state, runtime, judge, "synthesize", "final", None, deadline)
-    work = await _verdict(state, runtime, judge, outcome, deadline)
-    update, turns = update_of(work, began), work["turns"]
+    work = await _give_verdict(state, runtime, judge, deadline)
+    work["spans"].append(span_since(began))
+    turns = work["turns"]
     ended: DebateState = {
         **with_turns(state, turns),
         "degraded": [*state.get("degraded", []), *work["degraded"]],
-        "spans": [*state.get("spans", []), *update["spans"]],
+        "spans": [*state.get("spans", []), *work["spans"]],
     }
     result = result_of(ended, settings, debate_id(runtime), datetime.now(UTC))
     answer = turns[0].text if turns else _without_verdict(result, work["degraded"])
@@ -52,32 +47,37 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     runtime.stream_writer(
         node_event("final_complete", number, answer, model=judge.model, forecast=forecast)
     )
-    return update | {"final_answer": answer, "forecast": forecast}
+    return update_of(work) | {"final_answer": answer, "forecast": forecast}
 
 
-async def _verdict(
-    state: DebateState, runtime: Runtime[Any], judge: Seat, outcome: CallOutcome, deadline: Deadline
+async def _give_verdict(
+    state: DebateState, runtime: Runtime[Any], judge: Seat, deadline: Deadline
 ) -> Work:
-    if outcome["spoken"] is None:
-        reported = report_missing(runtime, judge, state["round"], outcome, "no_verdict")
-        return without_turn(outcome, reported)
-    turn = _with_reading(state, runtime, outcome["spoken"])
+    spoken = await speak(state, runtime, judge, "synthesize", "final", None, deadline)
+    if isinstance(spoken, ModelFailed):
+        reported = report_missing(runtime, judge, state["round"], spoken, "no_verdict")
+        return without_turn(spoken, reported)
+    turn = _with_reading(state, runtime, spoken)
     turn, no_numbers = await with_numbers(state, runtime, judge, turn, deadline)
-    return {"turns": [turn], "degraded": [*outcome["degraded"], *no_numbers], "spans": []}
+    return turn_work(turn, [*spoken["degraded"], *no_numbers])
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     turn, outcomes = spoken["turn"], context_of(state).outcome_ids
     points = [each.point_id for each in kept_arguments(state)]
-    block = block_of(runtime, spoken, VerdictBlock)
-    reading = verdict_from_block(block, outcomes, points) if block else None
-    reading = reading or verdict_from_words(turn.text, outcomes) or VerdictReading()
+    read = read_decision(
+        runtime,
+        spoken,
+        VerdictBlock,
+        lambda block, _: verdict_from_block(block, outcomes, points),
+        lambda text: verdict_from_words(text, outcomes),
+    )
+    reading = read or VerdictReading()
     stated = normalise_stated(reading.stated, outcomes)
     return turn.model_copy(update={"assessment": reading.model_copy(update={"stated": stated})})
 
 
 def _without_verdict(result: DebateResult, degraded: list[Degradation]) -> str:
-    """Describe the roles' numbers if the judge gave no verdict."""
     why = degraded[-1].why if degraded else "it gave none"
     known = [
         f"{each.outcome_id} {each.probability:.0%}"

@@ -11,15 +11,13 @@ _MORE_BEFORE = "of those conceded to as often, it had convinced more before"
 _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 
 
-def staying(
+def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
     """Return the seats that stay although they concede, with the reason.
 
-    Seats that concede are eliminated, with two exceptions, so that one always stays: if all
-    concede at once, the most conceded-to seat stays; in a circle of concessions, the most
-    conceded-to seat of the circle. Ties go to the seat with more earlier concessions, then to
-    the first seat.
+    If all concede at once, the most conceded-to seat stays, and so it does in a circle of
+    concessions. Ties go to the seat with more earlier concessions, then to the first seat.
     """
     if not concessions:
         return {}
@@ -45,25 +43,21 @@ def is_supported(conviction: Conviction) -> bool:
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return whom a seat conceded to by all its answers of a round; None if it did not.
-
-    Without support one answer is not enough if concessions are verified: the seat was asked again.
-    """
+    """Return whom a seat conceded to by all its answers of a round; None if it did not."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:
         return None
+    # One answer without support is not enough: the seat was asked again.
     enough = not verify or len(said) > 1 or is_supported(said[0])
     return named.pop() if enough else None
 
 
 def most_conceded_to(state: DebateState, seats: Sequence[str]) -> str:
-    """Return the most conceded-to seat; the first one if equal."""
     return _most_conceded(seats, {}, count_concessions(state))
 
 
 def count_concessions(state: DebateState, before: int | None = None) -> dict[str, int]:
-    """Count the seats that conceded to each seat, in all rounds or before one."""
     counts: dict[str, int] = {}
     for each in state.get("eliminations", []):
         if before is None or each.round < before:
@@ -79,7 +73,6 @@ def _most_conceded(
 
 
 def _circles(concessions: Mapping[str, str]) -> list[list[str]]:
-    """Return the circles among concessions, each in seat order."""
     circles: list[list[str]] = []
     for start in concessions:
         seen = [start]

@@ -13,13 +13,11 @@ def others_who_answered(state: DebateState, settings: DebateSettings, seat_id: s
 
 
 def other_labels(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """List the labels of the seats one can concede to."""
     others = others_who_answered(state, settings, seat_id)
     return ", ".join(label_of(state, settings, each) for each in others) or "nobody who has spoken"
 
 
 def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """List the concessions so far, and say if the seat itself has not spoken."""
     not_spoken = [] if answers_of(state, seat_id) else ["You have not spoken so far."]
     left = [
         f"{label_of(state, settings, each.seat)} conceded to "
@@ -30,7 +28,6 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
 
 
 def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Say what is missing from the concession a seat has just made."""
     last = [turn for turn in turns_of(state, "conviction_check") if turn.seat == seat_id][-1]
     claim = last.assessment
     if not isinstance(claim, Conviction) or claim.convinced_by is None:

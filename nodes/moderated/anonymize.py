@@ -42,7 +42,6 @@ def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
 
 
 def without_names(text: str, labels: Mapping[str, str]) -> str:
-    """Replace names by labels in one pass."""
     if not labels:
         return text
     longest_first = sorted(labels, key=len, reverse=True)
@@ -67,10 +66,8 @@ def _pattern(name: str) -> str:
 
 
 def _is_a_word(name: str, said: str) -> bool:
-    """Return whether the speakers use a name as a word: mostly in lower case.
-
-    A name as short as `A` is a word if it may begin a sentence.
-    """
+    """Return whether the speakers use a name as a word: mostly in lower case."""
+    # A name as short as `A` is a word if it may begin a sentence.
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)
         begins = rf"{_SENTENCE_BEGINS}{re.escape(name)}\s+[^\W\d_A-Z]"

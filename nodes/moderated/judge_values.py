@@ -16,7 +16,6 @@ from contend.prompts import render
 
 
 def judge_values(prompt: ModeratedPrompt) -> PromptValues:
-    """Return the values that hide which side made which statement."""
     return {
         "neutral_sides": lambda: _neutral_sides(prompt),
         "neutral_stage": lambda: _neutral_stage(prompt),
@@ -77,7 +76,6 @@ def _numbers(prompt: ModeratedPrompt) -> dict[str, str]:
 
 
 def _neutral_quotes(prompt: ModeratedPrompt) -> str:
-    """List which quotes of the statements are in the documents."""
     numbers = _numbers(prompt)
     lines = [
         f"{numbers[turn.id]}: {quote_line(quote)}"

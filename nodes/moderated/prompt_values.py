@@ -8,7 +8,7 @@ from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed
+from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed_statement
 from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
 from contend.prompts import render
 
@@ -31,8 +31,6 @@ _POINTS_RULE = (
 
 
 class ModeratedPrompt(PromptCall):
-    """A call of a moderated debate."""
-
     @property
     def step(self) -> Step:
         due = self.state.get("programme") or [Step(phase="end", seat=self.seat.id)]
@@ -50,7 +48,6 @@ class ModeratedPrompt(PromptCall):
         return seat_with_id(self.state, seat_id).name
 
     def others(self) -> list[Turn]:
-        """Return the statements of the other sides, oldest first."""
         return [turn for turn in statements_in(self.everything) if turn.seat != self.seat.id]
 
 
@@ -117,12 +114,13 @@ def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
         "statement_by": lambda: _titled(prompt, latest[-1]),
         "claim": lambda: prompt.fence("claim", prompt.state["cue"].about[0]),
         "own_statement": lambda: prompt.fence("statement", latest[-1].text),
-        "contradicted": lambda: _contradicted(prompt),
+        "contradicted": lambda: prompt.fence(
+            "checks", _claim_lines(checks_of(prompt.everything)[-1].contradicted)
+        ),
     }
 
 
 def phase_words(step: Step, number: int, rounds: int) -> str:
-    """Describe the phase to the speakers."""
     if step.phase in ("positions", "opening") or step.asks == "opening":
         return "The opening statements."
     if step.phase in ("closing", "end") or step.asks == "closing":
@@ -142,7 +140,6 @@ def _shown(prompt: ModeratedPrompt, turn: Turn) -> str:
 
 
 def _said(prompt: ModeratedPrompt, turns: Iterable[Turn]) -> str:
-    """Show statements to the smallest models, without fences."""
     return "\n\n".join(f"{prompt.name(turn.seat)} said: {turn.text}" for turn in turns)
 
 
@@ -152,7 +149,6 @@ def _sides(prompt: ModeratedPrompt) -> str:
 
 
 def _exchanges(prompt: ModeratedPrompt) -> str:
-    """Show the debate so far by stage."""
     missing = sum(PHASES[turn.phase].in_history for turn in prompt.everything) - len(prompt.turns)
     parts = [f"(The oldest {missing} are left out because the whole does not fit.)"] * bool(missing)
     heading = ""
@@ -171,8 +167,7 @@ def stage_title(turn: Turn) -> str:
 
 
 def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
-    """Show the statement the moderator must review, and the rules."""
-    turn = unreviewed(prompt.everything)
+    turn = unreviewed_statement(prompt.everything)
     if turn is None:
         return ""
     sought = [_BREACHES[each] for each in breaches_of(settings, turn)]
@@ -193,12 +188,10 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
 
 
 def _form(prompt: ModeratedPrompt) -> str:
-    """Return the control block of a part that does not always decide something."""
     if prompt.part == "rebuttal":
-        decides = prompt.step.to is None
+        name, decides = "rebuttal", prompt.step.to is None
     else:
-        decides = unreviewed(prompt.everything) is not None
-    name = "rebuttal" if prompt.part == "rebuttal" else "ruling"
+        name, decides = "ruling", unreviewed_statement(prompt.everything) is not None
     return render(f"moderated/control.{name}", prompt.control) if decides else ""
 
 
@@ -221,13 +214,10 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
 
 def _opponent_last(prompt: ModeratedPrompt) -> str:
     others = prompt.others()
-    if not others:
-        return "There is none: nobody has spoken before you."
-    return _shown(prompt, others[-1])
+    return _shown(prompt, others[-1]) if others else "There is none: nobody has spoken before you."
 
 
 def _opponents(prompt: ModeratedPrompt) -> str:
-    """Show the arguments to rebut: the opponent's, or those of all others."""
     number, to = prompt.state["round"], prompt.step.to
     arguments = [t for t in prompt.others() if t.phase == "argument" and t.round == number]
     if to is not None:
@@ -250,18 +240,17 @@ def _fact_checks(prompt: ModeratedPrompt) -> str:
     found = [claim for check in checks_of(prompt.everything) for claim in check.claims]
     if not found:
         return ""
-    listed = prompt.fence("checks", "\n".join(claim_line(each) for each in found))
+    listed = prompt.fence("checks", _claim_lines(found))
     return f"## What the fact checker found so far\n{listed}"
+
+
+def _claim_lines(claims: Iterable[ClaimCheck]) -> str:
+    return "\n".join(map(claim_line, claims))
 
 
 def claim_line(claim: ClaimCheck) -> str:
     why = f" ({' '.join(claim.why.split())})" if claim.why else ""
     return f"{claim.verdict} [{claim.source}]: {' '.join(claim.claim.split())}{why}"
-
-
-def _contradicted(prompt: ModeratedPrompt) -> str:
-    latest = checks_of(prompt.everything)[-1]
-    return prompt.fence("checks", "\n".join(claim_line(each) for each in latest.contradicted))
 
 
 def _verdict(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:

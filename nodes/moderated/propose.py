@@ -4,11 +4,10 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_id
-from contend.graph.values import Seat
+from contend.graph.state import CallSubject, DebateState, Step, seat_with_id
 from contend.models.replies.moderated import RebutsBlock
 from contend.nodes.calls.decide import block_of, in_words
-from contend.nodes.calls.evidence import argued
+from contend.nodes.calls.evidence import search_queries
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import checks_of
@@ -31,35 +30,22 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _about(state: DebateState, step: Step) -> tuple[str, ...]:
-    """Return the search queries for the documents."""
     turns = state.get("turns", [])
     if step.phase == "correction":
         return tuple(each.claim for each in checks_of(turns)[-1].contradicted)
     said = [turn for turn in turns if turn.role != "moderator"]
-    return tuple(argued({**state, "turns": said}))
+    return tuple(search_queries({**state, "turns": said}))
 
 
 def _answered(
     state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
 ) -> str | None:
-    """Return the id of the turn that this one answers."""
     if step.phase == "correction":
         return statements_in(state["turns"])[-1].id
     if step.phase != "rebuttal":
         return None
-    rebutted = step.to or _chosen(state, runtime, step, spoken)
-    argument = _argument_of(state, rebutted)
-    return argument.id if argument else None
-
-
-def _chosen(
-    state: DebateState, runtime: Runtime[Any], step: Step, spoken: TurnResult
-) -> str | None:
-    block = block_of(runtime, spoken, RebutsBlock)
-    others: list[Seat] = [seat for seat in state["seats"] if seat.id != step.seat]
-    return block.among(others) if block else None
-
-
-def _argument_of(state: DebateState, seat: str | None) -> Turn | None:
+    rebutted = step.to
+    if rebutted is None and (block := block_of(runtime, spoken, RebutsBlock)):
+        rebutted = block.among([seat for seat in state["seats"] if seat.id != step.seat])
     made = [t for t in state["turns"] if (t.phase, t.round) == ("argument", state["round"])]
-    return next((turn for turn in made if turn.seat == seat), None)
+    return next((turn.id for turn in made if turn.seat == rebutted), None)

@@ -12,7 +12,6 @@ from contend.nodes.moderated.score_notes import scoring_of
 
 
 def moderated_record(state: DebateState) -> dict[str, Any]:
-    """Return the record fields of a moderated debate; empty for other protocols."""
     seats, turns = state.get("seats", []), state.get("turns", [])
     if not any(seat.role == MODERATOR for seat in seats):
         return {}
@@ -34,7 +33,6 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
 
 
 def moderated_round(turns: Iterable[Turn]) -> dict[str, Any]:
-    """Return a round in which a seat may speak more than once."""
     return {"turns": [{"seat": t.seat, "phase": t.phase, "text": t.text} for t in turns]}
 
 
@@ -65,7 +63,6 @@ def _rulings(turns: list[Turn]) -> list[RecordedRuling]:
 
 
 def _duration_ms(turns: list[Turn]) -> int | None:
-    """Return the time from the first word to the last, pauses included."""
     if not turns:
         return None
     begun, ended = min(t.started_at for t in turns), max(t.ended_at for t in turns)

@@ -26,11 +26,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule arguments, rebuttals and the moderator's summary.
-
-    Two sides argue and rebut each other. With more sides, all argue, then each rebuts the argument
-    it disagrees with most; another side begins in each round.
-    """
+    """Let two sides rebut each other; of more, each rebuts one it chooses and another begins."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]
@@ -52,7 +48,6 @@ def _exchange(speaker: str, opponent: str) -> list[Step]:
 
 
 def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
-    """Schedule a statement, and the moderator's request before it."""
     request = Step(phase="request", seat=MODERATOR, to=side, asks=phase)
     return [request, Step(phase=phase, seat=side, to=against)]
 
@@ -69,8 +64,7 @@ def statements_in(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.phase in STATEMENTS]
 
 
-def unreviewed(turns: Sequence[Turn]) -> Turn | None:
-    """Return the statement that the moderator has not reviewed yet."""
+def unreviewed_statement(turns: Sequence[Turn]) -> Turn | None:
     for turn in reversed(turns):
         if turn.role == MODERATOR:
             return None
@@ -80,7 +74,6 @@ def unreviewed(turns: Sequence[Turn]) -> Turn | None:
 
 
 def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
-    """Group the statements by stage: openings, each round, closings."""
     found: dict[tuple[bool, int], list[Turn]] = {}
     for turn in statements_in(turns):
         found.setdefault((turn.phase == "closing", turn.round), []).append(turn)

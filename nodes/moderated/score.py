@@ -14,7 +14,8 @@ from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
-from contend.nodes.calls.turn import lost_call, publish_turn
+from contend.nodes.calls.turn import publish_turn
+from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.moderated.anonymize import names_kept
 from contend.nodes.moderated.schedule import other_order, sides_of, stages, statements_in
 from contend.nodes.moderated.totals import final_scores, score_side, turn_score
@@ -31,7 +32,6 @@ _STAGE: Reader[StageBlock, _Read] = Reader(
 
 
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Score all stages in parallel, each in every order the format requires."""
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
     subjects = _subjects(state, settings.format.orders)
@@ -39,19 +39,18 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         ({**state, "cue": subject}, judge) for subject in subjects
     ]
     decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
-    turns: list[Turn] = []
-    degraded = _not_anonymised(state, runtime, judge)
-    for subject, each in zip(subjects, decided, strict=True):
-        marked, reported = _marked(state, runtime, judge, subject, each)
-        turns, degraded = [*turns, *marked], [*degraded, *reported]
-    verdict = _verdict(state, settings, judge, turns)
+    not_anonymised = _report_names_kept(state, runtime, judge)
+    work = join_work(
+        _read_scores(state, runtime, judge, subject, each)
+        for subject, each in zip(subjects, decided, strict=True)
+    )
+    work["degraded"] = not_anonymised + work["degraded"]
+    verdict = _verdict(state, settings, judge, work["turns"])
     runtime.stream_writer(_event(state, verdict))
-    lost = [lost_call(each) for each in decided if isinstance(each, ModelFailed)]
-    return {"turns": turns, "verdict": verdict, "degraded": degraded, "spans": lost}
+    return {**update_of(work), "verdict": verdict}
 
 
-def _not_anonymised(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
-    """Report which sides the judge can recognize by name."""
+def _report_names_kept(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
     kept = names_kept(state, sides_of(state))
     if not kept:
         return []
@@ -71,19 +70,18 @@ def _subjects(state: DebateState, orders: int) -> list[CallSubject]:
     ]
 
 
-def _marked(
+def _read_scores(
     state: DebateState,
     runtime: Runtime[Any],
     judge: Seat,
     subject: CallSubject,
     decided: Decided[_Read] | ModelFailed,
-) -> tuple[list[Turn], list[Degradation]]:
-    """Return the scores of one call; an unreadable judge leaves statements unscored."""
+) -> Work:
     if isinstance(decided, ModelFailed):
         reported = report_problem(
             runtime, judge, state["round"], "not_scored", f"{subject.label}: {decided}"
         )
-        return [], [*decided.before, reported]
+        return failed_work(decided, reported)
     block, read_from = decided.read or (None, "block")
     marks = block.marks(subject.turns) if block else ()
     degraded = list(decided.degraded)
@@ -97,7 +95,7 @@ def _marked(
     scored = next(turn.round for turn in state["turns"] if turn.id == subject.turns[0])
     turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
     publish_turn(runtime, turn)
-    return [turn], degraded
+    return turn_work(turn, degraded)
 
 
 def _stage_label(stage: Sequence[Turn]) -> str:
@@ -114,7 +112,7 @@ def _verdict(
     scores = [
         score
         for turn in said
-        if (score := _score(turn, state["turns"], marked, settings)) is not None
+        if (score := _score_turn(turn, state["turns"], marked, settings)) is not None
     ]
     scored = {score.turn for score in scores}
     return final_scores(
@@ -127,7 +125,7 @@ def _verdict(
     )
 
 
-def _score(
+def _score_turn(
     turn: Turn, debate: Sequence[Turn], marked: Sequence[Turn], settings: ModeratedSettings
 ) -> TurnScore | None:
     given = [each.assessment for each in marked if isinstance(each.assessment, StageScores)]

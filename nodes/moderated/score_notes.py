@@ -9,7 +9,6 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not wait f
 
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
-    """Return the seats that share a model with the judge."""
     used = {seat.id: {seat.model} for seat in state["seats"]}
     for turn in state.get("turns", []):  # also by those who fell back to it
         used.get(turn.seat, set()).add(turn.model)
@@ -18,7 +17,6 @@ def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
 
 
 def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
-    """Return which model scored, and which scores do not count."""
     contested = [t.turn for each in verdict.standings for t in each.turns if t.contested]
     return {
         "judge_model": verdict.judge_model,
@@ -31,7 +29,6 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def scoring_notes(scoring: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    """Return notes on the limits of the scores."""
     sharing = [names.get(seat, seat) for seat in scoring["judge_shares_model_with"]]
     notes = [f"the judge shares its model with {', '.join(sharing)}"] if sharing else []
     contested, unscored = len(scoring["contested"]), len(scoring["unscored"])

@@ -29,8 +29,7 @@ def mean_marks(several: Sequence[Marked]) -> dict[str, float]:
     return {name: math.fsum(each[name] for each in several) / len(several) for name in names}
 
 
-def deducted(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
-    """Apply deductions; the minimum is 0."""
+def apply_deductions(marks: Marked, deductions: Iterable[Deduction]) -> dict[str, float]:
     cost = math.fsum(each.points for each in deductions)
     return {**marks, RULE: max(0.0, marks[RULE] - cost)}
 
@@ -43,9 +42,8 @@ def turn_score(
     weights: Weights,
     margin: float,
 ) -> TurnScore:
-    """Score a statement from its readings in each order."""
     orders = tuple(sorted(readings))
-    counted = [deducted(readings[order], deductions) for order in orders]
+    counted = [apply_deductions(readings[order], deductions) for order in orders]
     totals = tuple(weighted(marks, weights) for marks in counted)
     marks = mean_marks(counted)
     return TurnScore(
@@ -61,14 +59,12 @@ def turn_score(
 
 
 def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) -> bool:
-    """Return whether readings differ too much in total or in one criterion."""
     by_criterion = [[marks[name] for marks in readings] for name in readings[0]]
     widest = max(max(marks) - min(marks) for marks in by_criterion)
     return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
 
 
 def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
-    """Return a side's mean over its statements, without contested ones."""
     own = tuple(score for score in scores if score.seat == seat.id)
     breakdown = mean_marks([score.marks for score in own if not score.contested])
     total = weighted(breakdown, weights) if breakdown else None
@@ -84,7 +80,6 @@ def final_scores(
     unscored: Sequence[str],
     judge_model: str,
 ) -> DebateScores:
-    """Return all scores, and the winner if the format declares one."""
     if not declares_winner:
         winner, why = None, ""
     elif unscored:
@@ -116,7 +111,6 @@ def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, 
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:
-    """Return the leader by one order of reading alone, contested statements included."""
     means = [
         (each.seat, math.fsum(score.readings[order] for score in each.turns) / len(each.turns))
         for each in standings

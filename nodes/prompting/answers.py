@@ -12,7 +12,6 @@ _REVISED = re.compile(r"^#{1,4}\s*\**revised answer\b.*$", re.IGNORECASE | re.MU
 
 
 def answers_of(state: DebateState, seat: str) -> list[Turn]:
-    """Return all answers of one seat, oldest first."""
     return [turn for turn in turns_of(state, "propose") if turn.seat == seat]
 
 
@@ -22,7 +21,6 @@ def answer_part(text: str) -> str:
 
 
 def latest_answers(state: DebateState) -> list[Turn]:
-    """Return each seat's latest answer, in seat order."""
     return [answers[-1] for answers in _by_seat(state)]
 
 
@@ -33,11 +31,8 @@ def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:
-    """Return the answer that shares most words with the others; the first if equal.
-
-    What several models say independently is more likely right. The rule needs no model: it is
-    used when models fail.
-    """
+    """Return the answer that shares most words with the others; the first if equal."""
+    # What several models say independently is more likely right.
     words = [set(_WORD.findall(answer_part(answer.text).casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]
     return answers[shared.index(max(shared))]

@@ -8,13 +8,11 @@ from contend.models.replies.critique import all_points
 
 
 def points_of(state: DebateState) -> list[Point]:
-    """Return every objection raised so far, with its latest status."""
     read = [turn.assessment for turn in state.get("turns", [])]
     return all_points([each for each in read if isinstance(each, Assessment)])
 
 
 def list_points(points: list[Point], fenced: Callable[[str, str], str]) -> str:
-    """List objections for a prompt, one per line."""
     if not points:
         return "None on record."
     lines = (f"{p.id} {SEVERITY_MARKS[p.severity]} ({p.status}) {p.text}" for p in points)

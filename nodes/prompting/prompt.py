@@ -18,11 +18,11 @@ from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
 from contend.nodes.prompting.truncate import (
     Excerpt,
-    beginning,
-    ending,
     fit_items,
+    keep_beginning,
+    keep_ending,
     room_for_prompt,
-    shares,
+    split_room,
 )
 from contend.nodes.prompting.values import PromptContent, fence_mark, prompt_text, turns_in_history
 from contend.prompts import fence, placeholders, render
@@ -32,14 +32,12 @@ from contend.retrieval.images import Picture
 # The size of the fence around an answer, in bytes.
 _FENCE_ROOM = 64
 _HISTORIES = {
-    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier"),
+    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier")
 }
 
 
 @dataclass(frozen=True)
 class Material:
-    """The attachments of a turn."""
-
     passages: tuple[Passage, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
@@ -53,12 +51,10 @@ class Prompt:
 
     messages: list[BaseMessage]
     left_out: list[Turn]
-    passages: tuple[Passage, ...] = ()
-    """Those that are in the prompt."""
+    passages: tuple[Passage, ...] = ()  # those that are in the prompt
     passages_left_out: int = 0
     templates_left_out: tuple[TemplateUse, ...] = ()
-    shortened: tuple[str, ...] = ()
-    """The labels of answers whose beginnings are not in the prompt."""
+    shortened: tuple[str, ...] = ()  # the labels of answers whose beginnings are not in the prompt
     too_long: bool = False
 
 
@@ -71,7 +67,6 @@ def build_prompt(
     tag: str,
     material: Material = NOTHING_MORE,
 ) -> Prompt:
-    """Fill the seat's system prompt and its prompt for this part of the debate."""
     room = room_for_prompt(seat, settings)
     asked = placeholders(prompt_text(seat, settings, part))
     takes_templates = asked & {"templates", "template_hint"}
@@ -115,19 +110,20 @@ def _templates_for(
 
 
 def _with_answers(content: PromptContent, room: int | None, *, others_only: bool) -> PromptContent:
-    """Add the latest answers, each with an equal share of the room that is left."""
     own = content.seat.id
     wanted = [t for t in latest_answers(content.state) if not others_only or t.seat != own]
     if limit := content.strategy.excerpt_characters(content.part):
-        return replace(content, answers=tuple((t, beginning(t.text, limit)) for t in wanted))
+        return replace(content, answers=tuple((t, keep_beginning(t.text, limit)) for t in wanted))
     if room is None:
         return replace(content, answers=tuple((turn, Excerpt(turn.text)) for turn in wanted))
     # Measured with every answer left out, so that the notes that say so have their room.
     bare = replace(content, answers=tuple((turn, Excerpt("", 100, 101)) for turn in wanted))
     taken = sum(len(message.text.encode()) for message in bare.messages([], ()))
     left = BYTES_PER_TOKEN * room - taken - _FENCE_ROOM * len(wanted)
-    given = shares([len(turn.text.encode()) for turn in wanted], left)
-    fitted = ((turn, ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True))
+    given = split_room([len(turn.text.encode()) for turn in wanted], left)
+    fitted = (
+        (turn, keep_ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True)
+    )
     return replace(content, answers=tuple(fitted))
 
 
@@ -138,7 +134,6 @@ def extraction_prompt(
     debate_id: str,
     small_prompt: str = "shared/small/extract",
 ) -> list[BaseMessage]:
-    """Build the prompt of the schema-bound call that reads what a turn decided."""
     if is_demonstration([seat]):
         return [HumanMessage(render(small_prompt, {"speech": lambda: speech}))]
     mark = fence_mark(debate_id)

@@ -9,7 +9,6 @@ def is_checked(quote: QuoteCheck) -> bool:
 
 
 def quote_line(quote: QuoteCheck, by: str = "") -> str:
-    """Describe one quote and its check on one line; `by` names the speaker."""
     return f"{_verdict(quote)}{by}: {_line(quote.text)}"
 
 

@@ -63,7 +63,6 @@ class Excerpt:
 
     @property
     def note(self) -> str:
-        """What was left out; empty if nothing was."""
         if self.characters:
             return f"(An excerpt: the first {len(self.text)} of {self.characters} characters.)"
         if not self.left_out:
@@ -76,7 +75,7 @@ class Excerpt:
         )
 
 
-def shares(sizes: Sequence[int], room: int) -> list[int]:
+def split_room(sizes: Sequence[int], room: int) -> list[int]:
     """Split the room equally; what a short text does not use goes to the longer ones."""
     given = [0] * len(sizes)
     left = max(0, room)
@@ -86,7 +85,7 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def ending(text: str, room: int) -> Excerpt:
+def keep_ending(text: str, room: int) -> Excerpt:
     """Return as many of the last paragraphs, whole, as fit in this many bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
@@ -100,7 +99,7 @@ def ending(text: str, room: int) -> Excerpt:
     return Excerpt("\n\n".join(kept), len(paragraphs) - len(kept), len(paragraphs))
 
 
-def beginning(text: str, characters: int) -> Excerpt:
+def keep_beginning(text: str, characters: int) -> Excerpt:
     """Return the first whole sentences, or the first words, within this many characters."""
     if len(text) <= characters:
         return Excerpt(text)

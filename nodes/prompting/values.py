@@ -45,7 +45,6 @@ def _folder(seat: Seat, settings: DebateSettings) -> str:
 
 
 def _control(protocol: str, part: str) -> str:
-    """Return the prompt of the control block: that of the part or of the protocol's critiques."""
     what = part.removesuffix("_again")
     names = (f"{protocol}/control.{what}", f"shared/control.{what}")
     return next(filter(exists, names), f"{protocol}/control.critique")
@@ -63,20 +62,16 @@ def turns_in_history(state: DebateState) -> list[Turn]:
 
 @dataclass(frozen=True)
 class PromptContent:
-    """Everything the prompt of one turn can be filled with."""
-
     state: DebateState
     settings: DebateSettings
     seat: Seat
     part: str
     debate_id: str
     tag: str
-    room: int | None = None
-    """Tokens the prompt may fill; None without a limit."""
+    room: int | None = None  # tokens the prompt may fill; None without a limit
     templates: tuple[TemplateUse, ...] = ()
     passages: tuple[Passage, ...] = ()
-    answers: tuple[tuple[Turn, Excerpt], ...] = ()
-    """The answers to show, as far as they fit."""
+    answers: tuple[tuple[Turn, Excerpt], ...] = ()  # the answers to show, as far as they fit
 
     @property
     def mark(self) -> str:
@@ -89,15 +84,12 @@ class PromptContent:
         return strategy_for(self.settings)
 
     def fence(self, label: str, text: str) -> str:
-        """Mark text as material, unless the model is too small for fences."""
         return fence(label, text, self.mark) if self.mark else text
 
     def shortened(self) -> tuple[str, ...]:
-        """Return the labels of the answers that are not shown whole."""
         return tuple(self._label(turn) for turn, excerpt in self.answers if excerpt.left_out)
 
     def messages(self, turns: list[Turn], pictures: Sequence[Picture]) -> list[BaseMessage]:
-        """Fill the prompt, with these turns as its history."""
         values = self.values(turns)
         if self.strategy.own_prompt(self.part) is not None:
             values |= self._custom_values(values, turns)
@@ -120,7 +112,6 @@ class PromptContent:
         return render("shared/tools", values)
 
     def values(self, turns: list[Turn]) -> PromptValues:
-        """Return every value a prompt may ask for; each is built only when one does."""
         control: PromptValues = {
             "nonce": lambda: self.tag,
             "data_rule": lambda: render("shared/data", {"mark": lambda: self.mark}),
@@ -170,14 +161,16 @@ class PromptContent:
     def _material_values(self) -> PromptValues:
         return {
             "templates": lambda: _templates(self.templates, self.fence),
-            "template_hint": lambda: _template_hint(self.templates),
+            # A short hint for the smallest models: the kind of question the template is for.
+            "template_hint": lambda: (
+                f"Kind of question: {self.templates[0].title}." if self.templates else ""
+            ),
             "passages": lambda: _passages(self.passages, self.fence, bare=not self.mark),
             "quote_checks": self._quote_checks,
             "remarks": self._remarks,
         }
 
     def _custom_values(self, values: PromptValues, turns: list[Turn]) -> PromptValues:
-        """Return the values of the placeholders that only a user's own prompt has."""
         number = self.state["round"]
         before = [turn for turn in turns if turn.round < number]
         own = [turn for turn in before if turn.seat == self.seat.id]
@@ -263,11 +256,6 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
         return ""
     shown = (data("template", f"{use.title}\n\n{use.text}") for use in chosen)
     return "## Available reasoning templates\n" + "\n\n".join(shown)
-
-
-def _template_hint(chosen: Sequence[TemplateUse]) -> str:
-    """Return a short hint for the smallest models: the kind of question the template is for."""
-    return f"Kind of question: {chosen[0].title}." if chosen else ""
 
 
 def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:

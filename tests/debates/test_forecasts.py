@@ -20,8 +20,8 @@ from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
-from contend.graph.contract.request import DebateRequest
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.models.seats import SeatPlan
 from tests.support.forecasting import (
     OUTCOMES,

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 from tests.dev.dev_server import DevServer
 from tests.service.test_routes import PREFIX, asked
 from tests.support.forecasting import QUESTION, forecasters, request

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from contend.graph.contract.result import json_schemas
+from contend.graph.forecast_contract.result import json_schemas
 from tests.cli.actions.test_templates import librarian
 from tests.cli.support import QUESTION, ROOT, Command, Ended
 from tests.nodes.calls.test_evidence import PIXEL

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 from tests.cli.support import Command, spoken
 from tests.faults.killing import Killer, mark
 from tests.support.forecasting import QUESTION, asked_for, forecasters, round_of, scored_role

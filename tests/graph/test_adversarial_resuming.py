@@ -18,7 +18,8 @@ from contend.graph.adversarial import builder
 from contend.graph.checkpoints.saver import checkpointer, database_path
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.readings import Assessment, AutoScore, Point
-from contend.graph.state import DebateState, Remark, StopDecision, Turn
+from contend.graph.state import DebateState, Remark, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Retrieval, Seat, Usage
 from contend.models.replies.critique import CritiqueBlock, CritiquePoint
 from tests.support.model_server import ModelServer, Reply, openai_error

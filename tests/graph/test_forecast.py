@@ -10,10 +10,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from contend.graph.contract.result import DebateResult
-from contend.graph.contract.terms import ROLES
 from contend.graph.errors import BadInput
 from contend.graph.forecast import graph
+from contend.graph.forecast_contract.result import DebateResult
+from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.routing import after_arguing, after_scoring
 from contend.graph.settings import ForecastSettings
 from contend.graph.values import Document

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from contend.graph.contract.result import DebateResult, Gap
-from contend.graph.contract.terms import ROLES
 from contend.graph.errors import ModelFailed
+from contend.graph.forecast_contract.result import DebateResult, Gap
+from contend.graph.forecast_contract.terms import ROLES
 from contend.nodes.forecast.calls import Filled, fill_once
 from contend.nodes.forecast.schedule import Deadline
 from tests.support.forecasting import (

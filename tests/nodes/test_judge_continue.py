@@ -9,7 +9,8 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Assessment, Point, PointStatus, Severity
 from contend.graph.routing import after_answering, after_judging
 from contend.graph.settings import SETTINGS, AdversarialSettings, DebateSettings
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision
 from contend.nodes.judge_continue import human_turn
 from tests.support.scripted import refine_settings
 from tests.support.states import state, turn

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from contend.graph.readings import AutoScore, Point
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Usage
 from contend.nodes.store import build_record
 from tests.support.scripted import THREAD, full_cast, play

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.graph.test_contract import REQUEST
+from tests.graph.test_forecast_contract import REQUEST
 from tests.prompts.test_prompts_snapshots import FOLDER, WRITE, sheet
 from tests.support.forecasting import (
     arguing,

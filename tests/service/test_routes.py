@@ -20,16 +20,16 @@ from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import UnfinishedTask
 from contend.debates.run import open_repository
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.result import DebateResult
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.result import DebateResult
 from contend.models.seats import SeatPlan
 from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example
 from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
 from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
-from tests.graph.test_contract import REFUSED, REQUEST
+from tests.graph.test_forecast_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
 from tests.support.forecasting import QUESTION, forecast_settings, forecasters, request
 from tests.support.model_server import ModelServer, Reply, Request, openai_error

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.settings import ForecastSettings
 from tests.support.model_server import Reply, Request
 from tests.support.scripted import Cast, Lines, Played, Sent, as_sent, play

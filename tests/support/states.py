@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contend.graph.readings import Assessment, Point
-from contend.graph.state import DebateState, StopDecision, Turn
+from contend.graph.state import DebateState, Turn
+from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Retrieval, TemplateUse
 from tests.support.scripted import as_state, scripted_settings
 

@@ -17,13 +17,13 @@ from contend.cli.actions.forecast_request import ForecastOptions, due_notice, ti
 from contend.cli.view.console import print_hanging
 from contend.cli.view.forecast import print_forecast, round_words
 from contend.debates.forecasts import read_request, with_due
-from contend.graph.contract.terms import ROLES
+from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
 from contend.models.seats import EMBEDDED
 from contend.nodes.forecast.numbers import fitted_factor
 from tests.cli.support import Command
-from tests.graph.test_contract import REFUSED as REFUSED_REQUESTS
-from tests.graph.test_contract import REQUEST
+from tests.graph.test_forecast_contract import REFUSED as REFUSED_REQUESTS
+from tests.graph.test_forecast_contract import REQUEST
 from tests.support.forecasting import OUTCOMES, QUESTION, YES, forecasters
 from tests.support.forecasting import request as asked_of
 from tests.support.model_server import ModelServer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contend.graph.contract.result import DebateResult
+from contend.graph.forecast_contract.result import DebateResult
 from contend.models.providers.weights import DEFAULT
 from tests.cli.support import Command, on_embedded
 from tests.models.providers.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls

@@ -13,7 +13,8 @@ from contend.debates.exports.page import ExportPage, Facts, Rows, Title, Words
 from contend.debates.record import StoredDebate
 from contend.graph.readings import Point
 from contend.graph.settings import FolderPlan, OutputFormat
-from contend.graph.state import StopDecision, Turn
+from contend.graph.state import Turn
+from contend.graph.stop_reasons import StopDecision
 from tests.nodes.test_store import RATED
 from tests.support.floor import (
     debate,

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from contend.debates.exports.labels import STOP_WORDS
-from contend.graph.state import StopReason
+from contend.graph.stop_reasons import StopReason
 
 
 def test_every_stop_reason_has_words() -> None:

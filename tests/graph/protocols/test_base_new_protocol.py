@@ -42,22 +42,20 @@ class SoloSettings(DebateSettings):
 STRATEGY = '''
 """Solo: one author writes drafts and then the answer."""
 
-from contend.graph.protocols.base import Strategy, stop
+from contend.graph.protocols.base import Strategy
 from contend.graph.settings.solo import SoloSettings
-from contend.graph.state import DebateState, StopDecision
+from contend.graph.state import DebateState
+from contend.graph.stop_reasons import StopDecision, stop
 
 
 class SoloStrategy(Strategy[SoloSettings]):
     answering_role = "author"
     writer_role = "author"
 
-    @property
-    def rounds(self) -> tuple[int, int]:
-        return self.settings.drafts, self.settings.drafts
-
-    @property
-    def max_steps(self) -> int:
-        return 2 * self.settings.drafts + 10
+    def __init__(self, settings: SoloSettings) -> None:
+        super().__init__(settings)
+        self.rounds = settings.drafts, settings.drafts
+        self.max_steps = 2 * settings.drafts + 10
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         if state["round"] < self.settings.drafts:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.graph.contract.terms import CRITERIA
+from contend.graph.forecast_contract.terms import CRITERIA
 from contend.models.replies.control import read_block
 from contend.models.replies.forecast import (
     ArgumentBlock,

@@ -12,7 +12,7 @@ from contend.graph.readings import Point
 from contend.graph.settings import AdversarialSettings, data_home
 from contend.graph.values import Document, Image, QuoteCheck, Seat, TemplateUse
 from contend.models.providers.registry import Provider, register
-from contend.nodes.calls.evidence import argued, with_quotes_checked
+from contend.nodes.calls.evidence import search_queries, with_quotes_checked
 from contend.nodes.prompting.prompt import Material, build_prompt
 from contend.retrieval import template_search
 from contend.retrieval.documents import Passage, load_documents, save_corpus
@@ -291,7 +291,7 @@ def test_a_turn_is_about_the_question_the_remarks_and_the_claims_before_it() -> 
         turn("critique", text=said),
     ]
     turns.append(turn("remark", text="Look at the vans."))
-    assert argued(state(question=QUESTION, turns=turns)) == [
+    assert search_queries(state(question=QUESTION, turns=turns)) == [
         QUESTION,
         "Look at the vans.",
         "The van was sold in the spring.",
@@ -433,7 +433,7 @@ async def test_several_who_answer_get_templates_and_passages_and_are_quoted_by_l
 def test_the_claims_of_all_who_spoke_last_are_looked_up() -> None:
     seats = [("ann", "Five words make a claim."), ("ben", "Another claim of five words.")]
     turns = [turn("propose", 0, text, id=seat, seat=seat, role="debater") for seat, text in seats]
-    assert argued(state(turns=turns))[1:] == [text for _, text in seats]
+    assert search_queries(state(turns=turns))[1:] == [text for _, text in seats]
 
 
 def test_nobody_who_spoke_last_is_left_out_however_much_the_others_said() -> None:
@@ -442,6 +442,6 @@ def test_nobody_who_spoke_last_is_left_out_however_much_the_others_said() -> Non
         for seat in ("ann", "ben", "cyd", "dan")
     }
     turns = [turn("propose", 0, text, id=seat, seat=seat) for seat, text in said.items()]
-    about = argued(state(turns=turns))
+    about = search_queries(state(turns=turns))
     assert len(about) == 12
     assert [sum(seat in claim for claim in about) for seat in said] == [3, 3, 3, 2]

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.graph.contract.terms import CRITERIA
+from contend.graph.forecast_contract.terms import CRITERIA
 from contend.nodes.forecast.numbers import (
     brier,
     calibration,
+    combine_with_judge,
     composite,
     consensus,
     consensus_score,
@@ -22,7 +23,6 @@ from contend.nodes.forecast.numbers import (
     movement,
     read_distribution,
     spread,
-    weighed,
 )
 
 ABC = ("a", "b", "c")
@@ -74,7 +74,7 @@ def test_an_incomplete_role_counts_where_it_spoke_and_is_not_filled_in() -> None
     assert agreed == pytest.approx({"a": 0.6, "b": 0.35, "c": 0.15})
     judge = {"a": 62 / 103, "b": 31 / 103, "c": 10 / 103}
     # 0.6 x judge + 0.4 x consensus: 0.601165, 0.320583, 0.118252, in all 1.04.
-    final = weighed(judge, agreed, 0.6, ABC)
+    final = combine_with_judge(judge, agreed, 0.6, ABC)
     assert final == pytest.approx({"a": 0.578043, "b": 0.308253, "c": 0.113704}, abs=1e-6)
     assert linear_pool(roles, ABC) == pytest.approx({"a": 0.5, "b": 0.35, "c": 0.15})
 
@@ -93,7 +93,7 @@ def test_an_incomplete_role_counts_where_it_spoke_and_is_not_filled_in() -> None
 def test_the_contracts_pool(
     judge: dict[str, float], agreed: dict[str, float], final: dict[str, float]
 ) -> None:
-    assert weighed(judge, agreed, 0.6, YES_NO) == pytest.approx(final)
+    assert combine_with_judge(judge, agreed, 0.6, YES_NO) == pytest.approx(final)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_pools_are_distributions_and_invent_no_outcome(
 ) -> None:
     agreed = consensus(voices, ABC)
     assert set(agreed) == {outcome for voice in voices for outcome in voice}
-    final = weighed(agreed, agreed, weight, ABC)
+    final = combine_with_judge(agreed, agreed, weight, ABC)
     assert set(final) == set(agreed)
     whole = [voice for voice in voices if len(voice) == 3]
     for pool in (linear_pool(voices, ABC), log_odds_pool(voices, ABC)):

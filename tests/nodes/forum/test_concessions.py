@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contend.graph.readings import Conviction
-from contend.nodes.forum.concessions import staying, upheld_concession
+from contend.nodes.forum.concessions import seats_that_stay, upheld_concession
 
 ABC = ("a", "b", "c")
 
@@ -15,7 +15,7 @@ ABC = ("a", "b", "c")
 def leaving(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> list[str]:
-    kept = staying(concessions, active, credit)
+    kept = seats_that_stay(concessions, active, credit)
     return [seat for seat in active if seat in concessions and seat not in kept]
 
 
@@ -70,7 +70,7 @@ def test_who_leaves(
 def test_the_rule_that_kept_a_seat_is_named(
     concessions: Mapping[str, str], credit: Mapping[str, int], stays: str, rule: str
 ) -> None:
-    kept = staying(concessions, ABC, credit)
+    kept = seats_that_stay(concessions, ABC, credit)
     assert list(kept) == [stays]
     assert rule in kept[stays]
 

@@ -12,7 +12,7 @@ from contend.nodes.moderated.schedule import (
     other_order,
     schedule_for,
     stages,
-    unreviewed,
+    unreviewed_statement,
 )
 from tests.support.floor import HELD, moderated_settings
 from tests.support.scripted import as_state
@@ -142,8 +142,8 @@ def test_the_other_order_turns_the_sides_round_and_keeps_answers_behind_what_the
 def test_the_moderator_reviews_each_statement_once() -> None:
     statement, check = said("a", "argument"), said("fact_checker", "fact_check")
     asked = said("moderator", "request")
-    assert unreviewed([]) is None
-    assert unreviewed([asked]) is None
-    assert unreviewed([asked, statement]) == statement
-    assert unreviewed([statement, check, said("a", "correction")]) == statement
-    assert unreviewed([statement, asked]) is None
+    assert unreviewed_statement([]) is None
+    assert unreviewed_statement([asked]) is None
+    assert unreviewed_statement([asked, statement]) == statement
+    assert unreviewed_statement([statement, check, said("a", "correction")]) == statement
+    assert unreviewed_statement([statement, asked]) is None

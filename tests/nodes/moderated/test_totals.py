@@ -8,7 +8,7 @@ from contend.graph.readings import Deduction, SideScore, TurnScore
 from contend.graph.settings import ModeratedSettings
 from contend.graph.values import Seat
 from contend.nodes.moderated.totals import (
-    deducted,
+    apply_deductions,
     final_scores,
     mean_marks,
     score_side,
@@ -85,9 +85,9 @@ def test_a_side_is_scored_by_its_own_turns_only() -> None:
 def test_broken_rules_cost_rule_adherence_and_nothing_else() -> None:
     over = Deduction(rule="overlong", points=2)
     ruling = Deduction(rule="off_topic", points=3)
-    assert deducted(marks(7), [over]) == marks(7, rule_adherence=5)
-    assert deducted(marks(7), [over, ruling]) == marks(7, rule_adherence=2)
-    assert deducted(marks(4), [over, ruling]) == marks(4, rule_adherence=0)
+    assert apply_deductions(marks(7), [over]) == marks(7, rule_adherence=5)
+    assert apply_deductions(marks(7), [over, ruling]) == marks(7, rule_adherence=2)
+    assert apply_deductions(marks(4), [over, ruling]) == marks(4, rule_adherence=0)
     score = turn_score("t", "ann", {0: marks(7)}, [over], WEIGHTS, 2)
     assert score.total == pytest.approx(7 - 2 * 0.15)
 

@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.terms import Contract, Direction, Impact, Phase, Role, Share
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role, Share
 
 _ABSENT = "null when it is absent; report.gaps says why."
 

@@ -13,37 +13,20 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-from contend.graph.contract.terms import (
-    CRITERIA,
-    FEWEST_OUTCOMES,
-    JUDGE_WEIGHT,
-    MAX_ARGUMENT_LENGTH,
-    MOST_OUTCOMES,
-    MOST_ROUNDS,
-    ROLES,
-    ROUNDS,
-    Contract,
-    Criterion,
-    OutcomeId,
-    Role,
-    Share,
-    check_criteria,
-    check_roles,
-    first_repeated,
-)
+from contend.graph.forecast_contract import terms
 
 # How far a distribution given in a request may be from 1 in all.
 _ROUNDING = 0.01
 
 
-def _storable(text: str) -> str:
+def _refuse_unstorable(text: str) -> str:
     """Refuse NUL and lone surrogates, which databases cannot store."""
     if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("has characters that cannot be stored")
     return text
 
 
-def _not_empty(text: str) -> str:
+def _refuse_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -54,7 +37,7 @@ def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-_STORABLE, _NOT_EMPTY = AfterValidator(_storable), AfterValidator(_not_empty)
+_STORABLE, _NOT_EMPTY = AfterValidator(_refuse_unstorable), AfterValidator(_refuse_empty)
 _Words = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000), _STORABLE, _NOT_EMPTY]
 _Question = Annotated[
@@ -64,7 +47,7 @@ _Id = Annotated[str, StringConstraints(min_length=1, max_length=200), _STORABLE,
 _Items = Annotated[tuple[_Text, ...], Field(max_length=50), BeforeValidator(_tuple)]
 
 
-class PredictionTask(Contract):
+class PredictionTask(terms.Contract):
     """The original prediction task."""
 
     question: _Question = Field(description="What is to be predicted.")
@@ -72,53 +55,55 @@ class PredictionTask(Contract):
     resolution_criteria: _Words = Field("", description="What decides which outcome came true.")
 
 
-class Outcome(Contract):
+class Outcome(terms.Contract):
     """One of the outcomes that exclude each other."""
 
-    id: OutcomeId
+    id: terms.OutcomeId
     label: _Text
     description: _Words = ""
 
 
-class KeyVariable(Contract):
+class KeyVariable(terms.Contract):
     """Something the outcome depends on."""
 
     name: _Text
     category: _Words = ""
-    importance: Share
+    importance: terms.Share
     current_value: _Words | float | None = Field(None, union_mode="left_to_right")
 
 
-class OutcomeProbability(Contract):
+class OutcomeProbability(terms.Contract):
     """How likely one outcome is held to be."""
 
-    outcome_id: OutcomeId
-    probability: Share
+    outcome_id: terms.OutcomeId
+    probability: terms.Share
 
 
-class SimulationSummary(Contract):
+class SimulationSummary(terms.Contract):
     """What a simulation found before the debate."""
 
     final_distribution: Annotated[
-        tuple[OutcomeProbability, ...], Field(max_length=MOST_OUTCOMES), BeforeValidator(_tuple)
+        tuple[OutcomeProbability, ...],
+        Field(max_length=terms.MOST_OUTCOMES),
+        BeforeValidator(_tuple),
     ] = ()
     key_findings: _Items = ()
 
 
-class Timeframe(Contract):
+class Timeframe(terms.Contract):
     """From when to when; the forecast comes due at the end."""
 
     start: date | None = None
     end: date | None = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.start and self.end and self.start > self.end:
             raise ValueError("start is later than end")
         return self
 
 
-class DataSummary(Contract):
+class DataSummary(terms.Contract):
     """What the data say."""
 
     region: _Words = ""
@@ -128,13 +113,13 @@ class DataSummary(Contract):
     data_gaps: _Items = ()
 
 
-class PredictionContext(Contract):
+class PredictionContext(terms.Contract):
     """All that the debate is told."""
 
     task: PredictionTask
     outcomes: Annotated[
         tuple[Outcome, ...],
-        Field(min_length=FEWEST_OUTCOMES, max_length=MOST_OUTCOMES),
+        Field(min_length=terms.FEWEST_OUTCOMES, max_length=terms.MOST_OUTCOMES),
         BeforeValidator(_tuple),
     ]
     key_variables: Annotated[
@@ -148,12 +133,12 @@ class PredictionContext(Contract):
         return tuple(outcome.id for outcome in self.outcomes)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        twice = first_repeated(each.casefold() for each in self.outcome_ids)
+    def _check_outcomes(self) -> Self:
+        twice = terms.first_repeated(each.casefold() for each in self.outcome_ids)
         if twice:
             raise ValueError(f"two outcomes have the id '{twice}'")
         simulated = self.simulation_summary.final_distribution
-        twice = first_repeated(each.outcome_id for each in simulated)
+        twice = terms.first_repeated(each.outcome_id for each in simulated)
         if twice:
             raise ValueError(f"the simulation gives outcome '{twice}' twice")
         strange = [e.outcome_id for e in simulated if e.outcome_id not in self.outcome_ids]
@@ -166,37 +151,42 @@ class PredictionContext(Contract):
         return self
 
 
-class DebateConfig(Contract):
+class DebateConfig(terms.Contract):
     """How the debate is held."""
 
-    rounds: int = Field(ROUNDS, ge=1, le=MOST_ROUNDS, description="Number of debate rounds.")
+    rounds: int = Field(
+        terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Number of debate rounds."
+    )
     roles: Annotated[
-        tuple[Role, ...], Field(min_length=2, max_length=len(ROLES)), BeforeValidator(_tuple)
+        tuple[terms.Role, ...],
+        Field(min_length=2, max_length=len(terms.ROLES)),
+        BeforeValidator(_tuple),
     ] = Field(
-        ROLES,
+        terms.ROLES,
         description="Who debates; the judge and at least one other.",
         json_schema_extra={"uniqueItems": True},
     )
     max_argument_length: int = Field(
-        MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Max tokens per argument."
+        terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Max tokens per argument."
     )
     scoring_criteria: Annotated[
-        tuple[Criterion, ...],
-        Field(min_length=1, max_length=len(CRITERIA)),
+        tuple[terms.Criterion, ...],
+        Field(min_length=1, max_length=len(terms.CRITERIA)),
         BeforeValidator(_tuple),
     ] = Field(
-        CRITERIA,
+        terms.CRITERIA,
         description="What arguments are scored on.",
         json_schema_extra={"uniqueItems": True},
     )
-    judge_weight: Share = Field(
-        JUDGE_WEIGHT, description="Weight of the judge's assessment against the role consensus."
+    judge_weight: terms.Share = Field(
+        terms.JUDGE_WEIGHT,
+        description="Weight of the judge's assessment against the role consensus.",
     )
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
-        check_roles(self.roles)
-        check_criteria(self.scoring_criteria)
+    def _check_config(self) -> Self:
+        terms.check_roles(self.roles)
+        terms.check_criteria(self.scoring_criteria)
         return self
 
 
@@ -205,16 +195,13 @@ _EXAMPLE: JsonDict = {
     "task_id": "bridge-1",
     "prediction_context": {
         "task": {"question": "Will the bridge open before May?"},
-        "outcomes": [
-            {"id": "yes", "label": "It opens"},
-            {"id": "no", "label": "It does not"},
-        ],
+        "outcomes": [{"id": "yes", "label": "It opens"}, {"id": "no", "label": "It does not"}],
         "data_summary": {"timeframe": {"end": "2027-05-01"}},
     },
 }
 
 
-class DebateRequest(Contract):
+class DebateRequest(terms.Contract):
     """What a caller asks of the debate engine."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})

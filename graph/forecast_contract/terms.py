@@ -4,12 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Role = Literal["optimist", "pessimist", "contrarian", "historian", "judge"]
 ROLES: tuple[Role, ...] = ("optimist", "pessimist", "contrarian", "historian", "judge")
@@ -32,24 +27,21 @@ MOST_ROUNDS = 10
 MAX_REQUEST_BYTES = 262_144
 
 
-def check_roles(roles: Iterable[str]) -> None:
+def check_roles(roles: tuple[Role, ...]) -> tuple[Role, ...]:
     """Refuse repeated roles, a missing judge, and a judge on its own."""
-    named = list(roles)
-    twice = first_repeated(named)
-    if twice:
+    if twice := first_repeated(roles):
         raise ValueError(f"roles names the {twice} twice")
-    if "judge" not in named or len(named) == 1:
+    if "judge" not in roles or len(roles) == 1:
         raise ValueError("roles needs the judge, who gives the verdict, and at least one other")
+    return roles
 
 
-def check_criteria(criteria: Iterable[str]) -> None:
-    """Refuse repeated criteria and an empty list."""
-    named = list(criteria)
-    twice = first_repeated(named)
-    if twice:
+def check_criteria(criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+    if twice := first_repeated(criteria):
         raise ValueError(f"scoring_criteria names {twice} twice")
-    if not named:
+    if not criteria:
         raise ValueError("scoring_criteria is empty")
+    return criteria
 
 
 def first_repeated(names: Iterable[str]) -> str | None:

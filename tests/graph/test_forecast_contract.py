@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from contend.graph.contract.request import DebateRequest
-from contend.graph.contract.result import DebateResult, json_schemas
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.result import DebateResult, json_schemas
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 

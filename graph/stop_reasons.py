@@ -1,0 +1,36 @@
+"""Why a debate ends: the stop reasons, and the decision that records one."""
+
+from typing import Literal
+
+from contend.graph.values import Value
+
+StopReason = Literal[
+    "skeptic_ready",
+    "score_reached",
+    "no_critical_issues",
+    "max_rounds",
+    "judge_stop",
+    "one_left",
+    "converged",
+    "budget",
+    "user",
+    "failed",
+    "timeout",
+]
+
+
+class StopDecision(Value):
+    """Why the rounds ended."""
+
+    reason: StopReason
+    round: int
+    evidence: str
+    early: bool | None = None  # whether more rounds were allowed; None in debates of release 0.1
+
+
+def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
+    return StopDecision(reason=reason, round=round_number, evidence=evidence)
+
+
+def describe_rounds_used(rounds: int) -> str:
+    return f"all {rounds} rounds were used" if rounds > 1 else "the one round was used"

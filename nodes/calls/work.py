@@ -1,0 +1,49 @@
+"""What the calls of a node add to the state: turns, problems, and calls that gave no turn."""
+
+from collections.abc import Iterable
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from contend.graph.errors import ModelFailed
+from contend.graph.state import DebateState, Turn
+from contend.graph.values import Degradation, WorkSpan
+from contend.nodes.calls.turn import lost_call
+
+
+class Work(TypedDict):
+    """The results of calls. Plain, so that checkpoints can store it."""
+
+    turns: list[Turn]
+    degraded: list[Degradation]
+    spans: list[WorkSpan]
+    given_up: NotRequired[list[str]]  # turn ids; missing in what earlier versions stored
+
+
+def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:
+    return {"turns": [turn], "degraded": list(degraded), "spans": []}
+
+
+def failed_work(failure: ModelFailed, reported: Degradation) -> Work:
+    """Return the work of a failed call whose failure is reported by the caller."""
+    degraded = [*failure.before, reported]
+    return {"turns": [], "degraded": degraded, "spans": [lost_call(failure)]}
+
+
+def join_work(works: Iterable[Work]) -> Work:
+    listed = list(works)
+    return {
+        "turns": [turn for each in listed for turn in each["turns"]],
+        "degraded": [entry for each in listed for entry in each["degraded"]],
+        "spans": [span for each in listed for span in each["spans"]],
+        "given_up": [turn for each in listed for turn in each.get("given_up", [])],
+    }
+
+
+def update_of(work: Work) -> dict[str, Any]:
+    # An empty list would count as an update of the transcript, and cost every checkpoint.
+    return {field: values for field, values in work.items() if values}
+
+
+def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:
+    return {**state, "turns": [*state.get("turns", []), *turns]}
