@@ -9,7 +9,11 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands import ask, config, debates, doctor, forecasts, models, serve, templates
+from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands.export import export
+from contend.cli.commands.list import list_debates
+from contend.cli.commands.rate import rate
+from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
@@ -26,10 +30,10 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("list")(debates.list_debates)
-app.command("show")(debates.show_debate)
-app.command("rate")(debates.rate)
-app.command("export", short_help="Export a debate as a document or a folder.")(debates.export)
+app.command("list")(list_debates)
+app.command("show")(show_debate)
+app.command("rate")(rate)
+app.command("export", short_help="Export a debate as a document or a folder.")(export)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )
@@ -146,7 +150,7 @@ _REPEAT = " Repeat --docs or --image for each path."
 
 def _usage_error(said: str, command: str, *, paths: bool) -> str:
     """Describe a mistake on the command line and point to the help."""
-    from contend.debates.exports.labels import sentence
+    from contend.debates.exports.wording import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")

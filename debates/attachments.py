@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings, SeatFiles, data_home
 from contend.graph.values import Document, Image

@@ -29,7 +29,7 @@ from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_word
 from contend.cli.view.format import counted, resume_command
 from contend.cli.view.renderer import Renderer
 from contend.debates.events import Event, Watch
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.prepare import (
     Reporter,

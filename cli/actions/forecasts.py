@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from contend.cli import database
-from contend.cli.actions.debates import write_document
+from contend.cli.actions.export import write_document
 from contend.cli.view.console import print_hanging, print_message, stdout, write_json
 from contend.cli.view.forecast import calibration_svg, due_lines, print_scoreboard
 from contend.debates import forecasts

@@ -15,7 +15,7 @@ from contend.cli.actions.models import progress, pull_embedding
 from contend.cli.exit_codes import BAD_INPUT, MODEL_FAILED, OK
 from contend.cli.view.console import print_message, stdout, write_json
 from contend.cli.view.format import counted, plain
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.debates.settings_sources import configure
 from contend.debates.template_learning import check_teaches, learn_template
 from contend.graph.errors import BadInput, ModelFailed

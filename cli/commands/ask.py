@@ -6,43 +6,19 @@ from typing import Annotated, Literal
 import click
 import typer
 
+from contend.cli.commands.options import (
+    Assignments,
+    Config,
+    DebateId,
+    Json,
+    Model,
+    Positions,
+    Protocol,
+    Seats,
+)
+
 Pause = Literal["never", "each_round", "before_synthesis"]
 
-# The same as SETTINGS, which is slow to import; a test compares them.
-PROTOCOLS = ("adversarial", "forum", "refine", "forecast", "moderated")
-Protocol = Annotated[
-    str,
-    typer.Option(
-        "--protocol",
-        "-p",
-        metavar="NAME",
-        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", metavar="SPEC", help="Default model for all roles."),
-]
-Seats = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--seat", metavar="NAME=MODEL", help="Add a debater to forum or refine (repeatable)."
-    ),
-]
-Positions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--position", metavar="NAME: POSITION", help="Add a side to moderated (repeatable)."
-    ),
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Override a setting (repeatable)."),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _Docs = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="Document or folder that the models can quote (repeatable)."),
@@ -70,12 +46,6 @@ _Yes = Annotated[bool, typer.Option("--yes", help="Forecast: accept the proposed
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
-
-
-def show_help(context: typer.Context) -> None:
-    """Show the help when no command is given."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -137,15 +107,13 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def resume(
-    debate: Annotated[
-        str, typer.Argument(metavar="ID", help="The debate's id, or the start of it.")
-    ],
+    debate: DebateId,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
         bool, typer.Option("--finish", help="Skip the remaining rounds and write the answer.")
-    ] = (False),
+    ] = False,
     json: Json = False,
     events: _Events = False,
     quiet: _Quiet = False,

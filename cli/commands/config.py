@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Assignments, Config, Json, Model, Positions, Protocol, Seats
+from contend.cli.commands.options import (
+    Assignments,
+    Config,
+    Json,
+    Model,
+    Positions,
+    Protocol,
+    Seats,
+)
 
 
 def config(

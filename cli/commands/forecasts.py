@@ -4,13 +4,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from contend.cli.commands.ask import Json
+from contend.cli.commands.options import DebateId, Json
 
 
 def resolve(
-    debate: Annotated[
-        str, typer.Argument(metavar="ID", help="The forecast's id, or the start of it.")
-    ],
+    debate: DebateId,
     outcome: Annotated[
         str, typer.Argument(metavar="OUTCOME", help="Id of the outcome that came true.")
     ],

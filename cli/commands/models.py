@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json, show_help
+from contend.cli.commands.options import Json, show_help
 
 app = typer.Typer(help="Download and list the models that run inside Contend.")
 app.callback(invoke_without_command=True)(show_help)

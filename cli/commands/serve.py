@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Assignments, Config, Model
+from contend.cli.commands.options import Assignments, Config, Model
 
 
 def serve(

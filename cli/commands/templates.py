@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json, show_help
+from contend.cli.commands.options import Json, show_help
 
 app = typer.Typer(help="List, search, add and create reasoning templates.")
 

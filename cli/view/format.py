@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from contend.debates.exports.labels import INITIAL
+from contend.debates.exports.wording import INITIAL
 from contend.models.text import shorten
 
 DEMONSTRATION = (

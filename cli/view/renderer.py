@@ -7,16 +7,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from contend.cli.view.columns import Clock
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
 from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
+from contend.cli.view.side_by_side import Clock
 from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
-from contend.debates.exports.labels import (
+from contend.debates.exports.wording import (
     DEGRADED_WORDS,
     POINT_WORDS,
     brought_words,

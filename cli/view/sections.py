@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from contend.cli.view.columns import Clock, Column, Columns
 from contend.cli.view.format import one_line, round_title
 from contend.cli.view.live import waiting_line
 from contend.cli.view.page import Page
 from contend.cli.view.seats import SeatTable
+from contend.cli.view.side_by_side import Clock, Column, Columns
 from contend.cli.view.turns import ShownTurn, TurnPrinter
-from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
+from contend.debates.exports.wording import CLOSINGS, opening_title, sentence
 from contend.graph.contract.terms import ROLES
 from contend.graph.phases import PHASES
 

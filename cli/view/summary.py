@@ -6,7 +6,8 @@ from typing import Any
 from contend.cli.view.format import cost, counted, duration, number, one_line
 from contend.cli.view.seats import argument_of
 from contend.debates.exports.forecast import fate_facts
-from contend.debates.exports.labels import (
+from contend.debates.exports.moderated import moderated_facts
+from contend.debates.exports.wording import (
     checked_quotes,
     count_quotes,
     degraded_words,
@@ -15,7 +16,6 @@ from contend.debates.exports.labels import (
     seat_names,
     why_it_stopped,
 )
-from contend.debates.exports.moderated import moderated_facts
 
 
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:

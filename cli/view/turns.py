@@ -11,7 +11,7 @@ from contend.cli.view.page import INDENT, Page, Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
-from contend.debates.exports.labels import (
+from contend.debates.exports.wording import (
     checked_quotes,
     count_quotes,
     describe_stand_in,

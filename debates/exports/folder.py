@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from contend.debates.exports.forecast import forecast_parts
-from contend.debates.exports.labels import (
+from contend.debates.exports.moderated import (
+    marks_table,
+    score_facts,
+    scores_table,
+    stage_words,
+    statements_table,
+)
+from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
+from contend.debates.exports.wording import (
     DEMONSTRATION,
     concession_words,
     degraded_words,
@@ -23,14 +31,6 @@ from contend.debates.exports.labels import (
     sentence,
     why_it_stopped,
 )
-from contend.debates.exports.moderated import (
-    marks_table,
-    score_facts,
-    scores_table,
-    stage_words,
-    statements_table,
-)
-from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.phases import PHASES

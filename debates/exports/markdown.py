@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contend.debates.exports.forecast import forecast_section
-from contend.debates.exports.labels import (
+from contend.debates.exports.moderated import moderated_facts
+from contend.debates.exports.wording import (
     CLOSINGS,
     DEMONSTRATION,
     brought_words,
@@ -28,7 +29,6 @@ from contend.debates.exports.labels import (
     sentence,
     stop_words,
 )
-from contend.debates.exports.moderated import moderated_facts
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.readings import SEVERITY_MARKS

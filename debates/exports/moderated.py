@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contend.debates.exports.labels import seat_names
+from contend.debates.exports.wording import seat_names
 from contend.nodes.moderated.score_notes import scoring_notes
 
 Record = Mapping[str, Any]

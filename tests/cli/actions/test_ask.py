@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from contend.cli.commands.ask import PROTOCOLS
+from contend.cli.commands.options import PROTOCOLS
 from contend.graph.settings import SETTINGS
 from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
@@ -13,7 +13,7 @@ def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> 
     assert "..." not in contend.here("--help").out.partition("Commands:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
     assert "Debate protocol: adversarial, forum, refine, forecast or moderated." in listed
-    assert tuple(SETTINGS) == PROTOCOLS
+    assert sorted(SETTINGS) == PROTOCOLS
 
 
 def test_default_output_shows_the_whole_debate(contend: Command, models: ModelServer) -> None:
