@@ -75,7 +75,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command and end the process with its exit code."""
     # Garbage collection during imports takes a tenth of the startup. A debate enables it again.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
@@ -87,7 +86,6 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code."""
     debug = "--debug" in arguments or os.environ.get("CONTEND_DEBUG", "") not in ("", "0")
     if not debug:
         warnings.simplefilter("ignore")
@@ -137,7 +135,6 @@ def _nearest_option(error: Exception) -> str:
 
 
 def _command(error: Exception, arguments: list[str]) -> str:
-    """Return the command that failed; not every error knows it."""
     known = {command.name for command in app.registered_commands}
     first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
     return getattr(getattr(error, "ctx", None), "command_path", f"contend{first}")
@@ -149,7 +146,6 @@ _REPEAT = " Repeat --docs or --image for each path."
 
 
 def _usage_error(said: str, command: str, *, paths: bool) -> str:
-    """Describe a mistake on the command line and point to the help."""
     from contend.debates.exports.wording import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")

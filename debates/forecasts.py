@@ -51,7 +51,6 @@ ENOUGH_TO_FIT = 20
 
 
 def read_request(text: str | bytes) -> DebateRequest:
-    """Parse a request; raise BadInput that says what is wrong where."""
     if len(text) > MAX_REQUEST_BYTES:
         raise BadInput(f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
     with _validation_in_words():
@@ -91,7 +90,6 @@ def _place(steps: Sequence[int | str]) -> str:
 def plain_request(
     question: str, outcomes: Sequence[dict[str, str]], due: date | None
 ) -> DebateRequest:
-    """Build a request from a question and its outcomes."""
     context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
     if due:
         context["data_summary"] = {"timeframe": {"end": due.isoformat()}}
@@ -99,7 +97,6 @@ def plain_request(
 
 
 def with_due(request: DebateRequest, due: date) -> DebateRequest:
-    """Return the request with another due date."""
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
@@ -141,8 +138,6 @@ class _ProposedOutcomes(BaseModel):
 
 @dataclass(frozen=True)
 class Proposal:
-    """Outcomes that a model proposed, and the usage of that call."""
-
     outcomes: list[dict[str, str]]
     due: date | None
     model: str
@@ -152,7 +147,6 @@ class Proposal:
 async def propose_outcomes(
     question: str, seats: Sequence[Seat], settings: DebateSettings
 ) -> Proposal:
-    """Ask the judge's model for the possible outcomes of a question."""
     judge = next(seat for seat in seats if seat.role == "judge")
     small = "small/" if is_demonstration([judge]) else ""
     mark = fence_mark(str(uuid4()))
@@ -209,7 +203,6 @@ class Forecast:
 
 
 def forecasts(records: Repository) -> list[Forecast]:
-    """Return all finished forecasts, oldest first."""
     came = records.resolutions()
     return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
 
@@ -221,7 +214,6 @@ def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
 
 
 def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> list[Forecast]:
-    """Return the unresolved forecasts that are due, or all unresolved ones."""
     waiting = [each for each in found if each.came is None]
     if not every:
         waiting = [each for each in waiting if each.due is not None and each.due <= today]
@@ -306,7 +298,6 @@ def _pool(found: Forecast, name: str) -> dict[str, float]:
 
 
 def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float], str]]:
-    """Return the complete pools, each with the outcome that came true."""
     return [(values, each.came or "") for each in found if (values := _pool(each, name))]
 
 
@@ -330,7 +321,6 @@ def _by_role(found: Iterable[Forecast]) -> Scored:
 
 
 def _by_model(found: Iterable[Forecast]) -> Scored:
-    """Yield the numbers of every argument and verdict, by model."""
     for each in found:
         state = each.debate.as_state()
         stated = [(said.turn.model, said.reading.stated) for said in kept_arguments(state)]

@@ -24,7 +24,6 @@ def check_writable(base: Path) -> None:
 
 
 def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
-    """Return the folder of this debate, if it was written."""
     return next((p for p in _candidates(base, started, debate_id) if _is_of(p, debate_id)), None)
 
 
@@ -57,5 +56,4 @@ def _candidates(base: Path, started: str, debate_id: str) -> tuple[Path, Path]:
 
 
 def _is_of(folder: Path, debate_id: str) -> bool:
-    """Return whether the index in the folder names this debate."""
     return any(debate_id in index.read_text("utf-8") for index in folder.glob("index.*"))

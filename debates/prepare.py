@@ -115,7 +115,6 @@ async def prepare_debate(
 
 
 async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
-    """Check that a stopped debate still has its files and models."""
     state = debate.as_state()
     check_kept(state.get("documents", []), state.get("images", []))
     await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
@@ -157,7 +156,6 @@ def write_debate(
 async def check_seats(
     state: DebateState, settings: DebateSettings, reporter: Reporter, *, fetch: bool
 ) -> None:
-    """Download embedded models that are missing, then check every model."""
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
     check_sight(seats, settings, images)  # before a large download that would be useless
@@ -172,7 +170,6 @@ async def check_seats(
 
 
 def _seats_needing_key(refusal: str, seats: list[Seat]) -> list[str]:
-    """Return the names of the seats that need the missing API key, unless all of them do."""
     key, missing, _ = refusal.partition("_API_KEY is not set")
     provider = f"{key.lower()}:"
     needing = [s.name for s in seats if any(m.startswith(provider) for m in models_of([s]))]

@@ -43,8 +43,6 @@ class UnfinishedTask:
 
 
 class Repository:
-    """The debates in one database, a file or a server."""
-
     def __init__(self, where: "Path | Postgres") -> None:
         self._engine = tables.open_engine(where)
         try:
@@ -66,7 +64,6 @@ class Repository:
         demonstration: bool,
         task_id: str | None = None,
     ) -> None:
-        """Insert a debate that is about to run, and its caller's task if there is one."""
         with self._engine.begin() as connection:
             connection.execute(
                 tables.debates.insert().values(
@@ -155,7 +152,6 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def debate_of(self, task_id: str) -> str | None:
-        """Return the id of the unfinished debate of a task."""
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
@@ -196,13 +192,11 @@ class Repository:
             )
 
     def resolutions(self) -> dict[str, str]:
-        """Return the outcomes that came true, by debate id."""
         query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
 
     def acquire(self, debate_id: str) -> Lease:
-        """Take the lease of a debate; refuse while another process holds it."""
         lease = Lease(self._engine, debate_id)
         lease.acquire()
         return lease

@@ -69,8 +69,6 @@ async def run_debate(
 
 
 class _Run:
-    """One run of a debate, from a start or resume to the next stop."""
-
     def __init__(
         self,
         records: Repository,
@@ -96,7 +94,6 @@ class _Run:
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
-        """Run, then save how it ended and send the final event."""
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:

@@ -61,8 +61,6 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """One value and the source that gave it."""
-
     value: Any
     source: str
 
@@ -90,7 +88,6 @@ def configure(
     config: Path | None,
     environ: Mapping[str, str],
 ) -> Configured:
-    """Return the settings of a debate and the source of each."""
     schema = _schema(protocol)
     given, notices = _from_environment(schema, environ)
     given |= _from_file(schema, config)
@@ -124,7 +121,6 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def _parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse `--seat NAME=MODEL` arguments into the setting `seats`."""
     if not pairs:
         return {}
     if "seats" not in _schema(protocol).model_fields:
@@ -139,7 +135,6 @@ def _parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
 def parse_options(
     protocol: str, assignments: Sequence[str], seats: Sequence[str], positions: Sequence[str]
 ) -> dict[str, Any]:
-    """Parse the arguments of --set, --seat and --position."""
     return {
         **parse_assignments(assignments),
         **_parse_seats(protocol, seats),
@@ -155,7 +150,6 @@ def _seat(pair: str) -> dict[str, str]:
 
 
 def _parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse `--position "NAME: POSITION"` arguments into the setting `positions`."""
     if not pairs:
         return {}
     if "positions" not in _schema(protocol).model_fields:
@@ -314,7 +308,6 @@ def _describe_problem(
 
 
 def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str:
-    """Describe what is wrong with a list of seats, and with which of them."""
     one = name.removesuffix("s")
     known = ", ".join(_SEAT_MODELS[name].model_fields)
     words = _SEAT_WORDS | {
@@ -337,7 +330,6 @@ def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str
 
 
 def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> str | None:
-    """Describe the allowed range of a number that is out of it."""
     if not problem["type"].startswith(("greater_than", "less_than")):
         return None
     limits: dict[str, Any] = {}

@@ -64,7 +64,6 @@ async def learn_template(
 
 
 def check_teaches(debate: StoredDebate) -> None:
-    """Refuse a debate without an answer, or with a low rating."""
     short = debate.id[:8]
     if debate.status != "done":
         raise BadInput(f"Debate {short} is {debate.status}; learn only from finished debates.")

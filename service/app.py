@@ -32,7 +32,6 @@ _ABOUT = (
 
 
 def create_app(options: ServiceOptions | None = None) -> FastAPI:
-    """Create the app."""
     runs = Runs(options or ServiceOptions())
 
     @asynccontextmanager

@@ -37,7 +37,6 @@ class Refused(Exception):
 
 
 def refuse(refused: Refused) -> JSONResponse:
-    """Return the response to a refused request."""
     return JSONResponse(refused.body.model_dump(), refused.code, headers=_HEADERS.get(refused.code))
 
 
@@ -64,7 +63,6 @@ async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
 
 
 async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
-    """Return the framework's own errors in our form."""
     code = _CODES.get(error.status_code, "refused")
     return JSONResponse(
         ErrorBody(error=code, detail=str(error.detail)).model_dump(),

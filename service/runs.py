@@ -54,16 +54,12 @@ class ServiceOptions:
 
 @dataclass
 class Run:
-    """A running debate."""
-
     debate: StoredDebate
     control: RunControl
     task: asyncio.Task[StoredDebate | None]
 
 
 class Runs:
-    """The debates of this service, and the database they are kept in."""
-
     def __init__(self, options: ServiceOptions) -> None:
         self._options = options
         self._records: Repository | None = None
@@ -75,12 +71,10 @@ class Runs:
         """When each abandoned debate was first noticed."""
 
     async def open(self) -> None:
-        """Open the database and resume unfinished debates."""
         self._records = await asyncio.to_thread(open_repository)
         self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
-        """Accept no more debates and pause the running ones."""
         self._stopping.set()
         if self._running:
             log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
@@ -100,7 +94,6 @@ class Runs:
             log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
 
     async def close(self) -> None:
-        """Stop, and close the database."""
         await self.stop()
         if self._records:
             await asyncio.to_thread(self._records.close)
@@ -125,7 +118,6 @@ class Runs:
                 return
 
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
-        """Return the debates to resume now, within the limit of running debates."""
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
         free = MOST_AT_ONCE - len(self._running) - self._starting
@@ -223,7 +215,6 @@ class Runs:
 
 
 def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:
-    """Return whether a debate was stopped before its end."""
     ended = None if task.cancelled() or task.exception() else task.result()
     return task.cancelled() or (ended is not None and ended.status == "paused")
 

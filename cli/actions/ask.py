@@ -55,8 +55,6 @@ _SIGNALS = [
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `contend ask`."""
-
     question: str | None
     protocol: str
     model: str | None
@@ -117,7 +115,6 @@ def ask_question(request: Request, output: Output) -> int:
 
 
 def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
-    """Continue a stopped debate."""
     with database.existing(reference) as (records, debate):
         if debate.status != "done":
             asyncio.run(prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
@@ -155,7 +152,6 @@ class _Session:
         self._notice, self._said = notice, ""
 
     def run(self, remark: Remark) -> int:
-        """Run the debate, print how it ended, and return the exit code."""
         self._said = remark.say
         gc.enable()
         try:
@@ -191,7 +187,6 @@ class _Session:
         return lambda _: None
 
     def _show(self, renderer: Renderer, event: Event) -> None:
-        """Show an event, and the header before the first one."""
         if event["event"] in ("debate_start", "resumed"):
             renderer.header(self._debate, self._notice)
             if self._debate.as_state().get("stop"):

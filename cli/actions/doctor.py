@@ -69,7 +69,6 @@ def checks() -> list[Finding]:
 
 
 def print_checks(findings: list[Finding]) -> None:
-    """Print one line per finding, and one more for its fix."""
     screen = stdout()
     roomy = not screen.is_terminal or screen.width >= _ROOMY
     widest = max(len(finding.what) for finding in findings) if roomy else 0

@@ -34,8 +34,6 @@ _DEMONSTRATION_SECONDS = 600
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """The forecast options of `contend ask`."""
-
     outcomes: Sequence[str] = ()
     request: Path | None = None
     due: str | None = None
@@ -43,7 +41,6 @@ class ForecastOptions:
 
     @property
     def given(self) -> list[str]:
-        """The names of the options that were used."""
         used = {
             "--outcome": self.outcomes,
             "--request": self.request,
@@ -108,7 +105,6 @@ def _agreed() -> bool:
 
 
 def due_notice(options: ForecastOptions) -> str:
-    """Return a notice if the due date is in the past."""
     due = _day(options.due)
     if due is None or due >= datetime.now(UTC).date():
         return ""
@@ -116,7 +112,6 @@ def due_notice(options: ForecastOptions) -> str:
 
 
 def time_notice(seats: Sequence[Seat], settings: DebateSettings) -> str:
-    """Return a notice if the demonstration model is too slow for the time limit."""
     given = getattr(settings, "overall_timeout", _DEMONSTRATION_SECONDS)
     if given >= _DEMONSTRATION_SECONDS or not is_demonstration(list(seats)):
         return ""

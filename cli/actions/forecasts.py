@@ -14,7 +14,6 @@ from contend.nodes.forecast.numbers import brier, log_loss
 
 
 def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bool) -> None:
-    """Record the outcome of a forecast and print its score."""
     with database.existing(reference) as (records, found):
         resolved = forecasts.resolve(records, found, outcome, replace=replace)
     came = resolved.came or ""
@@ -66,7 +65,6 @@ def _described(forecast: forecasts.Forecast) -> dict[str, object]:
 
 
 def print_scores(plot: str | None, *, as_json: bool) -> None:
-    """Print the scoreboard of all resolved forecasts, and draw the calibration if asked to."""
     if plot is not None and not plot.strip():  # an unset variable would mean the current folder
         raise BadInput("The path given to --plot is empty.")
     board = None

@@ -35,7 +35,6 @@ from contend.models.providers.weights import Progress as OnProgress
 
 
 def pull_embedding(spec: str) -> None:
-    """Download the built-in embedding model if the spec names it."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         _pull_files(parsed.name)
@@ -50,7 +49,6 @@ def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[On
 
 
 def _pull_files(name: str) -> None:
-    """Download the files of a built-in model that this machine lacks."""
     for weights in _files(name):
         if is_pulled(weights, data_home()):
             continue
@@ -96,7 +94,6 @@ def is_unharmed(name: str) -> bool:
 
 
 def known_models() -> list[dict[str, Any]]:
-    """List the built-in models and which are downloaded."""
     return [
         {
             "spec": f"embedded:{name}",

@@ -65,7 +65,6 @@ class _PausingServer(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Pause the debates, answer their callers, and stop."""
         await self._runs.stop()
         await super().shutdown(sockets)
 

@@ -18,7 +18,6 @@ def print_debate(reference: str, *, thinking: bool, as_json: bool) -> None:
 
 
 def _print_text(debate: StoredDebate, *, thinking: bool) -> None:
-    """Print every turn, then how the debate ended or how to continue it."""
     screen = Renderer(stdout(widest=None))
     about = f"{debate.status}, started {local_time(debate.created_at)}."
     screen.header(debate, about.capitalize())

@@ -77,7 +77,6 @@ def print_template(template_id: str, *, as_json: bool) -> None:
 def search_templates(
     question: str, limit: int, embedding_model: str | None, *, as_json: bool
 ) -> None:
-    """Print the nearest templates and which of them a debate would use."""
     asked = checked_question(question)
     settings, embedder = _embedder(embedding_model)
 
@@ -232,7 +231,6 @@ def rebuild_template_index(embedding_model: str | None) -> None:
 
 
 def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
-    """Learn a template from a debate, save it as a candidate and offer to accept it."""
     with database.existing(reference) as (_, debate):
         check_teaches(debate)
         print_message("Writing a template from the debate, with one model call ...")

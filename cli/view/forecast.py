@@ -33,7 +33,6 @@ _POOL_WORDS = {
 
 
 def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Labels) -> None:
-    """Print the table of outcomes, then the facts about it."""
     screen.print()
     screen.print(Rule(Text("Forecast", style="heading"), style="muted", characters="─"))
     roomy = screen.width >= _ROOM_FOR_ROLES
@@ -47,7 +46,6 @@ def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Label
 
 
 def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
-    """Print the forecast of a finished debate, if it has one."""
     forecast = debate.state.get("forecast")
     if debate.status == "done" and forecast:
         screen = stderr() if to_stderr else stdout()
@@ -220,7 +218,6 @@ def _place(forecast: float, observed: float) -> str:
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the calibration as SVG: the diagonal, and dots sized by count."""
     size, edge = 400, 40
     most = max((each.count for each in bins), default=1) or 1
 

@@ -27,7 +27,6 @@ def spinner(now: float) -> str:
 
 
 def waiting_line(text: str, clock: Callable[[], float]) -> Frame:
-    """Draw one line with what is being waited for, and for how long."""
     began = clock()
 
     def frame(width: int, _: int) -> list[Text]:
@@ -62,7 +61,6 @@ class LiveArea:
             self._live.start(refresh=True)
 
     def hide(self) -> None:
-        """Hide the live display until resume() is called."""
         if self._live:
             self._live.stop()
             self._live = None
@@ -96,8 +94,6 @@ class _Redrawn(Live):
 
 
 class _Drawing:
-    """The frame as it was last drawn."""
-
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._widths: list[int] = []
@@ -111,7 +107,6 @@ class _Drawing:
         yield Text()
 
     def rows_gained(self, width: int) -> int:
-        """Return how many more rows its lines take since the terminal became narrower."""
         return rows_gained(self._widths, width) if _reflows() else 0
 
 

@@ -26,8 +26,6 @@ class Paragraph:
 
 
 class Page:
-    """Prints to one console and hides the live area before printing."""
-
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live = LiveArea(console)
@@ -41,7 +39,6 @@ class Page:
         self.print(Text(plain(text), style=style))
 
     def print(self, *lines: Text) -> None:
-        """Print lines that are already wrapped."""
         self.live.hide()
         for line in lines:
             self.console.print(line, soft_wrap=True)

@@ -47,7 +47,6 @@ class Renderer:
         self._unreported: list[Entry] = []
 
     def header(self, debate: StoredDebate, notice: str) -> None:
-        """Print the question, the seats and how the models were chosen."""
         state, page = debate.as_state(), self._page
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
@@ -70,7 +69,6 @@ class Renderer:
         self._page.paragraph(text)
 
     def footer(self, debate: StoredDebate) -> None:
-        """Print how the debate ended, what it cost and what to do next."""
         self.sections.end()
         if debate.status != "done":
             return
@@ -90,7 +88,6 @@ class Renderer:
     # --- a debate that is running ---
 
     def show(self, event: Event) -> None:
-        """Print one event, if it has anything to show."""
         name = event["event"]
         shower: Callable[[Event], None] | None = getattr(self, f"_on_{name}", None)
         if name.endswith("_chunk"):
@@ -115,7 +112,6 @@ class Renderer:
             self.sections.wait_for(first)
 
     def _on_chunk(self, event: Event) -> None:
-        """Show that a seat was asked or what it writes, alone or beside others."""
         meta, piece, number = event["metadata"], event["content"], event["round"] or 0
         seat, model, phase = str(meta["seat"]), str(meta["model"]), str(meta.get("phase", ""))
         if phase == "score" and self.sections.has_columns:
@@ -231,7 +227,6 @@ class Renderer:
                 self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
-        """Print the problems of an unfinished debate."""
         for entry in entries:
             text = f"! {notice(entry, self._seats.by_id)}"
             self._page.paragraph(text, "warning", indent=0, hang=2)

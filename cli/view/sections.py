@@ -111,12 +111,10 @@ class Sections:
         self._page.paragraph(text, "heading", indent=0)
 
     def break_line(self, *, between_words: bool = False) -> None:
-        """End the current line so that a message can follow."""
         self._page.live.hide()
         self._printer.cut(between_words=between_words)
 
     def resume_waiting(self) -> None:
-        """Show the waiting line again after a message."""
         self._page.live.resume()
 
     def stop_waiting(self) -> None:
@@ -208,7 +206,6 @@ class Sections:
     # --- sections ---
 
     def open(self, phase: str, number: int) -> None:
-        """Print the heading of a turn's section, if it is a new one."""
         title = SECTIONS_AFTER_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
         if title:
             self.open_section(title)
@@ -219,14 +216,12 @@ class Sections:
         self._rounds_over = True
 
     def open_section(self, title: str) -> None:
-        """Print a section heading, if it is a new one."""
         if title != self._section:
             self.end()
             self._section = title
             self._page.rule(title)
 
     def open_round(self, number: int, active: Sequence[str] = ()) -> None:
-        """Print the heading of a round and who is still in it."""
         if number <= self._round:
             return
         self._round = number

@@ -38,7 +38,6 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the winner and the concessions, where seats can concede."""
     if "eliminations" not in record:
         return []
     names, winner = seat_names(record["seats"]), record["winner"]
@@ -51,7 +50,6 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the templates used and the quotes checked, if any."""
     used = ", ".join(f"{use['id']} ({use['score']:.2f})" for use in record["templates"])
     checked = checked_quotes(record["quotes"])
     facts = [("Templates", used)] if used else []
@@ -77,7 +75,6 @@ def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the judge's score and the user's rating."""
     by_user = record["user_rating"]
     facts = moderated_facts(record)
     if not facts and (by_user is None or record["auto_score"]):

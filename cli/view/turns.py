@@ -33,8 +33,6 @@ _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """One finished turn, from an event or from the record."""
-
     seat: str
     model: str
     phase: str
@@ -75,8 +73,6 @@ class ShownTurn:
 
 
 class TurnPrinter:
-    """Prints speakers and their turns, one at a time."""
-
     def __init__(self, page: Page, seats: SeatTable) -> None:
         self._page, self._seats = page, seats
         self._speaker: tuple[str, str, str] | None = None
@@ -154,7 +150,6 @@ def _facts(turn: ShownTurn) -> str:
 
 
 def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
-    """List the objections of a critique and the outcome of earlier ones."""
     points, score = assessment["points"], assessment.get("score")
     left = [p["severity"] for p in points if p["status"] in ("open", "partial")]
     counts = " ".join(f"{mark} {left.count(level)}" for level, mark in SEVERITY_MARKS.items())
@@ -174,7 +169,6 @@ def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
 
 
 def _quotes(quotes: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
-    """List which quotes were found in the documents."""
     checked = checked_quotes(quotes)
     if not checked:
         return

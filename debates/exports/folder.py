@@ -55,8 +55,6 @@ _LINE = 100
 
 @dataclass(frozen=True)
 class FolderState:
-    """The debate as of its last step."""
-
     status: str
     error: str | None
     state: DebateState
@@ -64,7 +62,6 @@ class FolderState:
 
 
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
-    """Write the folder of a stored debate and return its path."""
     current = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
     return Folder(debate, plan).begin(current).path
 
@@ -93,8 +90,6 @@ class FolderWriter:
 
 
 class Folder:
-    """The folder of one debate."""
-
     def __init__(self, debate: StoredDebate, plan: FolderPlan) -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
@@ -105,8 +100,6 @@ class Folder:
         self._described: tuple[Any, ...] = ()
 
     def begin(self, current: FolderState) -> "Folder":
-        """Find or create the folder, and bring it up to date."""
-
         def fill(path: Path) -> None:
             self.path = path
             self.update(current)
@@ -162,7 +155,6 @@ class Folder:
         return self._known[turn.id]
 
     def _forecast_phase(self, turn: Turn) -> dict[str, str]:
-        """Return the phase of a forecast turn; nothing for other turns."""
         if not isinstance(self._settings, ForecastSettings):
             return {}
         if turn.phase == "synthesize":
@@ -202,7 +194,6 @@ class Folder:
         abouts: Sequence[dict[str, Any]],
         names: Sequence[str],
     ) -> ExportPage:
-        """List all files, and enough about each message to decide whether to open it."""
         listed = [
             {"number": at, "file": f"messages/{name}.{self._ending}"} | about
             for at, (about, name) in enumerate(zip(abouts, names, strict=True), 1)
@@ -348,7 +339,6 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return how the debate ended and how its answer was rated."""
     facts = [("Note", DEMONSTRATION)] if record["demonstration"] else []
     if record["stop"]:
         facts.append(("Stopped", sentence(record["stop"]["evidence"] or why_it_stopped(record))))

@@ -69,7 +69,6 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _full_question(question: str) -> str:
-    """Return the whole question if it is too long for the heading."""
     if len(" ".join(question.split())) <= _LONGEST_HEADING:
         return ""
     return f"\n\n## Question\n\n{_fenced(question)}"
@@ -84,7 +83,6 @@ def _fenced(text: str) -> str:
 
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """List what did not go as planned."""
     names = seat_names(record["seats"])
     lines = [degraded_words(entry, names) for entry in record["degraded"]]
     if record["demonstration"]:
@@ -104,7 +102,6 @@ def _answer(record: Mapping[str, Any]) -> str:
 
 
 def _author(record: Mapping[str, Any]) -> str:
-    """Name the author of the answer, if it was not written as the final one."""
     names = seat_names(record["seats"])
     for turn in record["turns"]:
         what = describe_stand_in(turn["phase"], turn["status"])

@@ -11,7 +11,6 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def scores_table(record: Record) -> Table:
-    """Return one row per side: its total and each criterion."""
     scores = record["scores"]
     criteria = next((list(s["breakdown"]) for s in scores.values() if s["breakdown"]), [])
     head = ("Side", "Total", *map(_criterion, criteria))
@@ -23,7 +22,6 @@ def scores_table(record: Record) -> Table:
 
 
 def statements_table(record: Record, statements: Mapping[str, str]) -> Table:
-    """Return one row per scored statement."""
     scored = [each for side in record["scores"].values() for each in side["turns"]]
     criteria = list(scored[0]["marks"]) if scored else []
     head = ("Statement", "Total", *map(_criterion, criteria), "Notes")
@@ -43,7 +41,6 @@ def _deducted(score: Record) -> list[str]:
 
 
 def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
-    """Return the scores of one reading by the judge, before deductions."""
     criteria = list(reading["marks"][0]["values"]) if reading["marks"] else []
     rows = [
         [statements[each["turn"]], *(f"{each['values'][name]:g}" for name in criteria)]
@@ -81,7 +78,6 @@ def moderated_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def score_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the totals, the winner, and reasons to doubt the scores."""
     scores, scoring = record["scores"], record["scoring"]
     if scores is None or scoring is None:
         return []

@@ -14,31 +14,23 @@ _PIPE = re.compile(r"(\\*)\|")
 
 @dataclass(frozen=True)
 class Title:
-    """A heading."""
-
     text: str
     level: int = 1
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Named facts, one per line."""
-
     rows: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table."""
-
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Words:
-    """Text, unchanged."""
-
     text: str
 
 
@@ -47,8 +39,6 @@ Part = Title | Facts | Rows | Words
 
 @dataclass(frozen=True)
 class ExportPage:
-    """Content for people, and the same as data."""
-
     parts: Sequence[Part]
     data: dict[str, Any]
 

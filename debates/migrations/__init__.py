@@ -56,7 +56,6 @@ def _upgrade(engine: sa.Engine) -> None:
 
 
 def _lock(connection: sa.Connection) -> None:
-    """Lock out other processes until the transaction ends."""
     if connection.dialect.name == "sqlite":
         # The driver starts no transaction for DDL.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
