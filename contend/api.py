@@ -241,29 +241,26 @@ def _participant_settings(participants: Sequence[Participant]) -> dict[str, Any]
             raise BadInput(f"There is no role '{each.role}'; the roles are {roles}.")
         if each.position and each.role != "position_advocate":
             raise BadInput(f"A {_spaced(each.role)} cannot have a position: '{each.position}'.")
-    sides = [_side(each) for each in participants if each.role == "position_advocate"]
+    names = ("name", "position", "model", "system_prompt", "temperature", "fallbacks")
+    sides = [
+        {name: getattr(each, name) for name in names}
+        for each in participants
+        if each.role == "position_advocate"
+    ]
     values: dict[str, Any] = {"positions": sides} if sides else {}
     others = [each for each in participants if each.role != "position_advocate"]
     roles_given = [each.role for each in others]
     for each in others:
         if roles_given.count(each.role) > 1:
             raise BadInput(f"A debate has only one {_spaced(each.role)}.")
-        values |= _other_settings(each)
+        values |= {
+            f"{each.role}_{name}": value
+            for name in names
+            if (value := getattr(each, name)) not in (None, "", ())
+            and (each.role, name) != ("judge", "name")
+        }
     return values | {"fact_check": "fact_checker" in roles_given}
 
 
 def _spaced(role: str) -> str:
     return role.replace("_", " ")
-
-
-def _side(each: Participant) -> dict[str, Any]:
-    names = ("name", "position", "model", "system_prompt", "temperature", "fallbacks")
-    return {name: getattr(each, name) for name in names}
-
-
-def _other_settings(each: Participant) -> dict[str, Any]:
-    names = ("name", "model", "system_prompt", "temperature", "fallbacks")
-    given = {name: getattr(each, name) for name in names if (each.role, name) != ("judge", "name")}
-    return {
-        f"{each.role}_{name}": value for name, value in given.items() if value not in (None, "", ())
-    }

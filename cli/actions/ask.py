@@ -41,7 +41,7 @@ from contend.debates.prepare import (
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.settings_sources import configure, parse_options
+from contend.debates.settings_sources import configure
 from contend.graph.errors import BadInput
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
@@ -57,10 +57,8 @@ _SIGNALS = [
 class Request:
     question: str | None
     protocol: str
+    flags: dict[str, Any]
     model: str | None
-    assignments: list[str]
-    seats: list[str]
-    positions: list[str]
     config: Path | None
     documents: list[Path]
     images: list[Path]
@@ -85,16 +83,14 @@ class TerminalReporter(Reporter):
 
 def ask_question(request: Request, output: Output) -> int:
     """Prepare and run a new debate; nothing is stored of one that is refused."""
-    question = None if request.question is None else _asked(request.question)
+    question = None if request.question is None else _read_question(request.question)
     forecast = early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
             raise BadInput("--request works only with --protocol forecast.")
         question = forecast.prediction_context.task.question
-    flags = {
-        **(settings_of(forecast) if request.forecast.request and forecast else {}),
-        **parse_options(request.protocol, request.assignments, request.seats, request.positions),
-    }
+    asked = settings_of(forecast) if request.forecast.request and forecast else {}
+    flags = asked | request.flags
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
     settings = configured.settings
     draft = draft_debate(question, settings, request.documents, request.images)
@@ -122,16 +118,14 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
 
-def _asked(given: str) -> str:
-    question = _read_question(given)
+def _read_question(given: str) -> str:
+    question = _read_stdin() if given == "-" else given
     if not question.strip():
         raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
     return checked_question(question)
 
 
-def _read_question(given: str) -> str:
-    if given != "-":
-        return given
+def _read_stdin() -> str:
     if sys.stdin.isatty():
         print_message("Type the question, then press Ctrl-D.")
     try:
@@ -148,8 +142,10 @@ class _Session:
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
         self._control = RunControl()
-        self._renderer = _renderer(output)
-        self._notice, self._said = notice, ""
+        self._renderer: Renderer | None = None
+        if not (output.quiet or output.events):
+            self._renderer = Renderer(stderr(widest=None) if output.json else stdout(widest=None))
+        self._notice, self._said, self._signals = notice, "", 0
 
     def run(self, remark: Remark) -> int:
         self._said = remark.say
@@ -170,14 +166,30 @@ class _Session:
         running = asyncio.create_task(
             run_debate(self._records, self._debate, self._watch(), self._control, remark)
         )
-        stopper = _Stopper(self._control, running, self._say)
-        stopper.listen()
+        self._listen(running)
         try:
             return await running
         except asyncio.CancelledError:
-            if not stopper.cancelled:
+            if self._signals < 2:
                 raise RuntimeError("another process took over this debate") from None
             return self._records.find(self._debate.id)
+
+    def _listen(self, running: asyncio.Task[StoredDebate]) -> None:
+        loop, stop = asyncio.get_running_loop(), partial(self._stop, running)
+        for number in _SIGNALS:
+            try:
+                loop.add_signal_handler(number, stop)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+
+    def _stop(self, running: asyncio.Task[StoredDebate]) -> None:
+        """Pause after the current turn on the first signal, stop at once on the second."""
+        self._signals += 1
+        if self._signals == 1:
+            self._control.request_drain("signal")
+            self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
+        elif self._signals == 2:
+            running.cancel()
 
     def _watch(self) -> Watch:
         if self._output.events:
@@ -254,37 +266,3 @@ class _Session:
             sys.stdout.write("\n".join([answer, *(quiet_lines(forecast) if forecast else [])]))
             sys.stdout.write("\n")
             sys.stdout.flush()
-
-
-class _Stopper:
-    """Pauses after the current turn on the first signal, stops at once on the second."""
-
-    def __init__(
-        self, control: RunControl, running: asyncio.Task[StoredDebate], say: Callable[[str], None]
-    ) -> None:
-        self._control, self._running, self._say = control, running, say
-        self._asked = False
-        self.cancelled = False
-
-    def listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            try:
-                loop.add_signal_handler(number, self._stop)
-            except NotImplementedError:  # Windows
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
-
-    def _stop(self) -> None:
-        if not self._asked:
-            self._asked = True
-            self._control.request_drain("signal")
-            self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
-        elif not self.cancelled:
-            self.cancelled = True
-            self._running.cancel()
-
-
-def _renderer(output: Output) -> Renderer | None:
-    if output.quiet or output.events:
-        return None
-    return Renderer(stderr(widest=None) if output.json else stdout(widest=None))

@@ -88,16 +88,15 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     from contend.cli.actions.ask import Request, ask_question
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.cli.view.console import Output  # slow to import
+    from contend.debates.settings_sources import parse_options
 
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
     asked = Request(
         question=question,
         protocol=protocol,
+        flags=parse_options(protocol, wanted, seat or [], position or []),
         model=model,
-        assignments=wanted,
-        seats=seat or [],
-        positions=position or [],
         config=config,
         documents=_paths("--docs", docs),
         images=_paths("--image", image),
