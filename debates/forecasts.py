@@ -27,17 +27,8 @@ from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import open_models
 from contend.models.seats import is_demonstration
+from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import kept_arguments, stated_in
-from contend.nodes.forecast.numbers import (
-    CalibrationBin,
-    Distribution,
-    brier,
-    calibration,
-    fitted_factor,
-    is_complete,
-    linear_pool,
-    log_loss,
-)
 from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 
@@ -264,7 +255,7 @@ class Scoreboard:
     roles: list[Row]
     models: list[Row]
     rounds: list[Row]
-    calibration: list[CalibrationBin]
+    calibration: list[numbers.CalibrationBin]
     factor: float | None
     """The extremising factor that fits these forecasts; None if there are too few."""
 
@@ -272,7 +263,7 @@ class Scoreboard:
         return asdict(self)
 
 
-Scored = Iterator[tuple[str, Distribution, str]]
+Scored = Iterator[tuple[str, numbers.Distribution, str]]
 
 
 def scoreboard(records: Repository) -> Scoreboard:
@@ -286,7 +277,7 @@ def scoreboard(records: Repository) -> Scoreboard:
         roles=_rows(_by_role(whole)),
         models=_rows(_by_model(whole)),
         rounds=_rows(_by_round(whole)),
-        calibration=calibration(_pooled(whole, "contract")),
+        calibration=numbers.calibration(_pooled(whole, "contract")),
         factor=_factor(whole),
     )
 
@@ -338,19 +329,19 @@ def _by_round(found: Iterable[Forecast]) -> Scored:
     for each in found:
         kept = kept_arguments(each.debate.as_state())
         for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
-            agreed = linear_pool(list(stated_in(kept, number).values()), each.outcome_ids)
+            agreed = numbers.linear_pool(list(stated_in(kept, number).values()), each.outcome_ids)
             yield f"round {number}", agreed, each.came or ""
 
 
-def _whole(values: Distribution, found: Forecast) -> Distribution:
-    return values if is_complete(values, found.outcome_ids) else {}
+def _whole(values: numbers.Distribution, found: Forecast) -> numbers.Distribution:
+    return values if numbers.is_complete(values, found.outcome_ids) else {}
 
 
 def _rows(scored: Scored) -> list[Row]:
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for name, values, came in scored:
         if values:
-            losses[name].append((brier(values, came), log_loss(values, came)))
+            losses[name].append((numbers.brier(values, came), numbers.log_loss(values, came)))
     return [
         Row(name, len(each), fmean(b for b, _ in each), fmean(loss for _, loss in each))
         for name, each in losses.items()
@@ -359,4 +350,4 @@ def _rows(scored: Scored) -> list[Row]:
 
 def _factor(found: Sequence[Forecast]) -> float | None:
     pooled = _pooled(found, "log_odds")
-    return fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None
+    return numbers.fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None

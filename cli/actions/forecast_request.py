@@ -11,16 +11,7 @@ import typer
 
 from contend.cli.view.console import Output, print_message
 from contend.cli.view.format import number, one_line
-from contend.debates.forecasts import (
-    PROTOCOL,
-    Proposal,
-    check_question,
-    parse_outcomes,
-    plain_request,
-    propose_outcomes,
-    read_request,
-    with_due,
-)
+from contend.debates import forecasts
 from contend.graph.contract.request import DebateRequest
 from contend.graph.contract.terms import MAX_REQUEST_BYTES
 from contend.graph.errors import BadInput
@@ -54,19 +45,19 @@ def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
     """Return the request if it needs no model; refuse options that do not fit."""
-    if protocol != PROTOCOL:
+    if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")
         return None
     due = _day(options.due)
     if options.request:
         request = _from_file(options, question)
-        return with_due(request, due) if due else request
-    outcomes = parse_outcomes(options.outcomes)
+        return forecasts.with_due(request, due) if due else request
+    outcomes = forecasts.parse_outcomes(options.outcomes)
     if outcomes and question is not None:
-        return plain_request(question, outcomes, due)
+        return forecasts.plain_request(question, outcomes, due)
     if question is not None:
-        check_question(question)
+        forecasts.check_question(question)
     if not (options.yes or sys.stdin.isatty()):
         raise BadInput(
             'A forecast needs outcomes. Give each with --outcome "ID: LABEL", or add --yes to '
@@ -83,9 +74,9 @@ def proposed_request(
     output: Output,
 ) -> DebateRequest:
     """Let a model propose outcomes, and return the request if the user accepts them."""
-    proposal = asyncio.run(propose_outcomes(question, seats, settings))
+    proposal = asyncio.run(forecasts.propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
-    request = plain_request(question, proposal.outcomes, due)
+    request = forecasts.plain_request(question, proposal.outcomes, due)
     if not (output.quiet and options.yes):
         _show(request, proposal)
     if not options.yes and not _agreed():
@@ -128,7 +119,7 @@ def _from_file(options: ForecastOptions, question: str | None) -> DebateRequest:
             f"--request already contains the question and its outcomes; leave out "
             f"{(others or ['QUESTION'])[0]}."
         )
-    return read_request(_bytes(options.request or Path()))
+    return forecasts.read_request(_bytes(options.request or Path()))
 
 
 def _bytes(path: Path) -> bytes:
@@ -149,7 +140,7 @@ def _day(text: str | None) -> date | None:
         raise BadInput(f"--due must be a date such as 2027-05-01, not '{text}'.") from error
 
 
-def _show(request: DebateRequest, proposal: Proposal) -> None:
+def _show(request: DebateRequest, proposal: forecasts.Proposal) -> None:
     print_message(
         f"Outcomes proposed by {proposal.model} ({number(proposal.usage.output_tokens)} tokens):"
     )

@@ -16,16 +16,7 @@ from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
-from contend.debates.exports.wording import (
-    DEGRADED_WORDS,
-    POINT_WORDS,
-    brought_words,
-    known_as,
-    point_groups,
-    position_words,
-    sentence,
-    stop_words,
-)
+from contend.debates.exports import wording
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
 from contend.graph.protocols.base import strategy_for
@@ -57,8 +48,8 @@ class Renderer:
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
         page.print(*self._seats.table())
         page.paragraph(notice, "muted", indent=0)
-        labels = known_as(debate.as_settings(), state.get("seats", []))
-        for line in (*labels, *position_words(state), *brought_words(state)):
+        labels = wording.known_as(debate.as_settings(), state.get("seats", []))
+        for line in (*labels, *wording.position_words(state), *wording.brought_words(state)):
             page.paragraph(line, "muted", indent=0)
         if debate.demonstration:
             page.paragraph(DEMONSTRATION, "warning", indent=0)
@@ -153,8 +144,8 @@ class Renderer:
         self.sections.end()
         meta, why = event["metadata"], event["content"]
         if meta.get("decision") == "stop":
-            why = why or stop_words(meta.get("reason"))
-            self.sections.note(f"The rounds end: {sentence(why)}")
+            why = why or wording.stop_words(meta.get("reason"))
+            self.sections.note(f"The rounds end: {wording.sentence(why)}")
             self.sections.end_rounds()
         elif meta.get("by_model") and why != "continue":
             # A bare "continue" means that the decision could not be parsed.
@@ -168,7 +159,7 @@ class Renderer:
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
         what = str(meta.get("what"))
-        why = f"{DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
+        why = f"{wording.DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
             self._speakers.leave(seat, str(meta.get("phase", "")))
@@ -220,9 +211,9 @@ class Renderer:
         if not points["open"] and not points["resolved"]:
             return
         self._page.rule("Objections")
-        for group in point_groups(points).values():
+        for group in wording.point_groups(points).values():
             for point in group:
-                became = POINT_WORDS.get(point["status"], point["status"])
+                became = wording.POINT_WORDS.get(point["status"], point["status"])
                 mark = SEVERITY_MARKS[point["severity"]]
                 self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
 

@@ -11,14 +11,7 @@ from contend.cli.view.page import INDENT, Page, Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
-from contend.debates.exports.wording import (
-    checked_quotes,
-    count_quotes,
-    describe_stand_in,
-    overlong_words,
-    quote_words,
-    tool_words,
-)
+from contend.debates.exports import wording
 from contend.graph.events import NodeEvent
 from contend.graph.phases import PHASES, StepPhase
 from contend.graph.readings import SEVERITY_MARKS
@@ -135,7 +128,7 @@ def about(turn: ShownTurn) -> list[Paragraph]:
 
 
 def _facts(turn: ShownTurn) -> str:
-    if what := describe_stand_in(turn.phase, turn.status):
+    if what := wording.describe_stand_in(turn.phase, turn.status):
         return what
     if not turn.model:  # written by a person, or without a model call
         return ""
@@ -144,7 +137,7 @@ def _facts(turn: ShownTurn) -> str:
     facts = [f"{number(turn.tokens)} tokens", duration(turn.elapsed_ms)]
     if turn.status == "fallback_model":
         facts.append("by a fallback model")
-    if over := overlong_words(turn.length):
+    if over := wording.overlong_words(turn.length):
         facts.append(over)
     return " · ".join(facts)
 
@@ -165,15 +158,15 @@ def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
 def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
     for use in uses:
         style = "warning" if use["failed"] else "muted"
-        yield Paragraph(one_line(tool_words(use), _LONGEST_TOOL_USE), style, hang=2)
+        yield Paragraph(one_line(wording.tool_words(use), _LONGEST_TOOL_USE), style, hang=2)
 
 
 def _quotes(quotes: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
-    checked = checked_quotes(quotes)
+    checked = wording.checked_quotes(quotes)
     if not checked:
         return
     yield Paragraph("")
-    yield Paragraph(f"Quotes: {count_quotes(checked)}", "heading")
+    yield Paragraph(f"Quotes: {wording.count_quotes(checked)}", "heading")
     for quote in checked:
         style = "muted" if quote["status"] == "found" else "warning"
-        yield Paragraph(quote_words(quote), style, hang=3)
+        yield Paragraph(wording.quote_words(quote), style, hang=3)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contend.debates.exports import wording
 from contend.debates.exports.forecast import forecast_parts
 from contend.debates.exports.moderated import (
     marks_table,
@@ -18,19 +19,7 @@ from contend.debates.exports.moderated import (
     statements_table,
 )
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
-from contend.debates.exports.wording import (
-    DEMONSTRATION,
-    concession_words,
-    degraded_words,
-    dollars,
-    known,
-    local_time,
-    point_groups,
-    rating_words,
-    seat_names,
-    sentence,
-    why_it_stopped,
-)
+from contend.debates.exports.wording import known
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.phases import PHASES
@@ -150,7 +139,7 @@ class Folder:
 
     def _about(self, turn: Turn, record: Mapping[str, Any]) -> dict[str, Any]:
         if turn.id not in self._known:
-            about = _about(turn, seat_names(record["seats"]))
+            about = _about(turn, wording.seat_names(record["seats"]))
             self._known[turn.id] = about | self._forecast_phase(turn)
         return self._known[turn.id]
 
@@ -229,7 +218,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Debate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
-        ("Started", local_time(record["created_at"])),
+        ("Started", wording.local_time(record["created_at"])),
     ]
 
 
@@ -274,16 +263,15 @@ def _tokens(turn: Turn, tokens: int) -> str:
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
     usage, timing = record["usage"], record["timing"]
-    names = seat_names(record["seats"])
     facts = [
         *_head(record),
-        ("Ended", why_it_stopped(record)),
+        ("Ended", wording.why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
         ("Tokens", f"{known(usage['input_tokens'])} in, {known(usage['output_tokens'])} out"),
-        ("Cost", dollars(usage["cost_usd"])),
+        ("Cost", wording.dollars(usage["cost_usd"])),
         ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
     ]
-    facts += [("Notice", degraded_words(entry, names)) for entry in record["degraded"]]
+    facts += [("Notice", each) for each in wording.notices(record)]
     seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]
     chosen = [
         [name, "" if value is None else str(value)] for name, value in record["settings"].items()
@@ -302,7 +290,7 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
 
 
 def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
-    names = seat_names(record["seats"])
+    names = wording.seat_names(record["seats"])
     parts: list[Part] = [
         Title("Summary"),
         Facts(_head(record)),
@@ -339,16 +327,14 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [("Note", DEMONSTRATION)] if record["demonstration"] else []
+    facts = [("Note", wording.DEMONSTRATION)] if record["demonstration"] else []
     if record["stop"]:
-        facts.append(("Stopped", sentence(record["stop"]["evidence"] or why_it_stopped(record))))
-    names = seat_names(record["seats"])
-    gone = record.get("eliminations") or []
-    facts += [("Conceded", sentence(concession_words(entry, names))) for entry in gone]
+        facts.append(("Stopped", wording.stop_sentence(record)))
+    facts += [("Conceded", each) for each in wording.concessions(record)]
     if record["user_rating"] is not None:
         facts.append(("Your rating", f"{record['user_rating']} of 10"))
     if rated := record["auto_score"]:
-        by = f"by {rated['judge_model']}: {rating_words(rated)}"
+        by = f"by {rated['judge_model']}: {wording.rating_words(rated)}"
         facts.append(("Score", f"{rated['score']:g} of 10 {by}"))
     return facts
 
@@ -356,7 +342,7 @@ def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _points(record: Mapping[str, Any]) -> list[list[str]]:
     return [
         [point["id"], point["severity"], title, point["text"]]
-        for title, group in point_groups(record["points"]).items()
+        for title, group in wording.point_groups(record["points"]).items()
         for point in group
     ]
 

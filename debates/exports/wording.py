@@ -92,6 +92,20 @@ def why_it_stopped(record: Mapping[str, Any]) -> str:
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
 
+def stop_sentence(record: Mapping[str, Any]) -> str:
+    return sentence(record["stop"]["evidence"] or why_it_stopped(record))
+
+
+def concessions(record: Mapping[str, Any]) -> list[str]:
+    names = seat_names(record["seats"])
+    return [sentence(concession_words(each, names)) for each in record.get("eliminations") or ()]
+
+
+def notices(record: Mapping[str, Any]) -> list[str]:
+    names = seat_names(record["seats"])
+    return [degraded_words(each, names) for each in record["degraded"]]
+
+
 def phase_title(phase: PhaseName) -> str:
     """Return what a turn is, such as `rebuttal`; empty for plain answers and critiques."""
     return "" if phase in _UNTITLED else PHASES[phase].label
