@@ -135,11 +135,7 @@ class Repository:
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit))
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns.
-
-        One that was not paused counts only after it was `untouched` for that long: a process that
-        has just inserted it is about to run it.
-        """
+        """Return accepted debates that no process is running, without their turns."""
         query = sa.select(tables.debates).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         with self._engine.connect() as connection:
@@ -149,6 +145,7 @@ class Repository:
             ]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
+        # One that was inserted just now is about to be run.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def debate_of(self, task_id: str) -> str | None:

@@ -99,10 +99,7 @@ class Runs:
             await asyncio.to_thread(self._records.close)
 
     async def _resume_unfinished(self) -> None:
-        """Resume accepted debates that no process is running, at regular intervals.
-
-        Debates are left unfinished when a service stops or the database becomes unavailable.
-        """
+        """Resume at regular intervals what stopped services or a lost database left unfinished."""
         while True:
             try:
                 due = self._due(await asyncio.to_thread(self.records.unfinished, LEASE))
@@ -191,11 +188,8 @@ class Runs:
         """Return the debate as it ended; None after an error."""
         try:
             return await run_debate(self.records, debate, lambda _: None, control)
-        except (
-            BadInput,
-            LeaseLost,
-            DatabaseUnavailable,
-        ) as unable:  # another process runs it, or it cannot be read
+        # Another process runs it, or it cannot be read.
+        except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
             log_trouble(f"debate {debate.id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             log_error(f"debate {debate.id} ended in an error", error)

@@ -1,7 +1,4 @@
-"""A debate as a folder of small files, so that an LLM can read just the parts it needs.
-
-The folder is kept up to date while the debate runs, and every file is complete at any time.
-"""
+"""A debate as a folder of small files, so that an LLM can read just the parts it needs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -56,7 +53,7 @@ def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
 
 
 class FolderWriter:
-    """Keeps the folder of a running debate up to date, if it has one."""
+    """Keeps the folder of a running debate up to date; every file is complete at any time."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan

@@ -1,8 +1,4 @@
-"""Migrate the database tables, on SQLite and PostgreSQL.
-
-Each change is a file in `versions/`. NEWEST is repeated here, so that an up-to-date database needs
-one query and no import of Alembic.
-"""
+"""Migrate the database tables, on SQLite and PostgreSQL: each change is a file in `versions/`."""
 
 from pathlib import Path
 
@@ -10,6 +6,7 @@ import sqlalchemy as sa
 
 from contend.graph.errors import BadInput
 
+# Repeated here, so that an up-to-date database needs one query and no import of Alembic.
 NEWEST = "0004"
 # Not Alembic's default: the database may also hold tables of other programs.
 VERSION_TABLE = "contend_version"
