@@ -21,7 +21,7 @@ _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 mod
 # Plain help works in every terminal and is twice as fast.
 app = typer.Typer(
     name="contend",
-    help="Let language models debate a question and return the answer.",
+    help="Make language models debate a question and print the answer.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -37,10 +37,10 @@ app.command("export", short_help="Export a debate as a document or a folder.")(e
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )
-app.command("due", short_help="List overdue forecasts.")(forecasts.due)
+app.command("due", short_help="List unresolved forecasts past their due date.")(forecasts.due)
 app.command("scoreboard", short_help="Score the resolved forecasts.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
-app.command("serve", short_help="Serve the forecasting API.")(serve.serve)
+app.command("serve", short_help="Serve the HTTP API for forecasts.")(serve.serve)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)

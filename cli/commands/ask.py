@@ -25,7 +25,7 @@ _Docs = Annotated[
 ]
 _Images = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="Image to include in the round 1 prompts (repeatable)."),
+    typer.Option(metavar="PATH", help="Image to show to the models in round 1 (repeatable)."),
 ]
 _NoTemplates = Annotated[
     bool, typer.Option("--no-templates", help="Do not use reasoning templates.")
@@ -36,13 +36,19 @@ _Outcomes = Annotated[
 ]
 _RequestFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Forecast: read the whole request from a JSON file."),
+    typer.Option(
+        metavar="FILE", help="Forecast: read the question, outcomes and data from a JSON file."
+    ),
 ]
 _Due = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="Forecast: when the outcome is known, such as 2027-05-01."),
+    typer.Option(
+        metavar="DATE", help="Forecast: the day the outcome is known, such as 2027-05-01."
+    ),
 ]
-_Yes = Annotated[bool, typer.Option("--yes", help="Forecast: accept the proposed outcomes.")]
+_Yes = Annotated[
+    bool, typer.Option("--yes", help="Forecast: accept the outcomes that a model proposes.")
+]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
@@ -69,7 +75,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     pause: Annotated[
-        Pause | None, typer.Option(help="When to pause for you (default: never).")
+        Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
     json: Json = False,
     events: _Events = False,

@@ -24,7 +24,7 @@ def config(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Print every setting, its value and its source."""
+    """Print every setting, its value and where the value comes from."""
     from contend.cli.actions.config import print_settings  # slow to import
     from contend.debates.settings_sources import parse_options
 
@@ -33,7 +33,9 @@ def config(
 
 
 def graph(
-    protocol: Annotated[str, typer.Argument(help="The protocol to draw.")] = "adversarial",
+    protocol: Annotated[
+        str, typer.Argument(metavar="PROTOCOL", help="The protocol to draw.")
+    ] = "adversarial",
 ) -> None:
     """Print a protocol's graph as a Mermaid diagram."""
     from importlib import import_module  # slow to import

@@ -10,7 +10,7 @@ from contend.cli.commands.options import DebateId, Json
 def resolve(
     debate: DebateId,
     outcome: Annotated[
-        str, typer.Argument(metavar="OUTCOME", help="Id of the outcome that came true.")
+        str, typer.Argument(metavar="OUTCOME", help="The id of the outcome that came true.")
     ],
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an outcome recorded earlier.")
@@ -25,7 +25,10 @@ def resolve(
 
 def due(
     every: Annotated[
-        bool, typer.Option("--all", help="List all unresolved forecasts, with or without a date.")
+        bool,
+        typer.Option(
+            "--all", help="Also list unresolved forecasts that are not due yet or have no date."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -38,7 +41,8 @@ def due(
 def scoreboard(
     json: Json = False,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the calibration chart as SVG.")
+        str | None,
+        typer.Option(metavar="FILE", help="Also write the calibration chart to this SVG file."),
     ] = None,
 ) -> None:
     """Score the resolved forecasts by pooling method, role, model and round."""
@@ -49,7 +53,8 @@ def scoreboard(
 
 def schema(
     of: Annotated[
-        Literal["request", "result"], typer.Argument(help="Which schema to print.")
+        Literal["request", "result"],
+        typer.Argument(metavar="WHICH", help="The schema to print."),
     ] = "request",
 ) -> None:
     """Print the JSON Schema of a forecast's request or result."""

@@ -25,7 +25,7 @@ Protocol = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="SPEC", help="Default model for all roles."),
+    typer.Option("--model", "-m", metavar="PROVIDER:NAME", help="Default model for all roles."),
 ]
 Seats = Annotated[
     list[str] | None,

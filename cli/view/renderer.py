@@ -145,7 +145,7 @@ class Renderer:
         meta, why = event["metadata"], event["content"]
         if meta.get("decision") == "stop":
             why = why or wording.stop_words(meta.get("reason"))
-            self.sections.note(f"The rounds end: {wording.sentence(why)}")
+            self.sections.note(f"The rounds ended: {wording.sentence(why)}")
             self.sections.end_rounds()
         elif meta.get("by_model") and why != "continue":
             # A bare "continue" means that the decision could not be parsed.

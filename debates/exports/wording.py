@@ -16,7 +16,7 @@ STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
     "score_reached": "the target score was reached",
     "no_critical_issues": "no critical issue was left",
-    "max_rounds": "reached the round limit",
+    "max_rounds": "all rounds were used",
     "judge_stop": "the judge stopped the debate",
     "one_left": "one position was left",
     "converged": "the positions converged",
