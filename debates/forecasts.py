@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -263,22 +263,20 @@ class Scoreboard:
         return asdict(self)
 
 
-Scored = Iterator[tuple[str, numbers.Distribution, str]]
-
-
 def scoreboard(records: Repository) -> Scoreboard:
     """Compute Brier score and log loss of all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
     # Load the turns, which name models and rounds, only of resolved forecasts.
     whole = [_forecast(records.find(each.debate.id), each.came) for each in resolved]
+    log_odds = _pooled(whole, "log_odds")
     return Scoreboard(
         resolved=len(whole),
-        pools=_rows(_by_pool(whole)),
-        roles=_rows(_by_role(whole)),
-        models=_rows(_by_model(whole)),
-        rounds=_rows(_by_round(whole)),
+        pools=_rows(whole, _by_pool),
+        roles=_rows(whole, _by_role),
+        models=_rows(whole, _by_model),
+        rounds=_rows(whole, _by_round),
         calibration=numbers.calibration(_pooled(whole, "contract")),
-        factor=_factor(whole),
+        factor=numbers.fitted_factor(log_odds) if len(log_odds) >= ENOUGH_TO_FIT else None,
     )
 
 
@@ -292,62 +290,52 @@ def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float]
     return [(values, each.came or "") for each in found if (values := _pool(each, name))]
 
 
-def _by_pool(found: Iterable[Forecast]) -> Scored:
-    for each in found:
-        for name in POOLS:
-            yield name, _pool(each, name), each.came or ""
+Stated = Iterator[tuple[str, numbers.Distribution]]
+"""Distributions and who stated them."""
 
 
-def _by_role(found: Iterable[Forecast]) -> Scored:
+def _by_pool(found: Forecast) -> Stated:
+    for name in POOLS:
+        yield name, _pool(found, name)
+
+
+def _by_role(found: Forecast) -> Stated:
     """Yield the last numbers of each role, and of the judge's verdict."""
-    for each in found:
-        stated: dict[str, dict[str, float]] = defaultdict(dict)
-        for row in each.result.probability_distribution:
-            for given in row.role_assessments:
-                stated[given.role][row.outcome_id] = given.probability
-            if row.judge_probability is not None:
-                stated["judge (verdict)"][row.outcome_id] = row.judge_probability
-        for role, values in stated.items():
-            yield role, _whole(values, each), each.came or ""
+    stated: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in found.result.probability_distribution:
+        for given in row.role_assessments:
+            stated[given.role][row.outcome_id] = given.probability
+        if row.judge_probability is not None:
+            stated["judge (verdict)"][row.outcome_id] = row.judge_probability
+    yield from stated.items()
 
 
-def _by_model(found: Iterable[Forecast]) -> Scored:
-    for each in found:
-        state = each.debate.as_state()
-        stated = [(said.turn.model, said.reading.stated) for said in kept_arguments(state)]
-        stated += [
-            (turn.model, turn.assessment.stated)
-            for turn in turns_of(state, "synthesize")
-            if isinstance(turn.assessment, VerdictReading)
-        ]
-        for model, given in stated:
-            yield model, _whole(given.probabilities, each), each.came or ""
+def _by_model(found: Forecast) -> Stated:
+    state = found.debate.as_state()
+    for said in kept_arguments(state):
+        yield said.turn.model, said.reading.stated.probabilities
+    for turn in turns_of(state, "synthesize"):
+        if isinstance(turn.assessment, VerdictReading):
+            yield turn.model, turn.assessment.stated.probabilities
 
 
-def _by_round(found: Iterable[Forecast]) -> Scored:
+def _by_round(found: Forecast) -> Stated:
     """Yield the mean of the roles with complete distributions, by round."""
-    for each in found:
-        kept = kept_arguments(each.debate.as_state())
-        for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
-            agreed = numbers.linear_pool(list(stated_in(kept, number).values()), each.outcome_ids)
-            yield f"round {number}", agreed, each.came or ""
+    kept = kept_arguments(found.debate.as_state())
+    for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
+        stated = list(stated_in(kept, number).values())
+        yield f"round {number}", numbers.linear_pool(stated, found.outcome_ids)
 
 
-def _whole(values: numbers.Distribution, found: Forecast) -> numbers.Distribution:
-    return values if numbers.is_complete(values, found.outcome_ids) else {}
-
-
-def _rows(scored: Scored) -> list[Row]:
+def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
+    """Score the complete distributions, by who stated them."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for name, values, came in scored:
-        if values:
-            losses[name].append((numbers.brier(values, came), numbers.log_loss(values, came)))
+    for each in found:
+        for name, values in stated_by(each):
+            if numbers.is_complete(values, each.outcome_ids):
+                came = each.came or ""
+                losses[name].append((numbers.brier(values, came), numbers.log_loss(values, came)))
     return [
         Row(name, len(each), fmean(b for b, _ in each), fmean(loss for _, loss in each))
         for name, each in losses.items()
     ]
-
-
-def _factor(found: Sequence[Forecast]) -> float | None:
-    pooled = _pooled(found, "log_odds")
-    return numbers.fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None

@@ -217,47 +217,39 @@ def _place(forecast: float, observed: float) -> str:
     return "".join(cells)
 
 
+# The diagonal is a perfect calibration.
+_CHART = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" viewBox="0 0 400 400"
+ font-family="sans-serif" font-size="12">
+<rect width="400" height="400" fill="#fff"/>
+<rect x="40" y="40" width="320" height="320" fill="none" stroke="#999"/>
+<line x1="40" y1="360" x2="360" y2="40" stroke="#999" stroke-dasharray="4 4"/>
+<text x="200" y="392" text-anchor="middle">forecast</text>
+<text x="10" y="200" text-anchor="middle" transform="rotate(-90 10 200)">came true</text>
+{scale}
+{dots}
+</svg>
+"""
+
+
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    size, edge = 400, 40
-    most = max((each.count for each in bins), default=1) or 1
+    """Draw what was forecast against what came true, as dots sized by count."""
 
     def at(share: float) -> float:
-        return round(edge + share * (size - 2 * edge), 1)
+        return round(40 + 320 * share, 1)
 
+    most = max((each.count for each in bins), default=1) or 1
     dots = [
-        f'<circle cx="{at(each.forecast)}" cy="{size - at(each.observed)}" '
+        f'<circle cx="{at(each.forecast)}" cy="{400 - at(each.observed)}" '
         f'r="{3 + 9 * (each.count / most) ** 0.5:.1f}" fill="#0a7" fill-opacity="0.7">'
         f"<title>said {each.forecast:.0%}, came true {each.observed:.0%}, {each.count} times"
         "</title></circle>"
         for each in bins
         if each.forecast is not None and each.observed is not None
     ]
-    low, high = at(0), at(1)
-    numbers = [
+    scale = [
         f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="10">{share:.0%}</text>'
         for share in (0, 0.25, 0.5, 0.75, 1)
-        for x, y, anchor in (
-            (at(share), high + 13, "middle"),
-            (low - 4, size - at(share) + 4, "end"),
-        )
+        for x, y, anchor in ((at(share), 373, "middle"), (36, 404 - at(share), "end"))
     ]
-    frame = [
-        f'<rect x="{low}" y="{low}" width="{high - low}" height="{high - low}" fill="none" '
-        'stroke="#999"/>',
-        f'<line x1="{low}" y1="{high}" x2="{high}" y2="{low}" stroke="#999" '
-        'stroke-dasharray="4 4"/>',
-        f'<text x="{size / 2}" y="{size - 8}" text-anchor="middle">forecast</text>',
-        f'<text x="10" y="{size / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 10 {size / 2})">came true</text>',
-    ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
-            f'viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="12">',
-            f'<rect width="{size}" height="{size}" fill="#fff"/>',
-            *frame,
-            *numbers,
-            *dots,
-            "</svg>\n",
-        ]
-    )
+    return _CHART.format(scale="\n".join(scale), dots="\n".join(dots))
