@@ -15,29 +15,17 @@ from typing import Any
 from langgraph.runtime import RunControl
 
 from contend.cli import database
-from contend.cli.actions.forecast_request import (
-    ForecastOptions,
-    due_notice,
-    early_request,
-    proposed_request,
-    time_notice,
-)
+from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, resume_command
 from contend.cli.view.renderer import Renderer
+from contend.debates import prepare
 from contend.debates.events import Event, Watch
 from contend.debates.exports.wording import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
-from contend.debates.prepare import (
-    Reporter,
-    draft_debate,
-    prepare_debate,
-    prepare_resume,
-    write_debate,
-)
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
@@ -62,10 +50,10 @@ class Request:
     config: Path | None
     documents: list[Path]
     images: list[Path]
-    forecast: ForecastOptions
+    forecast: forecast_request.ForecastOptions
 
 
-class TerminalReporter(Reporter):
+class TerminalReporter(prepare.Reporter):
     """Prints notes and shows progress on stderr."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -84,7 +72,7 @@ class TerminalReporter(Reporter):
 def ask_question(request: Request, output: Output) -> int:
     """Prepare and run a new debate; nothing is stored of one that is refused."""
     question = None if request.question is None else _read_question(request.question)
-    forecast = early_request(request.forecast, request.protocol, question)
+    forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
             raise BadInput("--request works only with --protocol forecast.")
@@ -93,27 +81,33 @@ def ask_question(request: Request, output: Output) -> int:
     flags = asked | request.flags
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
     settings = configured.settings
-    draft = draft_debate(question, settings, request.documents, request.images)
+    draft = prepare.draft_debate(question, settings, request.documents, request.images)
     reporter = TerminalReporter(quiet=output.quiet)
-    notices = [*configured.notices, *draft.attachments.notices, due_notice(request.forecast)]
+    notices = [
+        *configured.notices,
+        *draft.attachments.notices,
+        forecast_request.due_notice(request.forecast),
+    ]
     for notice in [] if output.quiet else filter(None, notices):
         reporter.note(notice)
-    prepared = asyncio.run(prepare_debate(draft, reporter))
+    prepared = asyncio.run(prepare.prepare_debate(draft, reporter))
     plan = prepared.plan
-    if (notice := time_notice(plan.seats, settings)) and not output.quiet:
+    if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         reporter.note(notice)
     with database.records() as records:  # opened here: an outage must show before a model is paid
         if forecast is None and request.protocol == FORECAST:
             question = prepared.question
-            forecast = proposed_request(question, request.forecast, plan.seats, settings, output)
-        debate = write_debate(records, prepared, forecast)
+            forecast = forecast_request.proposed_request(
+                question, request.forecast, plan.seats, settings, output
+            )
+        debate = prepare.write_debate(records, prepared, forecast)
         return _Session(records, debate, output, plan.notice).run(Remark())
 
 
 def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
     with database.existing(reference) as (records, debate):
         if debate.status != "done":
-            asyncio.run(prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
+            asyncio.run(prepare.prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 

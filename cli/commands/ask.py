@@ -6,16 +6,7 @@ from typing import Annotated, Literal
 import click
 import typer
 
-from contend.cli.commands.options import (
-    Assignments,
-    Config,
-    DebateId,
-    Json,
-    Model,
-    Positions,
-    Protocol,
-    Seats,
-)
+from contend.cli.commands import options
 
 Pause = Literal["never", "each_round", "before_synthesis"]
 
@@ -61,12 +52,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
             metavar="QUESTION", show_default=False, help="The question, or - to read it from stdin."
         ),
     ] = None,
-    protocol: Protocol = "adversarial",
-    model: Model = None,
-    seat: Seats = None,
-    position: Positions = None,
-    assignments: Assignments = None,
-    config: Config = None,
+    protocol: options.Protocol = "adversarial",
+    model: options.Model = None,
+    seat: options.Seats = None,
+    position: options.Positions = None,
+    assignments: options.Assignments = None,
+    config: options.Config = None,
     docs: _Docs = None,
     image: _Images = None,
     no_templates: _NoTemplates = False,
@@ -77,7 +68,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     pause: Annotated[
         Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
     _debug: _Debug = False,
@@ -112,14 +103,14 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def resume(
-    debate: DebateId,
+    debate: options.DebateId,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
         bool, typer.Option("--finish", help="Skip the remaining rounds and write the answer.")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
     _debug: _Debug = False,

@@ -4,25 +4,17 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.options import (
-    Assignments,
-    Config,
-    Json,
-    Model,
-    Positions,
-    Protocol,
-    Seats,
-)
+from contend.cli.commands import options
 
 
 def config(
-    protocol: Protocol = "adversarial",
-    model: Model = None,
-    seat: Seats = None,
-    position: Positions = None,
-    assignments: Assignments = None,
-    config: Config = None,
-    json: Json = False,
+    protocol: options.Protocol = "adversarial",
+    model: options.Model = None,
+    seat: options.Seats = None,
+    position: options.Positions = None,
+    assignments: options.Assignments = None,
+    config: options.Config = None,
+    json: options.Json = False,
 ) -> None:
     """Print every setting, its value and where the value comes from."""
     from contend.cli.actions.config import print_settings  # slow to import

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contend.debates.exports import wording
+from contend.debates.exports import moderated, wording
 from contend.debates.exports.forecast import forecast_parts
-from contend.debates.exports.moderated import (
-    marks_table,
-    score_facts,
-    scores_table,
-    stage_words,
-    statements_table,
-)
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.exports.wording import known
 from contend.debates.outputs import make_folder
@@ -163,7 +156,9 @@ class Folder:
         )
         del data["content"]
         if isinstance(turn.assessment, StageScores):
-            parts.append(Rows(*marks_table(turn.assessment.model_dump(), self._statements)))
+            parts.append(
+                Rows(*moderated.marks_table(turn.assessment.model_dump(), self._statements))
+            )
         return ExportPage(parts, data)
 
     def _name(self, number: int, turn: Turn) -> str:
@@ -241,7 +236,7 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
 
 def _phase(turn: Turn) -> str:
     if isinstance(turn.assessment, StageScores):
-        return stage_words(turn.assessment.model_dump())
+        return moderated.stage_words(turn.assessment.model_dump())
     return PHASES[turn.phase].label
 
 
@@ -300,8 +295,15 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
         parts += [Title("Objections", 2), Rows(columns, _points(record))]
     parts += forecast_parts(record)
     if record.get("scores"):
-        parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
-        parts += [Title("Scores by statement", 2), Rows(*statements_table(record, statements))]
+        parts += [
+            Title("Scores", 2),
+            Facts(moderated.score_facts(record)),
+            Rows(*moderated.scores_table(record)),
+        ]
+        parts += [
+            Title("Scores by statement", 2),
+            Rows(*moderated.statements_table(record, statements)),
+        ]
     if record.get("fact_checks"):
         keys = ("claim", "verdict", "source", "why")
         rows = [
