@@ -12,6 +12,7 @@ import typer
 from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
+from contend.cli.commands.options import show_help
 from contend.cli.commands.rate import rate
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -70,8 +71,7 @@ def root(
     ] = False,
 ) -> None:
     """Print the help if no command is given; both flags are read elsewhere."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    show_help(context)
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ class _Run:
         await self._saved()
         error = content if status == "failed" else None
         # Before the record, so that problems with the folder are recorded.
-        await asyncio.to_thread(self._folder.write, self._folder_state(status, error, self.state))
+        await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
         self._reserved = self.announcer.seq + 1
         self._start_saving(retry_until_available, status, error)
@@ -202,10 +202,7 @@ class _Run:
 
     def _write(self, status: Status, state: DebateState, last_seq: int, error: str | None) -> None:
         self.records.save(self.lease, status, state, last_seq, error)
-        self._folder.write(self._folder_state(status, error, state))
-
-    def _folder_state(self, status: Status, error: str | None, state: DebateState) -> FolderState:
-        return FolderState(status, error, state, self.debate.user_rating)
+        self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
         """Report once that the folder cannot be written; the debate continues."""

@@ -119,13 +119,10 @@ def _from_file(options: ForecastOptions, question: str | None) -> DebateRequest:
             f"--request already contains the question and its outcomes; leave out "
             f"{(others or ['QUESTION'])[0]}."
         )
-    return forecasts.read_request(_bytes(options.request or Path()))
-
-
-def _bytes(path: Path) -> bytes:
+    path = options.request or Path()
     try:
         with path.expanduser().open("rb") as file:
-            return file.read(MAX_REQUEST_BYTES + 1)
+            return forecasts.read_request(file.read(MAX_REQUEST_BYTES + 1))
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(f"The request {path} cannot be read: {why}.") from error

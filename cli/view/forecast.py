@@ -10,7 +10,13 @@ from rich.text import Text
 
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
-from contend.debates.exports.forecast import gap_words, of_one, outcome_labels, percent
+from contend.debates.exports.forecast import (
+    gap_words,
+    insight_facts,
+    of_one,
+    outcome_labels,
+    percent,
+)
 from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
 from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
@@ -133,10 +139,7 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["disagreement_map"]:
         state = "resolved" if each["resolved"] else "still open"
         yield "Disagreement", f"{each['topic']} ({state})"
-    for each in forecast["key_insights"]:
-        yield "Insight", f"{each['insight']} ({each['source_role']}, {each['impact']} impact)"
-    for each in forecast["historical_precedents"]:
-        yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
+    yield from insight_facts(forecast)
 
 
 def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -179,7 +179,7 @@ class Sections:
         self._page.paragraph(f"! {self._seats.name(seat)}: {text}", "warning", hang=2)
 
     def _column(self, seat: str) -> Column | None:
-        return self._columns[seat] if self._columns and seat in self._columns else None
+        return self._columns.get(seat) if self._columns else None
 
     def _close_settled_columns(self) -> None:
         if self._columns and self._columns.is_settled:

@@ -113,7 +113,10 @@ class Column:
 
     def column(self, width: int) -> list[Text]:
         parts = [self._heading(width), lines_of(self.draft.text, width)]
-        parts += [_column_part(each, width) for each in self.remarks()]
+        parts += [
+            lines_of(each.text, width, each.style, hang=each.hang) or [Text()]
+            for each in self.remarks()
+        ]
         return [line for part in parts for line in part]
 
     def remarks(self) -> list[Paragraph]:
@@ -144,29 +147,24 @@ class Column:
         return Text(f"{mark or spinner(now)} {' · '.join(facts)}", style=style)
 
 
-class Columns:
+class Columns(dict[str, Column]):
+    """The columns of the seats that write at the same time, by seat id."""
+
     def __init__(self, seats: SeatTable, clock: Clock) -> None:
         self._seats, self._clock = seats, clock
-        self._columns: dict[str, Column] = {}
         self.phase = ""
-
-    def __contains__(self, seat: str) -> bool:
-        return seat in self._columns
-
-    def __getitem__(self, seat: str) -> Column:
-        return self._columns[seat]
 
     @property
     def is_settled(self) -> bool:
-        return all(column.is_settled for column in self._columns.values())
+        return all(column.is_settled for column in self.values())
 
     def add(self, seats: Iterable[str]) -> None:
         for seat in seats:
-            if seat not in self._columns:
-                self._columns[seat] = Column(seat, self._seats, self._clock)
+            if seat not in self:
+                self[seat] = Column(seat, self._seats, self._clock)
 
     def in_order(self) -> list[Column]:
-        return [self._columns[seat] for seat in self._seats.in_order(self._columns)]
+        return [self[seat] for seat in self._seats.in_order(self)]
 
     def frame(self, width: int, height: int) -> list[Text]:
         shown = self.in_order()
@@ -213,9 +211,3 @@ def join_columns(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
         line.rstrip()
         lines.append(line)
     return lines
-
-
-def _column_part(paragraph: Paragraph, width: int) -> list[Text]:
-    if not paragraph.text:
-        return [Text()]
-    return lines_of(paragraph.text, width, paragraph.style, hang=paragraph.hang)

@@ -37,11 +37,10 @@ class FolderState:
     status: str
     error: str | None
     state: DebateState
-    rating: int | None = None
 
 
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
-    current = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
+    current = FolderState(debate.status, debate.error, debate.as_state())
     return Folder(debate, plan).begin(current).path
 
 
@@ -117,7 +116,7 @@ class Folder:
     def _record(self, current: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
-            **read_record(current.state, about.id).rated(current.rating).as_json(),
+            **read_record(current.state, about.id).rated(about.user_rating).as_json(),
             "protocol": about.protocol,
             "status": current.status,
             "error": current.error,

@@ -59,6 +59,10 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Confidence", of_one(report["confidence"])
     for each in report["gaps"]:
         yield "Missing", gap_words(each)
+    yield from insight_facts(forecast)
+
+
+def insight_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["key_insights"]:
         said_by = f"{each['source_role']}, round {each['round']}, {each['impact']} impact"
         yield "Insight", f"{each['insight']} ({said_by})"
