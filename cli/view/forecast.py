@@ -1,6 +1,6 @@
 """Prints forecasts: the distribution, its basis, what is missing, and the scoreboard."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -90,23 +90,18 @@ def _distribution(
     for heading in ("Verdict", "Mean", *(role[:5].capitalize() for role in roles)):
         table.add_column(heading, justify="right")
     for row in forecast["probability_distribution"]:
-        table.add_row(*_cells(row, roles, outcomes, wide=wide))
+        stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
+        label = outcomes.get(row["outcome_id"], row["outcome_id"])
+        bar = Text("█" * round(_BAR * (row["probability"] or 0)), style="bar")
+        table.add_row(
+            Text(one_line(label, 40)),
+            Text(percent(row["probability"]), "heading"),
+            *([bar] if wide else []),
+            percent(row["judge_probability"]),
+            percent(row["consensus_probability"]),
+            *(percent(stated.get(role)) for role in roles),
+        )
     return table
-
-
-def _cells(
-    row: Mapping[str, Any], roles: Sequence[str], outcomes: Labels, *, wide: bool
-) -> Iterator[Text]:
-    stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
-    label = outcomes.get(row["outcome_id"], row["outcome_id"])
-    yield Text(one_line(label, 40))
-    yield Text(percent(row["probability"]), "heading")
-    if wide:
-        yield Text("█" * round(_BAR * (row["probability"] or 0)), style="bar")
-    yield Text(percent(row["judge_probability"]))
-    yield Text(percent(row["consensus_probability"]))
-    for role in roles:
-        yield Text(percent(stated.get(role)))
 
 
 def _roles(forecast: Mapping[str, Any]) -> list[str]:
@@ -142,10 +137,9 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from insight_facts(forecast)
 
 
-def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    listed = list(pools)
+def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for name, words in _POOL_WORDS.items():
-        shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in listed)
+        shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in pools)
         yield "Pool", f"{words}: {shown}"
 
 

@@ -170,7 +170,9 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
-        yield f"### {name}{model}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
+        note = wording.describe_stand_in(turn.phase, turn.status)
+        note = f"*{wording.sentence(note.capitalize())}*\n\n" if note else ""
+        yield f"### {name}{model}{what}\n\n{note}{text}{used}".rstrip()
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
@@ -181,11 +183,6 @@ def _tool_uses(turn: Mapping[str, Any]) -> str:
         given = _fenced(f"{wording.call_words(use)}\n\n{use['result']}")
         shown += f"\n\n*{what}:*\n\n{given}"
     return shown
-
-
-def _stand_in(turn: Turn) -> str:
-    what = wording.describe_stand_in(turn.phase, turn.status)
-    return f"*{wording.sentence(what.capitalize())}*\n\n" if what else ""
 
 
 def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:

@@ -82,18 +82,16 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
     if scores is None or scoring is None:
         return []
     shown = ", ".join(f"{name} {_number(each['total'])}" for name, each in scores.items())
-    notes = [f"of 10, by {scoring['judge_model']}", *_notes(record)]
+    names = seat_names(record["seats"])
+    notes = [f"of 10, by {scoring['judge_model']}"]
+    notes += ["not meaningful: demo model"] if record["demonstration"] else []
+    notes += scoring_notes(scoring, names)
     facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
     if winner := record["winner"]:
-        facts.append(("Winner", seat_names(record["seats"])[winner]))
+        facts.append(("Winner", names[winner]))
     elif scoring["no_winner"]:
         facts.append(("Winner", f"nobody: {scoring['no_winner']}"))
     return facts
-
-
-def _notes(record: Record) -> list[str]:
-    demonstration = ["not meaningful: demo model"] if record["demonstration"] else []
-    return [*demonstration, *scoring_notes(record["scoring"], seat_names(record["seats"]))]
 
 
 def _check_facts(checks: Sequence[Record]) -> list[tuple[str, str]]:

@@ -85,14 +85,13 @@ def _text(part: Part) -> str:
         case Facts(rows):
             return "\n".join(hanging(f"{name}: {on_one_line(value)}") for name, value in rows)
         case Rows(head, rows):
-            pairs = [zip(head, row, strict=True) for row in rows]
-            return "\n".join(hanging(_pairs(pair)) for pair in pairs)
+            lines = []
+            for row in rows:
+                cells = zip(head, map(on_one_line, row), strict=True)
+                lines.append("; ".join(f"{name} {cell}" for name, cell in cells if cell))
+            return "\n".join(map(hanging, lines))
         case Words(text):
             return text
-
-
-def _pairs(pairs: Any) -> str:
-    return "; ".join(f"{name} {on_one_line(cell)}" for name, cell in pairs if cell)
 
 
 def hanging(text: str, width: int = _TEXT_WIDTH, hang: int = 4) -> str:
