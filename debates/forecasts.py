@@ -177,8 +177,6 @@ def _day(text: str | None) -> date | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A finished forecast and, once known, the outcome that came true."""
-
     debate: StoredDebate
     request: DebateRequest
     result: DebateResult
@@ -238,8 +236,6 @@ def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace:
 
 @dataclass(frozen=True)
 class Row:
-    """The mean scores of one forecaster, over its complete distributions."""
-
     name: str
     count: int
     brier: float
@@ -248,8 +244,6 @@ class Row:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """How good the forecasts were, by pool, role, model and round."""
-
     resolved: int
     pools: list[Row]
     roles: list[Row]
@@ -264,7 +258,6 @@ class Scoreboard:
 
 
 def scoreboard(records: Repository) -> Scoreboard:
-    """Compute Brier score and log loss of all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
     # Load the turns, which name models and rounds, only of resolved forecasts.
     whole = [_forecast(records.find(each.debate.id), each.came) for each in resolved]

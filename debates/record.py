@@ -67,7 +67,6 @@ class StoredDebate(BaseModel):
         return self.as_record().as_json()
 
     def forecast_fate(self) -> dict[str, str | None]:
-        """Return when a forecast comes due and what came true; nothing for other protocols."""
         if "request" not in self.state:
             return {}
         context = request_of(cast("DebateState", self.state)).prediction_context

@@ -35,8 +35,6 @@ class TaskAccepted(Exception):
 
 @dataclass(frozen=True)
 class UnfinishedTask:
-    """An unfinished debate that was accepted for a caller."""
-
     debate: StoredDebate
     elsewhere: bool
     """Whether another machine ran it last, which may hold newer checkpoints."""

@@ -67,8 +67,6 @@ class Given:
 
 @dataclass(frozen=True)
 class Configured:
-    """Settings, the source of each, and notices about values that were ignored."""
-
     settings: DebateSettings
     sources: dict[str, str]
     notices: list[str]

@@ -29,8 +29,6 @@ class ErrorBody(BaseModel):
 
 
 class Refused(Exception):
-    """A request that is answered with an error."""
-
     def __init__(self, code: int, error: str, detail: str, **more: Any) -> None:
         self.code, self.body = code, ErrorBody(error=error, detail=detail, **more)
         super().__init__(detail)

@@ -44,7 +44,6 @@ class ServiceOptions:
     config: Path | None = None
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
-        """Return the settings of a debate whose request asks for `wanted`."""
         flags: dict[str, Any] = {**self.assignments, **wanted}
         loaded = configure(PROTOCOL, flags, self.model, self.config, dict(os.environ)).settings
         if loaded.pause != "never":
@@ -146,7 +145,6 @@ class Runs:
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def start(self, request: DebateRequest) -> Run:
-        """Start a debate; refuse a task that already has a running one."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
         if len(self._running) + self._starting >= MOST_AT_ONCE:
@@ -198,7 +196,6 @@ class Runs:
         return None
 
     async def wait(self, run: Run) -> StoredDebate:
-        """Wait until the debate ends or its time is over, and return it."""
         limit = run.debate.settings["overall_timeout"] + _GRACE
         await asyncio.wait({run.task}, timeout=limit)
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None

@@ -129,8 +129,6 @@ def _read_stdin() -> str:
 
 
 class _Session:
-    """One run of a debate, shown in this terminal."""
-
     def __init__(
         self, records: Repository, debate: StoredDebate, output: Output, notice: str
     ) -> None:

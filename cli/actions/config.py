@@ -33,7 +33,6 @@ def print_settings(
 
 
 def _as_yaml(value: Any) -> str:
-    """Return a value as one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
     return text.removesuffix("...\n").strip()
 

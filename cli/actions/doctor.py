@@ -89,7 +89,6 @@ def _packages() -> Iterator[Finding]:
 
 
 def _home() -> Finding:
-    """Check that the data folder, or the nearest folder above it, is writable."""
     home = data_home()
     try:
         nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())

@@ -34,7 +34,6 @@ def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bo
 
 
 def list_due(*, every: bool, as_json: bool) -> None:
-    """List the forecasts that have no outcome yet: those that are due, or all."""
     found = []
     if not database.is_empty():
         with database.records() as records:

@@ -29,7 +29,6 @@ def pull_embedding(spec: str) -> None:
 
 
 def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weights.Progress]:
-    """Announce the download of a model file and show its progress."""
     if not quiet and file.size > 1_000_000:
         megabytes = round(file.size / 1e6)
         print_message(f"Downloading {file.name} ({megabytes} MB, {file.licence}), once ...")
@@ -60,7 +59,6 @@ def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weigh
 
 
 def pull_named(name: str | None) -> str:
-    """Download the named model, or the default models, and print the path."""
     defaults = [weights.DEFAULT, weights.DEFAULT_EMBEDDING]
     wanted = [name.removeprefix("embedded:")] if name else defaults
     paths = []

@@ -32,7 +32,6 @@ class Page:
 
     @property
     def width(self) -> int:
-        """Return the maximum line width for prose; only columns may exceed it."""
         return min(self.console.width, WIDEST_TEXT)
 
     def line(self, text: str = "", style: str = "") -> None:

@@ -70,7 +70,6 @@ class SeatTable:
         self.eliminations = [*self.eliminations, entry]
 
     def at_start(self, round_number: int, active: Sequence[str], width: int) -> list[Text]:
-        """Draw who is left when a round begins, once somebody has conceded."""
         left = [entry for entry in self.eliminations if entry["round"] < round_number]
         if not left:
             return []

@@ -28,8 +28,6 @@ _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 class Sections:
-    """Prints section headings and turns, and below them who is working now."""
-
     def __init__(self, page: Page, clock: Clock) -> None:
         self._page, self._clock = page, clock
         self._columns: Columns | None = None
@@ -46,7 +44,6 @@ class Sections:
     # --- one at a time ---
 
     def wait_for(self, seats: Sequence[str], phase: str = "") -> None:
-        """Show which seats are being waited for, where the line can be redrawn."""
         if not seats or list(seats) == self._awaited:
             return
         self._awaited = list(seats)
@@ -122,7 +119,6 @@ class Sections:
         self._awaited = []
 
     def end(self) -> None:
-        """End the current turn, columns or waiting line."""
         self.stop_waiting()
         self._close_columns()
         self._printer.end()

@@ -69,8 +69,6 @@ class Draft:
 
 
 class Column:
-    """One of several seats that write at the same time."""
-
     def __init__(self, seat: str, seats: SeatTable, clock: Clock) -> None:
         self.seat, self.model = seat, seats.model(seat)
         self.state: State = "waiting"
@@ -81,7 +79,6 @@ class Column:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more will come in this column."""
         return self.turn is not None or self._given_up
 
     def feed(self, piece: str, model: str) -> None:

@@ -73,7 +73,6 @@ class TurnPrinter:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether text of an unfinished turn has been printed."""
         return self._wrapper is not None and self._wrapper.started
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
@@ -102,7 +101,6 @@ class TurnPrinter:
         self._speaker = self._wrapper = None
 
     def _begin(self, seat: str, model: str, phase: str) -> WordWrapper:
-        """Print the title of a turn, unless it is already being streamed."""
         if self._wrapper and self._speaker == (seat, model, phase):
             return self._wrapper
         self.end()

@@ -87,7 +87,6 @@ class Folder:
         return self
 
     def update(self, current: FolderState) -> None:
-        """Write the new messages, then the files about the whole debate."""
         turns = current.state.get("turns", [])
         names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
         record = self._record(current)

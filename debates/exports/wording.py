@@ -140,7 +140,6 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def overlong_words(length: Mapping[str, Any] | None) -> str:
-    """Return a note for a turn over its length limit; else an empty text."""
     if not length or length["tokens"] <= length["limit"]:
         return ""
     return f"overlong: {length['tokens']} of {length['limit']} tokens"
@@ -212,7 +211,6 @@ def tool_words(use: Mapping[str, Any]) -> str:
 
 
 def checked_quotes(quotes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the quotes that claim to be from a document."""
     return [quote for quote in quotes if quote["status"] != "from_debate"]
 
 

@@ -27,7 +27,6 @@ def bring_up_to_date(engine: sa.Engine) -> None:
 
 
 def stored_revision(connection: sa.Connection) -> str | None:
-    """Return the revision of a database; None if it has none."""
     try:
         return _read_revision(connection)
     except (sa.exc.ProgrammingError, sa.exc.OperationalError):
