@@ -1,4 +1,4 @@
-"""Lanes: where they stand, what each shows, and that no word and no cell is lost."""
+"""Turns side by side: where the columns stand, what each shows, and that no word is lost."""
 
 from collections.abc import Sequence
 
