@@ -16,7 +16,6 @@ from contend.models.failures import first_line
 
 @contextmanager
 def records() -> Iterator[Repository]:
-    """Open the repository of debates, created on first use."""
     try:
         opened = _open()
         try:
@@ -50,7 +49,6 @@ def is_empty() -> bool:
 
 @contextmanager
 def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
-    """Open the repository and find the debate that a command is about."""
     if is_empty():
         raise BadInput(
             f"No debate has the id '{reference}': there are no debates yet. "

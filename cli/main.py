@@ -9,7 +9,12 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands import ask, config, debates, doctor, forecasts, models, serve, templates
+from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands.export import export
+from contend.cli.commands.list import list_debates
+from contend.cli.commands.options import show_help
+from contend.cli.commands.rate import rate
+from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
@@ -17,7 +22,7 @@ _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 mod
 # Plain help works in every terminal and is twice as fast.
 app = typer.Typer(
     name="contend",
-    help="Let language models debate a question and return the answer.",
+    help="Make language models debate a question and print the answer.",
     epilog=_EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -26,17 +31,17 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("list")(debates.list_debates)
-app.command("show")(debates.show_debate)
-app.command("rate")(debates.rate)
-app.command("export", short_help="Export a debate as a document or a folder.")(debates.export)
+app.command("list")(list_debates)
+app.command("show")(show_debate)
+app.command("rate")(rate)
+app.command("export", short_help="Export a debate as a document or a folder.")(export)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )
-app.command("due", short_help="List overdue forecasts.")(forecasts.due)
+app.command("due", short_help="List unresolved forecasts past their due date.")(forecasts.due)
 app.command("scoreboard", short_help="Score the resolved forecasts.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
-app.command("serve", short_help="Serve the forecasting API.")(serve.serve)
+app.command("serve", short_help="Serve the HTTP API for forecasts.")(serve.serve)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)
@@ -66,12 +71,10 @@ def root(
     ] = False,
 ) -> None:
     """Print the help if no command is given; both flags are read elsewhere."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    show_help(context)
 
 
 def main() -> None:
-    """Run the command and end the process with its exit code."""
     # Garbage collection during imports takes a tenth of the startup. A debate enables it again.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
@@ -83,7 +86,6 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code."""
     debug = "--debug" in arguments or os.environ.get("CONTEND_DEBUG", "") not in ("", "0")
     if not debug:
         warnings.simplefilter("ignore")
@@ -133,7 +135,6 @@ def _nearest_option(error: Exception) -> str:
 
 
 def _command(error: Exception, arguments: list[str]) -> str:
-    """Return the command that failed; not every error knows it."""
     known = {command.name for command in app.registered_commands}
     first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
     return getattr(getattr(error, "ctx", None), "command_path", f"contend{first}")
@@ -145,8 +146,7 @@ _REPEAT = " Repeat --docs or --image for each path."
 
 
 def _usage_error(said: str, command: str, *, paths: bool) -> str:
-    """Describe a mistake on the command line and point to the help."""
-    from contend.debates.exports.labels import sentence
+    from contend.debates.exports.wording import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")

@@ -10,16 +10,10 @@ from typing import Any, Literal, get_args
 
 from langgraph.runtime import RunControl
 
+from contend.debates import prepare
 from contend.debates.events import Event
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
-from contend.debates.prepare import (
-    DebateDraft,
-    draft_debate,
-    prepare_debate,
-    prepare_resume,
-    write_debate,
-)
 from contend.debates.record import StoredDebate
 from contend.debates.run import open_repository, run_debate
 from contend.debates.settings_sources import settings_from
@@ -72,7 +66,7 @@ class Debate:
     `async for event in debate` yields its events until it is done, pauses or fails.
     """
 
-    def __init__(self, draft: DebateDraft, request: DebateRequest | None = None) -> None:
+    def __init__(self, draft: prepare.DebateDraft, request: DebateRequest | None = None) -> None:
         self.question, self.settings = draft.question, draft.settings
         self._draft, self._request = draft, request
         self._stored: StoredDebate | None = None
@@ -127,14 +121,14 @@ class Debate:
 
     async def _run(self) -> DebateRecord:
         if self._stored is None:
-            prepared = await prepare_debate(self._draft)
+            prepared = await prepare.prepare_debate(self._draft)
         else:
-            await prepare_resume(self._stored)
+            await prepare.prepare_resume(self._stored)
         records = await asyncio.to_thread(open_repository)
         try:
             if self._stored is None:
                 self._stored = await asyncio.to_thread(
-                    write_debate, records, prepared, self._request
+                    prepare.write_debate, records, prepared, self._request
                 )
             self._stored = await run_debate(
                 records, self._stored, self._watch, self._control, self._remark
@@ -191,7 +185,7 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
     }
     chosen = settings_from(protocol, values, "create_debate")
     paths = [[Path(each) for each in files] for files in (documents, images)]
-    return Debate(draft_debate(question, chosen, *paths), forecast)
+    return Debate(prepare.draft_debate(question, chosen, *paths), forecast)
 
 
 async def aask(question: str, protocol: str = "adversarial", **settings: Any) -> DebateRecord:
@@ -241,29 +235,26 @@ def _participant_settings(participants: Sequence[Participant]) -> dict[str, Any]
             raise BadInput(f"There is no role '{each.role}'; the roles are {roles}.")
         if each.position and each.role != "position_advocate":
             raise BadInput(f"A {_spaced(each.role)} cannot have a position: '{each.position}'.")
-    sides = [_side(each) for each in participants if each.role == "position_advocate"]
+    names = ("name", "position", "model", "system_prompt", "temperature", "fallbacks")
+    sides = [
+        {name: getattr(each, name) for name in names}
+        for each in participants
+        if each.role == "position_advocate"
+    ]
     values: dict[str, Any] = {"positions": sides} if sides else {}
     others = [each for each in participants if each.role != "position_advocate"]
     roles_given = [each.role for each in others]
     for each in others:
         if roles_given.count(each.role) > 1:
             raise BadInput(f"A debate has only one {_spaced(each.role)}.")
-        values |= _other_settings(each)
+        values |= {
+            f"{each.role}_{name}": value
+            for name in names
+            if (value := getattr(each, name)) not in (None, "", ())
+            and (each.role, name) != ("judge", "name")
+        }
     return values | {"fact_check": "fact_checker" in roles_given}
 
 
 def _spaced(role: str) -> str:
     return role.replace("_", " ")
-
-
-def _side(each: Participant) -> dict[str, Any]:
-    names = ("name", "position", "model", "system_prompt", "temperature", "fallbacks")
-    return {name: getattr(each, name) for name in names}
-
-
-def _other_settings(each: Participant) -> dict[str, Any]:
-    names = ("name", "model", "system_prompt", "temperature", "fallbacks")
-    given = {name: getattr(each, name) for name in names if (each.role, name) != ("judge", "name")}
-    return {
-        f"{each.role}_{name}": value for name, value in given.items() if value not in (None, "", ())
-    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings, SeatFiles, data_home
 from contend.graph.values import Document, Image
@@ -44,18 +44,12 @@ class Attachments:
         return [each.image for each in self.pictures]
 
 
-NO_ATTACHMENTS = Attachments()
-
-
 def read_attachments(
     documents: Sequence[Path],
     images: Sequence[Path],
     of_seats: Mapping[str, SeatFiles] | None = None,
 ) -> Attachments:
-    """Read all files; if any are invalid, raise BadInput that names each of them.
-
-    A file given for several seats is read and stored once; one given for all is for all.
-    """
+    """Read all files, each once; if any are invalid, raise BadInput that names each of them."""
     own = (of_seats or {}).items()
     docs: Given = {None: documents} | {seat: _paths(files.docs) for seat, files in own}
     pictures: Given = {None: images} | {seat: _paths(files.images) for seat, files in own}
@@ -110,29 +104,23 @@ async def keep_attachments(
     embedding_model: str,
     on_progress: Progress,
 ) -> str:
-    """Store the files and index the documents; return a notice about the index, if any.
-
-    If the documents cannot be indexed, they are refused and not stored.
-    """
-    notice = await _keep_documents(attachments, settings, embedding_model, on_progress)
+    """Store the files and return a notice; refuse documents that cannot be indexed."""
+    notice = ""
+    if attachments.loaded:
+        embedder = Embedder(embedding_model, settings)
+        notice = await _keep_documents(attachments, embedder, on_progress)
     save_images(attachments.pictures, data_home())
     return notice
 
 
 async def _keep_documents(
-    attachments: Attachments,
-    settings: DebateSettings,
-    embedding_model: str,
-    on_progress: Progress,
+    attachments: Attachments, embedder: Embedder, on_progress: Progress
 ) -> str:
-    if not attachments.loaded:
-        return ""
     folder = data_home() / "documents" / corpus_id(attachments.documents)
     known = folder.exists()
     try:
         save_corpus(attachments.loaded, data_home())
         async with open_models():
-            embedder = Embedder(embedding_model, settings)
             _, index = await open_passages(attachments.documents, embedder, on_progress)
     except BaseException as error:
         if not known:

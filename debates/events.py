@@ -27,13 +27,10 @@ Watch = Callable[[Event], None]
 
 
 class Announcer:
-    """Numbers the events of a debate and sends them to its viewer."""
-
     def __init__(self, debate_id: str, watch: Watch, last_seq: int = 0) -> None:
         self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
 
     def pass_on(self, said: NodeEvent) -> None:
-        """Send the event of a node."""
         self.seq += 1
         self.watch(
             {
@@ -49,5 +46,4 @@ class Announcer:
     def say(
         self, event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
     ) -> None:
-        """Send an event about the whole debate."""
         self.pass_on(node_event(event, round_number, content, **metadata))

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -27,17 +27,8 @@ from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.calls import Listener, extract
 from contend.models.providers.registry import open_models
 from contend.models.seats import is_demonstration
+from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import kept_arguments, stated_in
-from contend.nodes.forecast.numbers import (
-    CalibrationBin,
-    Distribution,
-    brier,
-    calibration,
-    fitted_factor,
-    is_complete,
-    linear_pool,
-    log_loss,
-)
 from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
 
@@ -51,7 +42,6 @@ ENOUGH_TO_FIT = 20
 
 
 def read_request(text: str | bytes) -> DebateRequest:
-    """Parse a request; raise BadInput that says what is wrong where."""
     if len(text) > MAX_REQUEST_BYTES:
         raise BadInput(f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
     with _validation_in_words():
@@ -91,7 +81,6 @@ def _place(steps: Sequence[int | str]) -> str:
 def plain_request(
     question: str, outcomes: Sequence[dict[str, str]], due: date | None
 ) -> DebateRequest:
-    """Build a request from a question and its outcomes."""
     context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
     if due:
         context["data_summary"] = {"timeframe": {"end": due.isoformat()}}
@@ -99,7 +88,6 @@ def plain_request(
 
 
 def with_due(request: DebateRequest, due: date) -> DebateRequest:
-    """Return the request with another due date."""
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
@@ -141,8 +129,6 @@ class _ProposedOutcomes(BaseModel):
 
 @dataclass(frozen=True)
 class Proposal:
-    """Outcomes that a model proposed, and the usage of that call."""
-
     outcomes: list[dict[str, str]]
     due: date | None
     model: str
@@ -152,7 +138,6 @@ class Proposal:
 async def propose_outcomes(
     question: str, seats: Sequence[Seat], settings: DebateSettings
 ) -> Proposal:
-    """Ask the judge's model for the possible outcomes of a question."""
     judge = next(seat for seat in seats if seat.role == "judge")
     small = "small/" if is_demonstration([judge]) else ""
     mark = fence_mark(str(uuid4()))
@@ -192,8 +177,6 @@ def _day(text: str | None) -> date | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A finished forecast and, once known, the outcome that came true."""
-
     debate: StoredDebate
     request: DebateRequest
     result: DebateResult
@@ -209,7 +192,6 @@ class Forecast:
 
 
 def forecasts(records: Repository) -> list[Forecast]:
-    """Return all finished forecasts, oldest first."""
     came = records.resolutions()
     return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
 
@@ -221,7 +203,6 @@ def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
 
 
 def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> list[Forecast]:
-    """Return the unresolved forecasts that are due, or all unresolved ones."""
     waiting = [each for each in found if each.came is None]
     if not every:
         waiting = [each for each in waiting if each.due is not None and each.due <= today]
@@ -255,8 +236,6 @@ def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace:
 
 @dataclass(frozen=True)
 class Row:
-    """The mean scores of one forecaster, over its complete distributions."""
-
     name: str
     count: int
     brier: float
@@ -265,14 +244,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """How good the forecasts were, by pool, role, model and round."""
-
     resolved: int
     pools: list[Row]
     roles: list[Row]
     models: list[Row]
     rounds: list[Row]
-    calibration: list[CalibrationBin]
+    calibration: list[numbers.CalibrationBin]
     factor: float | None
     """The extremising factor that fits these forecasts; None if there are too few."""
 
@@ -280,22 +257,19 @@ class Scoreboard:
         return asdict(self)
 
 
-Scored = Iterator[tuple[str, Distribution, str]]
-
-
 def scoreboard(records: Repository) -> Scoreboard:
-    """Compute Brier score and log loss of all resolved forecasts."""
     resolved = [each for each in forecasts(records) if each.came is not None]
     # Load the turns, which name models and rounds, only of resolved forecasts.
     whole = [_forecast(records.find(each.debate.id), each.came) for each in resolved]
+    log_odds = _pooled(whole, "log_odds")
     return Scoreboard(
         resolved=len(whole),
-        pools=_rows(_by_pool(whole)),
-        roles=_rows(_by_role(whole)),
-        models=_rows(_by_model(whole)),
-        rounds=_rows(_by_round(whole)),
-        calibration=calibration(_pooled(whole, "contract")),
-        factor=_factor(whole),
+        pools=_rows(whole, _by_pool),
+        roles=_rows(whole, _by_role),
+        models=_rows(whole, _by_model),
+        rounds=_rows(whole, _by_round),
+        calibration=numbers.calibration(_pooled(whole, "contract")),
+        factor=numbers.fitted_factor(log_odds) if len(log_odds) >= ENOUGH_TO_FIT else None,
     )
 
 
@@ -306,67 +280,55 @@ def _pool(found: Forecast, name: str) -> dict[str, float]:
 
 
 def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float], str]]:
-    """Return the complete pools, each with the outcome that came true."""
     return [(values, each.came or "") for each in found if (values := _pool(each, name))]
 
 
-def _by_pool(found: Iterable[Forecast]) -> Scored:
-    for each in found:
-        for name in POOLS:
-            yield name, _pool(each, name), each.came or ""
+Stated = Iterator[tuple[str, numbers.Distribution]]
+"""Distributions and who stated them."""
 
 
-def _by_role(found: Iterable[Forecast]) -> Scored:
+def _by_pool(found: Forecast) -> Stated:
+    for name in POOLS:
+        yield name, _pool(found, name)
+
+
+def _by_role(found: Forecast) -> Stated:
     """Yield the last numbers of each role, and of the judge's verdict."""
-    for each in found:
-        stated: dict[str, dict[str, float]] = defaultdict(dict)
-        for row in each.result.probability_distribution:
-            for given in row.role_assessments:
-                stated[given.role][row.outcome_id] = given.probability
-            if row.judge_probability is not None:
-                stated["judge (verdict)"][row.outcome_id] = row.judge_probability
-        for role, values in stated.items():
-            yield role, _whole(values, each), each.came or ""
+    stated: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in found.result.probability_distribution:
+        for given in row.role_assessments:
+            stated[given.role][row.outcome_id] = given.probability
+        if row.judge_probability is not None:
+            stated["judge (verdict)"][row.outcome_id] = row.judge_probability
+    yield from stated.items()
 
 
-def _by_model(found: Iterable[Forecast]) -> Scored:
-    """Yield the numbers of every argument and verdict, by model."""
-    for each in found:
-        state = each.debate.as_state()
-        stated = [(said.turn.model, said.reading.stated) for said in kept_arguments(state)]
-        stated += [
-            (turn.model, turn.assessment.stated)
-            for turn in turns_of(state, "synthesize")
-            if isinstance(turn.assessment, VerdictReading)
-        ]
-        for model, given in stated:
-            yield model, _whole(given.probabilities, each), each.came or ""
+def _by_model(found: Forecast) -> Stated:
+    state = found.debate.as_state()
+    for said in kept_arguments(state):
+        yield said.turn.model, said.reading.stated.probabilities
+    for turn in turns_of(state, "synthesize"):
+        if isinstance(turn.assessment, VerdictReading):
+            yield turn.model, turn.assessment.stated.probabilities
 
 
-def _by_round(found: Iterable[Forecast]) -> Scored:
+def _by_round(found: Forecast) -> Stated:
     """Yield the mean of the roles with complete distributions, by round."""
-    for each in found:
-        kept = kept_arguments(each.debate.as_state())
-        for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
-            agreed = linear_pool(list(stated_in(kept, number).values()), each.outcome_ids)
-            yield f"round {number}", agreed, each.came or ""
+    kept = kept_arguments(found.debate.as_state())
+    for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
+        stated = list(stated_in(kept, number).values())
+        yield f"round {number}", numbers.linear_pool(stated, found.outcome_ids)
 
 
-def _whole(values: Distribution, found: Forecast) -> Distribution:
-    return values if is_complete(values, found.outcome_ids) else {}
-
-
-def _rows(scored: Scored) -> list[Row]:
+def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
+    """Score the complete distributions, by who stated them."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for name, values, came in scored:
-        if values:
-            losses[name].append((brier(values, came), log_loss(values, came)))
+    for each in found:
+        for name, values in stated_by(each):
+            if numbers.is_complete(values, each.outcome_ids):
+                came = each.came or ""
+                losses[name].append((numbers.brier(values, came), numbers.log_loss(values, came)))
     return [
         Row(name, len(each), fmean(b for b, _ in each), fmean(loss for _, loss in each))
         for name, each in losses.items()
     ]
-
-
-def _factor(found: Sequence[Forecast]) -> float | None:
-    pooled = _pooled(found, "log_odds")
-    return fitted_factor(pooled) if len(pooled) >= ENOUGH_TO_FIT else None

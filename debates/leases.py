@@ -33,8 +33,6 @@ _held: set[str] = set()
 
 
 class Lease:
-    """The right to run one debate."""
-
     def __init__(self, engine: sa.Engine, debate_id: str) -> None:
         self._engine, self.debate_id, self._owner = engine, debate_id, str(uuid4())
         self.is_mine = sa.and_(debates.c.id == debate_id, debates.c.lease_owner == self._owner)
@@ -93,7 +91,6 @@ class Lease:
 
 
 def is_held(connection: sa.Connection, row: Any) -> bool:
-    """Return whether a process is running the debate."""
     alive = row.lease_until is not None and row.lease_until >= written(_clock(connection))
     return alive and not _is_dead(row)
 

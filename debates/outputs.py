@@ -24,22 +24,18 @@ def check_writable(base: Path) -> None:
 
 
 def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
-    """Return the folder of this debate, if it was written."""
     return next((p for p in _candidates(base, started, debate_id) if _is_of(p, debate_id)), None)
 
 
 def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """Fill the folder of this debate and return its path; never touch another debate's.
-
-    A new folder is filled under a draft name and then renamed, so that it appears complete. After
-    a crash the draft is found again.
-    """
+    """Fill the folder of this debate and return its path; never touch another debate's."""
     found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)
         return found
     own, with_id = _candidates(base, started, debate_id)
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Renamed once filled, so that it appears complete; after a crash the draft is found again.
     draft = with_id.with_name(f".{with_id.name}.new")
     draft.mkdir(mode=0o700, exist_ok=True)
     fill(draft)
@@ -57,5 +53,4 @@ def _candidates(base: Path, started: str, debate_id: str) -> tuple[Path, Path]:
 
 
 def _is_of(folder: Path, debate_id: str) -> bool:
-    """Return whether the index in the folder names this debate."""
     return any(debate_id in index.read_text("utf-8") for index in folder.glob("index.*"))

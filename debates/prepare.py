@@ -4,12 +4,11 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 from contend.debates.attachments import (
-    NO_ATTACHMENTS,
     Attachments,
     check_kept,
     keep_attachments,
@@ -64,7 +63,7 @@ class DebateDraft:
 
     question: str
     settings: DebateSettings
-    attachments: Attachments = NO_ATTACHMENTS
+    attachments: Attachments
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class PreparedDebate:
     question: str
     settings: DebateSettings
     plan: SeatPlan
-    attachments: Attachments = NO_ATTACHMENTS
+    attachments: Attachments = field(default_factory=Attachments)
 
 
 def draft_debate(
@@ -91,10 +90,7 @@ def draft_debate(
 async def prepare_debate(
     draft: DebateDraft, reporter: Reporter | None = None, *, fetch: bool = True
 ) -> PreparedDebate:
-    """Choose and check the models, then store and index the files; refuse what would fail later.
-
-    Without `fetch` nothing is downloaded, and models that are missing are refused.
-    """
+    """Refuse what would fail later; without `fetch` nothing is downloaded, so it must be here."""
     reporter = reporter or Reporter()
     settings, files = draft.settings, draft.attachments
     plan = await choose_seats(settings)
@@ -115,7 +111,6 @@ async def prepare_debate(
 
 
 async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
-    """Check that a stopped debate still has its files and models."""
     state = debate.as_state()
     check_kept(state.get("documents", []), state.get("images", []))
     await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
@@ -128,10 +123,7 @@ def write_debate(
     *,
     task_id: str | None = None,
 ) -> StoredDebate:
-    """Write the record of a new debate.
-
-    With the id of a caller's task it is written only if that task has no unfinished debate.
-    """
+    """Write the record of a new debate; refuse a task that has an unfinished one."""
     debate_id, settings, seats = str(uuid4()), prepared.settings, prepared.plan.seats
     # Name the chosen models in the settings, so that a resumed debate does not choose again.
     chosen = settings.with_models({seat.id: seat.model for seat in seats})
@@ -157,7 +149,6 @@ def write_debate(
 async def check_seats(
     state: DebateState, settings: DebateSettings, reporter: Reporter, *, fetch: bool
 ) -> None:
-    """Download embedded models that are missing, then check every model."""
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
     check_sight(seats, settings, images)  # before a large download that would be useless
@@ -172,7 +163,6 @@ async def check_seats(
 
 
 def _seats_needing_key(refusal: str, seats: list[Seat]) -> list[str]:
-    """Return the names of the seats that need the missing API key, unless all of them do."""
     key, missing, _ = refusal.partition("_API_KEY is not set")
     provider = f"{key.lower()}:"
     needing = [s.name for s in seats if any(m.startswith(provider) for m in models_of([s]))]
@@ -180,16 +170,12 @@ def _seats_needing_key(refusal: str, seats: list[Seat]) -> list[str]:
 
 
 async def _prepare_search(embedding_model: str, draft: DebateDraft, reporter: Reporter) -> None:
-    """Download the embedding model if it is missing, and index the templates.
-
-    A debate can run without templates, but not without the documents it was given.
-    """
     settings, documents = draft.settings, draft.attachments.documents
     if settings.templates or documents:
         try:
             await _pull_missing([embedding_model], reporter)
         except BadInput as unavailable:
-            if documents:
+            if documents:  # a debate can run without templates, but not without its documents
                 raise
             reporter.note(str(unavailable))
     if settings.templates and embedding_model == EMBEDDED_EMBEDDING:

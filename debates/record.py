@@ -15,8 +15,6 @@ from contend.nodes.store import read_record
 
 
 class StoredDebate(BaseModel):
-    """One debate as the database holds it."""
-
     id: str
     protocol: str
     question: str
@@ -34,7 +32,6 @@ class StoredDebate(BaseModel):
     """Which outcome of a forecast came true, if known."""
 
     def as_state(self) -> DebateState:
-        """Return the state of the last saved step."""
         return cast(
             "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}
         )
@@ -70,7 +67,6 @@ class StoredDebate(BaseModel):
         return self.as_record().as_json()
 
     def forecast_fate(self) -> dict[str, str | None]:
-        """Return when a forecast comes due and what came true; nothing for other protocols."""
         if "request" not in self.state:
             return {}
         context = request_of(cast("DebateState", self.state)).prediction_context
@@ -78,7 +74,6 @@ class StoredDebate(BaseModel):
         return {"due": due.isoformat() if due else None, "resolution": self.resolution}
 
     def _output(self) -> dict[str, str | None]:
-        """Return the path of its folder, in a protocol that writes one."""
         plan = strategy_for(self.as_settings()).folder_plan
         if plan is None:
             return {}

@@ -35,16 +35,12 @@ class TaskAccepted(Exception):
 
 @dataclass(frozen=True)
 class UnfinishedTask:
-    """An unfinished debate that was accepted for a caller."""
-
     debate: StoredDebate
     elsewhere: bool
     """Whether another machine ran it last, which may hold newer checkpoints."""
 
 
 class Repository:
-    """The debates in one database, a file or a server."""
-
     def __init__(self, where: "Path | Postgres") -> None:
         self._engine = tables.open_engine(where)
         try:
@@ -66,7 +62,6 @@ class Repository:
         demonstration: bool,
         task_id: str | None = None,
     ) -> None:
-        """Insert a debate that is about to run, and its caller's task if there is one."""
         with self._engine.begin() as connection:
             connection.execute(
                 tables.debates.insert().values(
@@ -138,11 +133,7 @@ class Repository:
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit))
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns.
-
-        One that was not paused counts only after it was `untouched` for that long: a process that
-        has just inserted it is about to run it.
-        """
+        """Return accepted debates that no process is running, without their turns."""
         query = sa.select(tables.debates).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         with self._engine.connect() as connection:
@@ -152,10 +143,10 @@ class Repository:
             ]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
+        # One that was inserted just now is about to be run.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def debate_of(self, task_id: str) -> str | None:
-        """Return the id of the unfinished debate of a task."""
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
@@ -196,13 +187,11 @@ class Repository:
             )
 
     def resolutions(self) -> dict[str, str]:
-        """Return the outcomes that came true, by debate id."""
         query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
 
     def acquire(self, debate_id: str) -> Lease:
-        """Take the lease of a debate; refuse while another process holds it."""
         lease = Lease(self._engine, debate_id)
         lease.acquire()
         return lease

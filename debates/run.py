@@ -69,8 +69,6 @@ async def run_debate(
 
 
 class _Run:
-    """One run of a debate, from a start or resume to the next stop."""
-
     def __init__(
         self,
         records: Repository,
@@ -96,7 +94,6 @@ class _Run:
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
-        """Run, then save how it ended and send the final event."""
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
@@ -187,7 +184,7 @@ class _Run:
         await self._saved()
         error = content if status == "failed" else None
         # Before the record, so that problems with the folder are recorded.
-        await asyncio.to_thread(self._folder.write, self._folder_state(status, error, self.state))
+        await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
         self._reserved = self.announcer.seq + 1
         self._start_saving(retry_until_available, status, error)
@@ -206,10 +203,7 @@ class _Run:
 
     def _write(self, status: Status, state: DebateState, last_seq: int, error: str | None) -> None:
         self.records.save(self.lease, status, state, last_seq, error)
-        self._folder.write(self._folder_state(status, error, state))
-
-    def _folder_state(self, status: Status, error: str | None, state: DebateState) -> FolderState:
-        return FolderState(status, error, state, self.debate.user_rating)
+        self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
         """Report once that the folder cannot be written; the debate continues."""

@@ -61,16 +61,12 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """One value and the source that gave it."""
-
     value: Any
     source: str
 
 
 @dataclass(frozen=True)
 class Configured:
-    """Settings, the source of each, and notices about values that were ignored."""
-
     settings: DebateSettings
     sources: dict[str, str]
     notices: list[str]
@@ -90,7 +86,6 @@ def configure(
     config: Path | None,
     environ: Mapping[str, str],
 ) -> Configured:
-    """Return the settings of a debate and the source of each."""
     schema = _schema(protocol)
     given, notices = _from_environment(schema, environ)
     given |= _from_file(schema, config)
@@ -123,28 +118,26 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     return flags
 
 
-def _parse_seats(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse `--seat NAME=MODEL` arguments into the setting `seats`."""
-    if not pairs:
-        return {}
-    if "seats" not in _schema(protocol).model_fields:
-        equal = [name for name, schema in SETTINGS.items() if "seats" in schema.model_fields]
-        raise BadInput(
-            f"--seat works only with {' and '.join(equal)}. For {protocol}, choose models with "
-            "--model or --set."
-        )
-    return {"seats": [_seat(pair) for pair in pairs]}
-
-
 def parse_options(
     protocol: str, assignments: Sequence[str], seats: Sequence[str], positions: Sequence[str]
 ) -> dict[str, Any]:
-    """Parse the arguments of --set, --seat and --position."""
-    return {
-        **parse_assignments(assignments),
-        **_parse_seats(protocol, seats),
-        **_parse_positions(protocol, positions),
-    }
+    flags: dict[str, Any] = {**parse_assignments(assignments)}
+    if seats:
+        if protocol not in (fitting := _protocols_with("seats")):
+            raise BadInput(
+                f"--seat works only with {' and '.join(fitting)}. For {protocol}, choose models "
+                "with --model or --set."
+            )
+        flags["seats"] = [_seat(pair) for pair in seats]
+    if positions:
+        if protocol not in (fitting := _protocols_with("positions")):
+            raise BadInput(f"--position works only with --protocol {' or '.join(fitting)}.")
+        flags["positions"] = [_position(pair) for pair in positions]
+    return flags
+
+
+def _protocols_with(setting: str) -> list[str]:
+    return [name for name, schema in SETTINGS.items() if setting in schema.model_fields]
 
 
 def _seat(pair: str) -> dict[str, str]:
@@ -152,16 +145,6 @@ def _seat(pair: str) -> dict[str, str]:
     if not equals or not name.strip() or not model.strip():
         raise BadInput(f"'--seat {pair}' is not in the form NAME=MODEL, such as Ann=ollama:qwen3.")
     return {"name": name, "model": model.strip()}
-
-
-def _parse_positions(protocol: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse `--position "NAME: POSITION"` arguments into the setting `positions`."""
-    if not pairs:
-        return {}
-    if "positions" not in _schema(protocol).model_fields:
-        fixed = [name for name, schema in SETTINGS.items() if "positions" in schema.model_fields]
-        raise BadInput(f"--position works only with --protocol {fixed[0]}.")
-    return {"positions": [_position(pair) for pair in pairs]}
 
 
 def _position(pair: str) -> dict[str, str]:
@@ -209,11 +192,8 @@ def _from_file(schema: type[DebateSettings], config: Path | None) -> dict[str, G
     path = config or data_home() / CONFIG_NAME
     if config is None and not path.is_file():
         return {}
-    given = {}
-    for key, value in _mapping(path).items():
-        name = _known(schema, str(key), str(path))
-        given[name] = Given(value, str(path))
-    return given
+    source, values = str(path), _mapping(path)
+    return {_known(schema, str(key), source): Given(values[key], source) for key in values}
 
 
 def _mapping(path: Path) -> dict[Any, Any]:
@@ -260,20 +240,21 @@ def _known(schema: type[DebateSettings], key: str, source: str) -> str:
 def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
     """Parse the text of a flag or variable: as YAML, unless the setting is text."""
     annotation = schema.model_fields[name].annotation
+    is_list = any(getattr(kind, "__origin__", None) is tuple for kind in _kinds(annotation))
     if annotation is str:
         return text
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadInput(f"{name} ({source}) cannot be read: '{text}'.") from error
-    if _is_list(annotation) and isinstance(value, str):
+    if is_list and isinstance(value, str):
         return [each.strip() for each in value.split(",") if each.strip()]
-    return [] if _is_list(annotation) and value is None else value
+    return [] if is_list and value is None else value
 
 
-def _is_list(annotation: Any) -> bool:
-    kinds = (annotation, *get_args(annotation))  # the list may be optional
-    return any(getattr(kind, "__origin__", None) is tuple for kind in kinds)
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """Return the type of a setting and, if it is a union, its members."""
+    return (annotation, *(get_args(annotation) if isinstance(annotation, types.UnionType) else ()))
 
 
 def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateSettings:
@@ -288,9 +269,8 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
     """Refuse true and false for numbers: pydantic would read 1 and 0."""
-    annotation = schema.model_fields[name].annotation
-    wanted = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    if isinstance(given.value, bool) and {int, float} & set(wanted):
+    kinds = _kinds(schema.model_fields[name].annotation)
+    if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")
 
 
@@ -314,7 +294,6 @@ def _describe_problem(
 
 
 def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str:
-    """Describe what is wrong with a list of seats, and with which of them."""
     one = name.removesuffix("s")
     known = ", ".join(_SEAT_MODELS[name].model_fields)
     words = _SEAT_WORDS | {
@@ -337,18 +316,14 @@ def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str
 
 
 def _limits(schema: type[DebateSettings], name: str, problem: ErrorDetails) -> str | None:
-    """Describe the allowed range of a number that is out of it."""
     if not problem["type"].startswith(("greater_than", "less_than")):
         return None
-    limits: dict[str, Any] = {}
-    for constraint in schema.model_fields[name].metadata:
-        for key in ("ge", "gt", "le", "lt"):
-            if hasattr(constraint, key):
-                limits[key] = getattr(constraint, key)
-    limits = limits or dict(problem.get("ctx", {}))
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    constraints = schema.model_fields[name].metadata
+    found = {key: getattr(each, key) for each in constraints for key in words if hasattr(each, key)}
+    limits = found or problem.get("ctx", {})
     if "ge" in limits and "le" in limits:
         return f"between {limits['ge']:g} and {limits['le']:g}"
-    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
     return " and ".join(f"{words[key]} {limit:g}" for key, limit in limits.items() if key in words)
 
 

@@ -56,11 +56,9 @@ accepted = sa.Table(
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
     """Create the engine for a file or a server, without connecting."""
-    return _sqlite(where) if isinstance(where, Path) else _postgres(where)
-
-
-def _sqlite(path: Path) -> sa.Engine:
-    engine = sa.create_engine(f"sqlite:///{path}", hide_parameters=True)
+    if not isinstance(where, Path):
+        return _postgres(where)
+    engine = sa.create_engine(f"sqlite:///{where}", hide_parameters=True)
     sa.event.listen(engine, "connect", _configure_sqlite)
     return engine
 

@@ -18,14 +18,7 @@ from contend.models.text import clean, shorten
 from contend.nodes.prompting.points import points_of
 from contend.nodes.prompting.values import fence_mark
 from contend.prompts import fence, render
-from contend.retrieval.templates import (
-    HEADINGS,
-    LONGEST_KIND,
-    LONGEST_TITLE,
-    MOST_TAGS,
-    MOST_USES,
-    Template,
-)
+from contend.retrieval import templates
 
 WELL_RATED = 8
 
@@ -44,7 +37,7 @@ class LearnedTemplate(BaseModel):
 
 async def learn_template(
     debate: StoredDebate, settings: DebateSettings, model: str | None
-) -> Template:
+) -> templates.Template:
     """Ask the model that wrote the answer, or a given one, for a template."""
     state = debate.as_state()
     writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
@@ -64,7 +57,6 @@ async def learn_template(
 
 
 def check_teaches(debate: StoredDebate) -> None:
-    """Refuse a debate without an answer, or with a low rating."""
     short = debate.id[:8]
     if debate.status != "done":
         raise BadInput(f"Debate {short} is {debate.status}; learn only from finished debates.")
@@ -95,7 +87,7 @@ def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
     return [HumanMessage(render("shared/learn", values))]
 
 
-def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> Template:
+def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> templates.Template:
     """Build the template, shortening what is slightly too long."""
     if learnt is None:
         raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
@@ -106,15 +98,16 @@ def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> Templat
         [f"- {_line(error)}" for error in learnt.typical_errors],
     )
     body = "\n\n".join(
-        "\n".join([f"## {heading}", *lines]) for heading, lines in zip(HEADINGS, parts, strict=True)
+        "\n".join([f"## {heading}", *lines])
+        for heading, lines in zip(templates.HEADINGS, parts, strict=True)
     )
     try:
-        return Template(
+        return templates.Template(
             id=_slug(learnt.title),
-            title=shorten(clean(learnt.title), LONGEST_TITLE),
-            kind=_slug(learnt.kind, LONGEST_KIND),
-            use_when=_lines(learnt.use_when, MOST_USES),
-            tags=_lines(learnt.tags, MOST_TAGS),
+            title=shorten(clean(learnt.title), templates.LONGEST_TITLE),
+            kind=_slug(learnt.kind, templates.LONGEST_KIND),
+            use_when=_lines(learnt.use_when, templates.MOST_USES),
+            tags=_lines(learnt.tags, templates.MOST_TAGS),
             body=body,
             origin="candidate",
         )

@@ -13,14 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service.errors import (
-    Refused,
-    on_away,
-    on_http_error,
-    on_invalid,
-    on_refused,
-    on_unexpected,
-)
+from contend.service import errors
 from contend.service.routes import router
 from contend.service.runs import Runs, ServiceOptions
 
@@ -32,7 +25,6 @@ _ABOUT = (
 
 
 def create_app(options: ServiceOptions | None = None) -> FastAPI:
-    """Create the app."""
     runs = Runs(options or ServiceOptions())
 
     @asynccontextmanager
@@ -48,12 +40,12 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
-    made.exception_handler(Refused)(on_refused)
-    made.exception_handler(DatabaseUnavailable)(on_away)
-    made.exception_handler(RequestValidationError)(on_invalid)
-    made.exception_handler(HTTPException)(on_http_error)
+    made.exception_handler(errors.Refused)(errors.on_refused)
+    made.exception_handler(DatabaseUnavailable)(errors.on_away)
+    made.exception_handler(RequestValidationError)(errors.on_invalid)
+    made.exception_handler(HTTPException)(errors.on_http_error)
     # As a handler of the app, the server would also print a traceback with secrets.
-    made.add_middleware(ExceptionMiddleware, handlers={Exception: on_unexpected})
+    made.add_middleware(ExceptionMiddleware, handlers={Exception: errors.on_unexpected})
     made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
     return made
 

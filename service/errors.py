@@ -29,15 +29,12 @@ class ErrorBody(BaseModel):
 
 
 class Refused(Exception):
-    """A request that is answered with an error."""
-
     def __init__(self, code: int, error: str, detail: str, **more: Any) -> None:
         self.code, self.body = code, ErrorBody(error=error, detail=detail, **more)
         super().__init__(detail)
 
 
 def refuse(refused: Refused) -> JSONResponse:
-    """Return the response to a refused request."""
     return JSONResponse(refused.body.model_dump(), refused.code, headers=_HEADERS.get(refused.code))
 
 
@@ -64,7 +61,6 @@ async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
 
 
 async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
-    """Return the framework's own errors in our form."""
     code = _CODES.get(error.status_code, "refused")
     return JSONResponse(
         ErrorBody(error=code, detail=str(error.detail)).model_dump(),

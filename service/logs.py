@@ -9,7 +9,6 @@ _log = logging.getLogger("contend.service")
 
 
 def show_notes() -> None:
-    """Show notes on stderr, not only warnings and errors."""
     _log.setLevel(logging.INFO)
     _log.addHandler(logging.StreamHandler())
 
@@ -19,10 +18,8 @@ def log_note(what: str) -> None:
 
 
 def log_error(what: str, error: BaseException) -> None:
-    """Log an unexpected error with its traceback."""
     _log.error("%s\n%s", what, scrub("".join(traceback.format_exception(error))).rstrip())
 
 
 def log_trouble(what: str) -> None:
-    """Log a temporary problem."""
     _log.warning("%s", scrub(what))

@@ -47,7 +47,6 @@ _EXAMPLES = {
 
 
 def errors(*statuses: int) -> Responses:
-    """Describe errors with these statuses."""
     return {
         status: _response(
             ErrorBody, _WHEN[status], _EXAMPLES[status].model_dump(), _WHICH.get(status, [])
@@ -57,12 +56,10 @@ def errors(*statuses: int) -> Responses:
 
 
 def ok(model: type[BaseModel], name: str, words: str) -> Responses:
-    """Return the OpenAPI entry of a successful response."""
     return {200: _response(model, words, example(name), [])}
 
 
 def accepted(shown: BaseModel) -> Responses:
-    """Describe the response to an accepted debate."""
     words, headers = (
         "The debate is running; fetch its result later.",
         ["Location", "Preference-Applied"],

@@ -237,7 +237,6 @@ _HOW_TO_RESUME = ". The service resumes its own debates; resume others with"
 
 
 def _result(debate: StoredDebate) -> dict[str, Any]:
-    """Return the result of a finished debate, or refuse with the reason."""
     result: dict[str, Any] | None = debate.state.get("forecast")
     if debate.status == "done" and result:
         return result

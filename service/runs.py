@@ -44,7 +44,6 @@ class ServiceOptions:
     config: Path | None = None
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
-        """Return the settings of a debate whose request asks for `wanted`."""
         flags: dict[str, Any] = {**self.assignments, **wanted}
         loaded = configure(PROTOCOL, flags, self.model, self.config, dict(os.environ)).settings
         if loaded.pause != "never":
@@ -54,16 +53,12 @@ class ServiceOptions:
 
 @dataclass
 class Run:
-    """A running debate."""
-
     debate: StoredDebate
     control: RunControl
     task: asyncio.Task[StoredDebate | None]
 
 
 class Runs:
-    """The debates of this service, and the database they are kept in."""
-
     def __init__(self, options: ServiceOptions) -> None:
         self._options = options
         self._records: Repository | None = None
@@ -75,12 +70,10 @@ class Runs:
         """When each abandoned debate was first noticed."""
 
     async def open(self) -> None:
-        """Open the database and resume unfinished debates."""
         self._records = await asyncio.to_thread(open_repository)
         self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
-        """Accept no more debates and pause the running ones."""
         self._stopping.set()
         if self._running:
             log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
@@ -100,16 +93,12 @@ class Runs:
             log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
 
     async def close(self) -> None:
-        """Stop, and close the database."""
         await self.stop()
         if self._records:
             await asyncio.to_thread(self._records.close)
 
     async def _resume_unfinished(self) -> None:
-        """Resume accepted debates that no process is running, at regular intervals.
-
-        Debates are left unfinished when a service stops or the database becomes unavailable.
-        """
+        """Resume at regular intervals what stopped services or a lost database left unfinished."""
         while True:
             try:
                 due = self._due(await asyncio.to_thread(self.records.unfinished, LEASE))
@@ -125,7 +114,6 @@ class Runs:
                 return
 
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
-        """Return the debates to resume now, within the limit of running debates."""
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
         free = MOST_AT_ONCE - len(self._running) - self._starting
@@ -157,7 +145,6 @@ class Runs:
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def start(self, request: DebateRequest) -> Run:
-        """Start a debate; refuse a task that already has a running one."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
         if len(self._running) + self._starting >= MOST_AT_ONCE:
@@ -199,11 +186,8 @@ class Runs:
         """Return the debate as it ended; None after an error."""
         try:
             return await run_debate(self.records, debate, lambda _: None, control)
-        except (
-            BadInput,
-            LeaseLost,
-            DatabaseUnavailable,
-        ) as unable:  # another process runs it, or it cannot be read
+        # Another process runs it, or it cannot be read.
+        except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
             log_trouble(f"debate {debate.id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             log_error(f"debate {debate.id} ended in an error", error)
@@ -212,7 +196,6 @@ class Runs:
         return None
 
     async def wait(self, run: Run) -> StoredDebate:
-        """Wait until the debate ends or its time is over, and return it."""
         limit = run.debate.settings["overall_timeout"] + _GRACE
         await asyncio.wait({run.task}, timeout=limit)
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
@@ -223,7 +206,6 @@ class Runs:
 
 
 def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:
-    """Return whether a debate was stopped before its end."""
     ended = None if task.cancelled() or task.exception() else task.result()
     return task.cancelled() or (ended is not None and ended.status == "paused")
 

@@ -15,33 +15,21 @@ from typing import Any
 from langgraph.runtime import RunControl
 
 from contend.cli import database
-from contend.cli.actions.forecast_request import (
-    ForecastOptions,
-    due_notice,
-    early_request,
-    proposed_request,
-    time_notice,
-)
+from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, resume_command
 from contend.cli.view.renderer import Renderer
+from contend.debates import prepare
 from contend.debates.events import Event, Watch
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
-from contend.debates.prepare import (
-    Reporter,
-    draft_debate,
-    prepare_debate,
-    prepare_resume,
-    write_debate,
-)
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.settings_sources import configure, parse_options
+from contend.debates.settings_sources import configure
 from contend.graph.errors import BadInput
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
@@ -55,21 +43,17 @@ _SIGNALS = [
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `contend ask`."""
-
     question: str | None
     protocol: str
+    flags: dict[str, Any]
     model: str | None
-    assignments: list[str]
-    seats: list[str]
-    positions: list[str]
     config: Path | None
     documents: list[Path]
     images: list[Path]
-    forecast: ForecastOptions
+    forecast: forecast_request.ForecastOptions
 
 
-class TerminalReporter(Reporter):
+class TerminalReporter(prepare.Reporter):
     """Prints notes and shows progress on stderr."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -87,54 +71,55 @@ class TerminalReporter(Reporter):
 
 def ask_question(request: Request, output: Output) -> int:
     """Prepare and run a new debate; nothing is stored of one that is refused."""
-    question = None if request.question is None else _asked(request.question)
-    forecast = early_request(request.forecast, request.protocol, question)
+    question = None if request.question is None else _read_question(request.question)
+    forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
             raise BadInput("--request works only with --protocol forecast.")
         question = forecast.prediction_context.task.question
-    flags = {
-        **(settings_of(forecast) if request.forecast.request and forecast else {}),
-        **parse_options(request.protocol, request.assignments, request.seats, request.positions),
-    }
+    asked = settings_of(forecast) if request.forecast.request and forecast else {}
+    flags = asked | request.flags
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
     settings = configured.settings
-    draft = draft_debate(question, settings, request.documents, request.images)
+    draft = prepare.draft_debate(question, settings, request.documents, request.images)
     reporter = TerminalReporter(quiet=output.quiet)
-    notices = [*configured.notices, *draft.attachments.notices, due_notice(request.forecast)]
+    notices = [
+        *configured.notices,
+        *draft.attachments.notices,
+        forecast_request.due_notice(request.forecast),
+    ]
     for notice in [] if output.quiet else filter(None, notices):
         reporter.note(notice)
-    prepared = asyncio.run(prepare_debate(draft, reporter))
+    prepared = asyncio.run(prepare.prepare_debate(draft, reporter))
     plan = prepared.plan
-    if (notice := time_notice(plan.seats, settings)) and not output.quiet:
+    if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         reporter.note(notice)
     with database.records() as records:  # opened here: an outage must show before a model is paid
         if forecast is None and request.protocol == FORECAST:
             question = prepared.question
-            forecast = proposed_request(question, request.forecast, plan.seats, settings, output)
-        debate = write_debate(records, prepared, forecast)
+            forecast = forecast_request.proposed_request(
+                question, request.forecast, plan.seats, settings, output
+            )
+        debate = prepare.write_debate(records, prepared, forecast)
         return _Session(records, debate, output, plan.notice).run(Remark())
 
 
 def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
-    """Continue a stopped debate."""
     with database.existing(reference) as (records, debate):
         if debate.status != "done":
-            asyncio.run(prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
+            asyncio.run(prepare.prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
 
-def _asked(given: str) -> str:
-    question = _read_question(given)
+def _read_question(given: str) -> str:
+    question = _read_stdin() if given == "-" else given
     if not question.strip():
         raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
     return checked_question(question)
 
 
-def _read_question(given: str) -> str:
-    if given != "-":
-        return given
+def _read_stdin() -> str:
     if sys.stdin.isatty():
         print_message("Type the question, then press Ctrl-D.")
     try:
@@ -144,18 +129,17 @@ def _read_question(given: str) -> str:
 
 
 class _Session:
-    """One run of a debate, shown in this terminal."""
-
     def __init__(
         self, records: Repository, debate: StoredDebate, output: Output, notice: str
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
         self._control = RunControl()
-        self._renderer = _renderer(output)
-        self._notice, self._said = notice, ""
+        self._renderer: Renderer | None = None
+        if not (output.quiet or output.events):
+            self._renderer = Renderer(stderr(widest=None) if output.json else stdout(widest=None))
+        self._notice, self._said, self._signals = notice, "", 0
 
     def run(self, remark: Remark) -> int:
-        """Run the debate, print how it ended, and return the exit code."""
         self._said = remark.say
         gc.enable()
         try:
@@ -174,14 +158,30 @@ class _Session:
         running = asyncio.create_task(
             run_debate(self._records, self._debate, self._watch(), self._control, remark)
         )
-        stopper = _Stopper(self._control, running, self._say)
-        stopper.listen()
+        self._listen(running)
         try:
             return await running
         except asyncio.CancelledError:
-            if not stopper.cancelled:
+            if self._signals < 2:
                 raise RuntimeError("another process took over this debate") from None
             return self._records.find(self._debate.id)
+
+    def _listen(self, running: asyncio.Task[StoredDebate]) -> None:
+        loop, stop = asyncio.get_running_loop(), partial(self._stop, running)
+        for number in _SIGNALS:
+            try:
+                loop.add_signal_handler(number, stop)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+
+    def _stop(self, running: asyncio.Task[StoredDebate]) -> None:
+        """Pause after the current turn on the first signal, stop at once on the second."""
+        self._signals += 1
+        if self._signals == 1:
+            self._control.request_drain("signal")
+            self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
+        elif self._signals == 2:
+            running.cancel()
 
     def _watch(self) -> Watch:
         if self._output.events:
@@ -191,7 +191,6 @@ class _Session:
         return lambda _: None
 
     def _show(self, renderer: Renderer, event: Event) -> None:
-        """Show an event, and the header before the first one."""
         if event["event"] in ("debate_start", "resumed"):
             renderer.header(self._debate, self._notice)
             if self._debate.as_state().get("stop"):
@@ -259,37 +258,3 @@ class _Session:
             sys.stdout.write("\n".join([answer, *(quiet_lines(forecast) if forecast else [])]))
             sys.stdout.write("\n")
             sys.stdout.flush()
-
-
-class _Stopper:
-    """Pauses after the current turn on the first signal, stops at once on the second."""
-
-    def __init__(
-        self, control: RunControl, running: asyncio.Task[StoredDebate], say: Callable[[str], None]
-    ) -> None:
-        self._control, self._running, self._say = control, running, say
-        self._asked = False
-        self.cancelled = False
-
-    def listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            try:
-                loop.add_signal_handler(number, self._stop)
-            except NotImplementedError:  # Windows
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._stop))
-
-    def _stop(self) -> None:
-        if not self._asked:
-            self._asked = True
-            self._control.request_drain("signal")
-            self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
-        elif not self.cancelled:
-            self.cancelled = True
-            self._running.cancel()
-
-
-def _renderer(output: Output) -> Renderer | None:
-    if output.quiet or output.events:
-        return None
-    return Renderer(stderr(widest=None) if output.json else stdout(widest=None))

@@ -18,7 +18,6 @@ from contend.models.seats import EMBEDDED
 def print_settings(
     protocol: str, flags: dict[str, Any], model: str | None, file: Path | None, *, as_json: bool
 ) -> None:
-    """Print every setting, its value and its source."""
     configured = configure(protocol, flags, model, file, dict(os.environ))
     for notice in configured.notices:
         print_message(f"Note: {notice}", style="warning")
@@ -34,7 +33,6 @@ def print_settings(
 
 
 def _as_yaml(value: Any) -> str:
-    """Return a value as one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
     return text.removesuffix("...\n").strip()
 

@@ -37,12 +37,7 @@ _PACKAGES = (
     "typer", "rich", "xllamacpp",
 )  # fmt: skip
 _KEYS = (*API_KEYS.values(), "LANGSMITH_API_KEY")
-_TRACING = (
-    "LANGSMITH_TRACING",
-    "LANGSMITH_TRACING_V2",
-    "LANGCHAIN_TRACING_V2",
-    "LANGCHAIN_TRACING",
-)
+_TRACING = [f"{name}_TRACING{v}" for name in ("LANGSMITH", "LANGCHAIN") for v in ("", "_V2")]
 _MARGIN, _ROOMY = 8, 80
 _STYLES = {"ok": "success", "warn": "warning", "problem": "error"}
 
@@ -56,8 +51,9 @@ class Finding:
 
 
 def checks() -> list[Finding]:
+    machine = f"{platform.system()} {platform.machine()}"
     return [
-        _python(),
+        Finding("ok", "python", f"{platform.python_version()} on {machine}"),
         *_packages(),
         _home(),
         _server() if is_on_server() else _file(),
@@ -69,7 +65,6 @@ def checks() -> list[Finding]:
 
 
 def print_checks(findings: list[Finding]) -> None:
-    """Print one line per finding, and one more for its fix."""
     screen = stdout()
     roomy = not screen.is_terminal or screen.width >= _ROOMY
     widest = max(len(finding.what) for finding in findings) if roomy else 0
@@ -84,11 +79,6 @@ def print_checks(findings: list[Finding]) -> None:
             screen.print(Text(fix), soft_wrap=True)
 
 
-def _python() -> Finding:
-    found = platform.python_version()
-    return Finding("ok", "python", f"{found} on {platform.system()} {platform.machine()}")
-
-
 def _packages() -> Iterator[Finding]:
     for package in _PACKAGES:
         try:
@@ -99,7 +89,6 @@ def _packages() -> Iterator[Finding]:
 
 
 def _home() -> Finding:
-    """Check that the data folder, or the nearest folder above it, is writable."""
     home = data_home()
     try:
         nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())

@@ -11,16 +11,7 @@ import typer
 
 from contend.cli.view.console import Output, print_message
 from contend.cli.view.format import number, one_line
-from contend.debates.forecasts import (
-    PROTOCOL,
-    Proposal,
-    check_question,
-    parse_outcomes,
-    plain_request,
-    propose_outcomes,
-    read_request,
-    with_due,
-)
+from contend.debates import forecasts
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
@@ -34,8 +25,6 @@ _DEMONSTRATION_SECONDS = 600
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """The forecast options of `contend ask`."""
-
     outcomes: Sequence[str] = ()
     request: Path | None = None
     due: str | None = None
@@ -43,7 +32,6 @@ class ForecastOptions:
 
     @property
     def given(self) -> list[str]:
-        """The names of the options that were used."""
         used = {
             "--outcome": self.outcomes,
             "--request": self.request,
@@ -57,19 +45,19 @@ def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
     """Return the request if it needs no model; refuse options that do not fit."""
-    if protocol != PROTOCOL:
+    if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")
         return None
     due = _day(options.due)
     if options.request:
         request = _from_file(options, question)
-        return with_due(request, due) if due else request
-    outcomes = parse_outcomes(options.outcomes)
+        return forecasts.with_due(request, due) if due else request
+    outcomes = forecasts.parse_outcomes(options.outcomes)
     if outcomes and question is not None:
-        return plain_request(question, outcomes, due)
+        return forecasts.plain_request(question, outcomes, due)
     if question is not None:
-        check_question(question)
+        forecasts.check_question(question)
     if not (options.yes or sys.stdin.isatty()):
         raise BadInput(
             'A forecast needs outcomes. Give each with --outcome "ID: LABEL", or add --yes to '
@@ -86,9 +74,9 @@ def proposed_request(
     output: Output,
 ) -> DebateRequest:
     """Let a model propose outcomes, and return the request if the user accepts them."""
-    proposal = asyncio.run(propose_outcomes(question, seats, settings))
+    proposal = asyncio.run(forecasts.propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
-    request = plain_request(question, proposal.outcomes, due)
+    request = forecasts.plain_request(question, proposal.outcomes, due)
     if not (output.quiet and options.yes):
         _show(request, proposal)
     if not options.yes and not _agreed():
@@ -108,7 +96,6 @@ def _agreed() -> bool:
 
 
 def due_notice(options: ForecastOptions) -> str:
-    """Return a notice if the due date is in the past."""
     due = _day(options.due)
     if due is None or due >= datetime.now(UTC).date():
         return ""
@@ -116,7 +103,6 @@ def due_notice(options: ForecastOptions) -> str:
 
 
 def time_notice(seats: Sequence[Seat], settings: DebateSettings) -> str:
-    """Return a notice if the demonstration model is too slow for the time limit."""
     given = getattr(settings, "overall_timeout", _DEMONSTRATION_SECONDS)
     if given >= _DEMONSTRATION_SECONDS or not is_demonstration(list(seats)):
         return ""
@@ -133,13 +119,10 @@ def _from_file(options: ForecastOptions, question: str | None) -> DebateRequest:
             f"--request already contains the question and its outcomes; leave out "
             f"{(others or ['QUESTION'])[0]}."
         )
-    return read_request(_bytes(options.request or Path()))
-
-
-def _bytes(path: Path) -> bytes:
+    path = options.request or Path()
     try:
         with path.expanduser().open("rb") as file:
-            return file.read(MAX_REQUEST_BYTES + 1)
+            return forecasts.read_request(file.read(MAX_REQUEST_BYTES + 1))
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(f"The request {path} cannot be read: {why}.") from error
@@ -154,7 +137,7 @@ def _day(text: str | None) -> date | None:
         raise BadInput(f"--due must be a date such as 2027-05-01, not '{text}'.") from error
 
 
-def _show(request: DebateRequest, proposal: Proposal) -> None:
+def _show(request: DebateRequest, proposal: forecasts.Proposal) -> None:
     print_message(
         f"Outcomes proposed by {proposal.model} ({number(proposal.usage.output_tokens)} tokens):"
     )

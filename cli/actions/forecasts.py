@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from contend.cli import database
-from contend.cli.actions.debates import write_document
+from contend.cli.actions.export import write_document
 from contend.cli.view.console import print_hanging, print_message, stdout, write_json
 from contend.cli.view.forecast import calibration_svg, due_lines, print_scoreboard
 from contend.debates import forecasts
@@ -14,7 +14,6 @@ from contend.nodes.forecast.numbers import brier, log_loss
 
 
 def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bool) -> None:
-    """Record the outcome of a forecast and print its score."""
     with database.existing(reference) as (records, found):
         resolved = forecasts.resolve(records, found, outcome, replace=replace)
     came = resolved.came or ""
@@ -35,7 +34,6 @@ def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bo
 
 
 def list_due(*, every: bool, as_json: bool) -> None:
-    """List the forecasts that have no outcome yet: those that are due, or all."""
     found = []
     if not database.is_empty():
         with database.records() as records:
@@ -66,7 +64,6 @@ def _described(forecast: forecasts.Forecast) -> dict[str, object]:
 
 
 def print_scores(plot: str | None, *, as_json: bool) -> None:
-    """Print the scoreboard of all resolved forecasts, and draw the calibration if asked to."""
     if plot is not None and not plot.strip():  # an unset variable would mean the current folder
         raise BadInput("The path given to --plot is empty.")
     board = None

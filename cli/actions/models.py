@@ -17,52 +17,37 @@ from rich.progress import (
 from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
+from contend.models.providers import weights
 from contend.models.providers.registry import parse_spec, unknown_model
-from contend.models.providers.weights import (
-    DEFAULT,
-    DEFAULT_EMBEDDING,
-    EMBEDDINGS,
-    KNOWN,
-    Weights,
-    WeightsUnavailable,
-    embedded_files,
-    is_intact,
-    is_pulled,
-    pull,
-    weights_path,
-)
-from contend.models.providers.weights import Progress as OnProgress
+from contend.models.providers.weights import Weights
 
 
 def pull_embedding(spec: str) -> None:
-    """Download the built-in embedding model if the spec names it."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         _pull_files(parsed.name)
 
 
-def show_download(weights: Weights, *, quiet: bool) -> AbstractContextManager[OnProgress]:
-    """Announce the download of a model file and show its progress."""
-    if not quiet and weights.size > 1_000_000:
-        megabytes = round(weights.size / 1e6)
-        print_message(f"Downloading {weights.name} ({megabytes} MB, {weights.licence}), once ...")
-    return progress(weights.name, DownloadColumn(), quiet=quiet)
+def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weights.Progress]:
+    if not quiet and file.size > 1_000_000:
+        megabytes = round(file.size / 1e6)
+        print_message(f"Downloading {file.name} ({megabytes} MB, {file.licence}), once ...")
+    return progress(file.name, DownloadColumn(), quiet=quiet)
 
 
 def _pull_files(name: str) -> None:
-    """Download the files of a built-in model that this machine lacks."""
-    for weights in _files(name):
-        if is_pulled(weights, data_home()):
+    for file in _files(name):
+        if weights.is_pulled(file, data_home()):
             continue
         try:
-            with show_download(weights, quiet=False) as on_progress:
-                pull(weights, data_home(), on_progress)
-        except WeightsUnavailable as error:
+            with show_download(file, quiet=False) as on_progress:
+                weights.pull(file, data_home(), on_progress)
+        except weights.WeightsUnavailable as error:
             raise BadInput(str(error)) from error
 
 
 @contextmanager
-def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnProgress]:
+def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weights.Progress]:
     """Show a progress bar from the first step on."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
@@ -74,17 +59,17 @@ def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[OnPro
 
 
 def pull_named(name: str | None) -> str:
-    """Download the named model, or the default models, and print the path."""
-    wanted = [name.removeprefix("embedded:")] if name else [DEFAULT, DEFAULT_EMBEDDING]
+    defaults = [weights.DEFAULT, weights.DEFAULT_EMBEDDING]
+    wanted = [name.removeprefix("embedded:")] if name else defaults
     paths = []
     for each in wanted:
         _pull_files(each)
-        paths.append(f"{each} is ready: {weights_path(_files(each)[0], data_home())}")
+        paths.append(f"{each} is ready: {weights.weights_path(_files(each)[0], data_home())}")
     return "\n".join(paths)
 
 
 def _files(name: str) -> tuple[Weights, ...]:
-    files = embedded_files()
+    files = weights.embedded_files()
     if name not in files:
         raise unknown_model("embedded", name, files, f"Known: {', '.join(files)}.")
     return files[name]
@@ -92,18 +77,17 @@ def _files(name: str) -> tuple[Weights, ...]:
 
 def is_unharmed(name: str) -> bool:
     """Whether the files of a downloaded model still have their checksums."""
-    return all(is_intact(file, data_home()) for file in _files(name))
+    return all(weights.is_intact(file, data_home()) for file in _files(name))
 
 
 def known_models() -> list[dict[str, Any]]:
-    """List the built-in models and which are downloaded."""
     return [
         {
             "spec": f"embedded:{name}",
-            "use": "embedding" if name in EMBEDDINGS else "chat",
+            "use": "embedding" if name in weights.EMBEDDINGS else "chat",
             "size": sum(file.size for file in _files(name)),
             "licence": _files(name)[0].licence,
-            "pulled": all(is_pulled(file, data_home()) for file in _files(name)),
+            "pulled": all(weights.is_pulled(file, data_home()) for file in _files(name)),
         }
-        for name in (*KNOWN, *EMBEDDINGS)
+        for name in (*weights.KNOWN, *weights.EMBEDDINGS)
     ]

@@ -56,16 +56,12 @@ class _PausingServer(uvicorn.Server):
         self._runs = runs
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        """Stop; a second Ctrl-C does not wait for open requests.
-
-        Unlike uvicorn, do not raise the signal again: stopping is not an error.
-        """
+        # Unlike uvicorn, do not raise the signal again: stopping is not an error.
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Pause the debates, answer their callers, and stop."""
         await self._runs.stop()
         await super().shutdown(sockets)
 

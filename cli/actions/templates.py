@@ -15,7 +15,7 @@ from contend.cli.actions.models import progress, pull_embedding
 from contend.cli.exit_codes import BAD_INPUT, MODEL_FAILED, OK
 from contend.cli.view.console import print_message, stdout, write_json
 from contend.cli.view.format import counted, plain
-from contend.debates.exports.labels import sentence
+from contend.debates.exports.wording import sentence
 from contend.debates.settings_sources import configure
 from contend.debates.template_learning import check_teaches, learn_template
 from contend.graph.errors import BadInput, ModelFailed
@@ -24,36 +24,14 @@ from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFai
 from contend.models.providers.registry import open_models
 from contend.models.seats import choose_seats
 from contend.nodes.retrieve import checked_question
-from contend.retrieval.template_search import (
-    Ranked,
-    Ranking,
-    Rule,
-    Searcher,
-    find_duplicates,
-    open_searcher,
-    rebuild_index,
-    rule_of,
-)
-from contend.retrieval.templates import (
-    MAX_SIMILARITY,
-    Library,
-    Template,
-    accept_candidate,
-    add_templates,
-    advice,
-    keep_candidate,
-    load_candidates,
-    load_library,
-    read_template,
-    remove_template,
-)
+from contend.retrieval import template_search, templates
+from contend.retrieval.templates import Library, Template, advice, read_template
 
 
 def print_templates(*, as_json: bool) -> None:
-    library, waiting = load_library(data_home()), load_candidates(data_home())
-    everything = [*library.templates, *waiting.templates]
-    everything.sort(key=lambda each: each.id)
-    _print_problems([*library.problems, *waiting.problems])
+    known, problems = _load()
+    everything = sorted(known, key=lambda each: each.id)
+    _print_problems(problems)
     if as_json:
         write_json([_described(each) for each in everything])
         return
@@ -67,7 +45,11 @@ def print_templates(*, as_json: bool) -> None:
 
 
 def print_template(template_id: str, *, as_json: bool) -> None:
-    found = _find(template_id)
+    found = next((each for each in _load()[0] if each.id == template_id), None)
+    if found is None:
+        raise BadInput(
+            f"No template has the id '{template_id}'. List them with `contend templates list`."
+        )
     if as_json:
         write_json(_described(found) | {"body": found.body})
     else:
@@ -77,17 +59,17 @@ def print_template(template_id: str, *, as_json: bool) -> None:
 def search_templates(
     question: str, limit: int, embedding_model: str | None, *, as_json: bool
 ) -> None:
-    """Print the nearest templates and which of them a debate would use."""
     asked = checked_question(question)
     settings, embedder = _embedder(embedding_model)
 
-    async def rank() -> tuple[Searcher, Ranking]:
+    async def rank() -> tuple[template_search.Searcher, template_search.Ranking]:
         async with open_models():
-            searcher = await _searcher(embedder)
+            with progress("Indexing the templates", quiet=False) as on_progress:
+                searcher = await template_search.open_searcher(embedder, on_progress)
             return searcher, await searcher.rank(asked)
 
     searcher, ranking = _embedding(rank())
-    rule, notes = rule_of(embedder, settings)
+    rule, notes = template_search.rule_of(embedder, settings)
     notes += searcher.news()
     used = ranking.chosen(settings.top_k, rule)
     rows = [
@@ -120,7 +102,10 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _explained(
-    used: Sequence[Ranked], ranking: Ranking, rule: Rule, settings: DebateSettings
+    used: Sequence[object],
+    ranking: template_search.Ranking,
+    rule: template_search.Rule,
+    settings: DebateSettings,
 ) -> str:
     if ranking.plain and rule.none_if_plain:
         return "No template would be used: this looks like a simple request."
@@ -133,18 +118,15 @@ def _explained(
 
 def add_files(files: Sequence[Path]) -> None:
     """Add templates; if one is invalid, none is added."""
-    templates = [read_template(path, "user") for path in files]
-    library = load_library(data_home())
-    for number, template in enumerate(templates):
-        twin = library.find(template.id) or next(
-            (each for each in templates[:number] if each.id == template.id), None
-        )
-        if twin:
-            raise BadInput(
-                f"{files[number]}: the id '{template.id}' is already used; choose another."
-            )
-    added = add_templates(templates, data_home())
-    for template, path in zip(templates, added, strict=True):
+    given = [read_template(path, "user") for path in files]
+    library = templates.load_library(data_home())
+    taken = {each.id for each in library.templates}
+    for path, template in zip(files, given, strict=True):
+        if template.id in taken:
+            raise BadInput(f"{path}: the id '{template.id}' is already used; choose another.")
+        taken.add(template.id)
+    added = templates.add_templates(given, data_home())
+    for template, path in zip(given, added, strict=True):
         print_message(f"Added {template.id}: {path}")
         for each in [*advice(template), *_copied(template, library)]:
             print_message(f"Advice: {each}.", style="warning")
@@ -160,11 +142,11 @@ def _copied(template: Template, library: Library) -> list[str]:
 
 
 def accept_template(template_id: str) -> None:
-    print_message(f"Accepted: {accept_candidate(template_id, data_home())}")
+    print_message(f"Accepted: {templates.accept_candidate(template_id, data_home())}")
 
 
 def delete_template(template_id: str) -> None:
-    print_message(f"Removed {remove_template(template_id, data_home())}")
+    print_message(f"Removed {templates.remove_template(template_id, data_home())}")
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
@@ -176,11 +158,10 @@ def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
             of_files.append(read_template(path, "user"))
         except BadInput as error:
             problems.append((str(path), str(error)))
-    library, waiting = load_library(data_home()), load_candidates(data_home())
-    kept = [*library.templates, *waiting.templates]
+    kept, kept_problems = _load()
     checked = of_files if files else kept
     if not files:
-        problems += [("", each) for each in (*library.problems, *waiting.problems)]
+        problems += [("", each) for each in kept_problems]
     for template in checked:
         problems += [(template.id, each) for each in advice(template)]
     others = [each for each in kept if each.id not in {file.id for file in of_files}]
@@ -207,11 +188,12 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
 
     async def compare() -> list[tuple[str, str, float]]:
         async with open_models():
-            return await find_duplicates([*others, *checked], embedder)
+            return await template_search.find_duplicates([*others, *checked], embedder)
 
     names = {template.id for template in checked}
+    limit = templates.MAX_SIMILARITY
     return [
-        (one, f"it covers the same questions as '{other}' ({score:.2f}, limit {MAX_SIMILARITY})")
+        (one, f"it covers the same questions as '{other}' ({score:.2f}, limit {limit})")
         for one, other, score in _embedding(compare())
         if names & {one, other}
     ]
@@ -220,10 +202,10 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
 def rebuild_template_index(embedding_model: str | None) -> None:
     _, embedder = _embedder(embedding_model)
 
-    async def build() -> Searcher:
+    async def build() -> template_search.Searcher:
         with progress("Indexing the templates", quiet=False) as on_progress:
             async with open_models():
-                return await rebuild_index(embedder, on_progress)
+                return await template_search.rebuild_index(embedder, on_progress)
 
     searcher = _embedding(build())
     _print_problems(searcher.library.problems)
@@ -232,7 +214,6 @@ def rebuild_template_index(embedding_model: str | None) -> None:
 
 
 def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
-    """Learn a template from a debate, save it as a candidate and offer to accept it."""
     with database.existing(reference) as (_, debate):
         check_teaches(debate)
         print_message("Writing a template from the debate, with one model call ...")
@@ -243,7 +224,7 @@ def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
                 f"Error: {sentence(str(failed))} Try again, or choose another --model.", "error"
             )
             return MODEL_FAILED
-    path = keep_candidate(learnt, data_home())
+    path = templates.keep_candidate(learnt, data_home())
     kept = read_template(path, "candidate")
     sys.stdout.write(f"{plain(kept.as_file())}\n")
     sys.stdout.flush()
@@ -267,14 +248,12 @@ def _confirm() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _find(template_id: str) -> Template:
-    library, waiting = load_library(data_home()), load_candidates(data_home())
-    found = library.find(template_id) or waiting.find(template_id)
-    if found is None:
-        raise BadInput(
-            f"No template has the id '{template_id}'. List them with `contend templates list`."
-        )
-    return found
+def _load() -> tuple[list[Template], list[str]]:
+    """Return all templates, candidates last, and what is wrong with their files."""
+    library = templates.load_library(data_home())
+    candidates = templates.load_candidates(data_home())
+    known = [*library.templates, *candidates.templates]
+    return known, [*library.problems, *candidates.problems]
 
 
 def _described(template: Template) -> dict[str, Any]:
@@ -288,11 +267,6 @@ def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
     spec = asyncio.run(choose_seats(settings)).embedding_model
     pull_embedding(spec)
     return settings, Embedder(spec, settings)
-
-
-async def _searcher(embedder: Embedder) -> Searcher:
-    with progress("Indexing the templates", quiet=False) as on_progress:
-        return await open_searcher(embedder, on_progress)
 
 
 def _embedding(work: Any) -> Any:

@@ -6,50 +6,17 @@ from typing import Annotated, Literal
 import click
 import typer
 
+from contend.cli.commands import options
+
 Pause = Literal["never", "each_round", "before_synthesis"]
 
-# The same as SETTINGS, which is slow to import; a test compares them.
-PROTOCOLS = ("adversarial", "forum", "refine", "forecast", "moderated")
-Protocol = Annotated[
-    str,
-    typer.Option(
-        "--protocol",
-        "-p",
-        metavar="NAME",
-        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", metavar="SPEC", help="Default model for all roles."),
-]
-Seats = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--seat", metavar="NAME=MODEL", help="Add a debater to forum or refine (repeatable)."
-    ),
-]
-Positions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--position", metavar="NAME: POSITION", help="Add a side to moderated (repeatable)."
-    ),
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Override a setting (repeatable)."),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _Docs = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH", help="Document or folder that the models can quote (repeatable)."),
 ]
 _Images = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="Image to include in the round 1 prompts (repeatable)."),
+    typer.Option(metavar="PATH", help="Image to show to the models in round 1 (repeatable)."),
 ]
 _NoTemplates = Annotated[
     bool, typer.Option("--no-templates", help="Do not use reasoning templates.")
@@ -60,22 +27,22 @@ _Outcomes = Annotated[
 ]
 _RequestFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Forecast: read the whole request from a JSON file."),
+    typer.Option(
+        metavar="FILE", help="Forecast: read the question, outcomes and data from a JSON file."
+    ),
 ]
 _Due = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="Forecast: when the outcome is known, such as 2027-05-01."),
+    typer.Option(
+        metavar="DATE", help="Forecast: the day the outcome is known, such as 2027-05-01."
+    ),
 ]
-_Yes = Annotated[bool, typer.Option("--yes", help="Forecast: accept the proposed outcomes.")]
+_Yes = Annotated[
+    bool, typer.Option("--yes", help="Forecast: accept the outcomes that a model proposes.")
+]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
-
-
-def show_help(context: typer.Context) -> None:
-    """Show the help when no command is given."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -85,12 +52,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
             metavar="QUESTION", show_default=False, help="The question, or - to read it from stdin."
         ),
     ] = None,
-    protocol: Protocol = "adversarial",
-    model: Model = None,
-    seat: Seats = None,
-    position: Positions = None,
-    assignments: Assignments = None,
-    config: Config = None,
+    protocol: options.Protocol = "adversarial",
+    model: options.Model = None,
+    seat: options.Seats = None,
+    position: options.Positions = None,
+    assignments: options.Assignments = None,
+    config: options.Config = None,
     docs: _Docs = None,
     image: _Images = None,
     no_templates: _NoTemplates = False,
@@ -99,9 +66,9 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     pause: Annotated[
-        Pause | None, typer.Option(help="When to pause for you (default: never).")
+        Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
     _debug: _Debug = False,
@@ -118,16 +85,15 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     from contend.cli.actions.ask import Request, ask_question
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.cli.view.console import Output  # slow to import
+    from contend.debates.settings_sources import parse_options
 
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
     asked = Request(
         question=question,
         protocol=protocol,
+        flags=parse_options(protocol, wanted, seat or [], position or []),
         model=model,
-        assignments=wanted,
-        seats=seat or [],
-        positions=position or [],
         config=config,
         documents=_paths("--docs", docs),
         images=_paths("--image", image),
@@ -137,16 +103,14 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def resume(
-    debate: Annotated[
-        str, typer.Argument(metavar="ID", help="The debate's id, or the start of it.")
-    ],
+    debate: options.DebateId,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
         bool, typer.Option("--finish", help="Skip the remaining rounds and write the answer.")
-    ] = (False),
-    json: Json = False,
+    ] = False,
+    json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
     _debug: _Debug = False,

@@ -4,19 +4,19 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Assignments, Config, Json, Model, Positions, Protocol, Seats
+from contend.cli.commands import options
 
 
 def config(
-    protocol: Protocol = "adversarial",
-    model: Model = None,
-    seat: Seats = None,
-    position: Positions = None,
-    assignments: Assignments = None,
-    config: Config = None,
-    json: Json = False,
+    protocol: options.Protocol = "adversarial",
+    model: options.Model = None,
+    seat: options.Seats = None,
+    position: options.Positions = None,
+    assignments: options.Assignments = None,
+    config: options.Config = None,
+    json: options.Json = False,
 ) -> None:
-    """Print every setting, its value and its source."""
+    """Print every setting, its value and where the value comes from."""
     from contend.cli.actions.config import print_settings  # slow to import
     from contend.debates.settings_sources import parse_options
 
@@ -25,7 +25,9 @@ def config(
 
 
 def graph(
-    protocol: Annotated[str, typer.Argument(help="The protocol to draw.")] = "adversarial",
+    protocol: Annotated[
+        str, typer.Argument(metavar="PROTOCOL", help="The protocol to draw.")
+    ] = "adversarial",
 ) -> None:
     """Print a protocol's graph as a Mermaid diagram."""
     from importlib import import_module  # slow to import

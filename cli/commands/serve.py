@@ -4,17 +4,21 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Assignments, Config, Model
+from contend.cli.commands.options import Assignments, Config, Model
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=1, max=65535, help="Port to listen on.")
+    ] = 8000,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
 ) -> None:
-    """Serve the forecasting API; clients need the token in CONTEND_SERVICE_TOKEN."""
+    """Serve the HTTP API for forecasts; clients must send the token in CONTEND_SERVICE_TOKEN."""
     from contend.cli.actions.serve import serve_forecasts  # slow to import
     from contend.debates.settings_sources import parse_assignments
     from contend.service.runs import ServiceOptions

@@ -5,21 +5,23 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.ask import Json, show_help
+from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="List, search, add and create reasoning templates.")
+app = typer.Typer(help="List, search, add and learn reasoning templates.")
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[
     str | None,
-    typer.Option("--embedding-model", "-e", metavar="SPEC", help="Embedding model to search with."),
+    typer.Option(
+        "--embedding-model", "-e", metavar="PROVIDER:NAME", help="Embedding model to use."
+    ),
 ]
 app.callback(invoke_without_command=True)(show_help)
 
 
 @app.command("list")
 def list_templates(json: Json = False) -> None:
-    """List all templates: built-in, your own, and candidates to accept."""
+    """List the built-in templates, your own, and candidates."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.print_templates(as_json=json)
@@ -38,11 +40,13 @@ def search(
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", help="The question to find templates for.")
     ],
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many templates to list.")] = 5,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="How many templates to list.")
+    ] = 5,
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
 ) -> None:
-    """Show which templates a question would get."""
+    """Show which templates a debate on this question would use."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.search_templates(question, limit, embedding_model, as_json=json)
@@ -78,7 +82,7 @@ def remove(template: _Id) -> None:
 def lint(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Files to check (default: the library)."),
+        typer.Argument(metavar="FILE", help="Files to check (default: all templates)."),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -98,18 +102,26 @@ def rebuild(embedding_model: _EmbeddingModel = None) -> None:
 
 @app.command("learn")
 def learn(
-    debate: Annotated[str, typer.Argument(metavar="DEBATE_ID", help="A debate rated 8 or more.")],
+    debate: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEBATE_ID", help="A debate rated 8 or higher: its id or a unique prefix."
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", "-m", metavar="SPEC", help="Model to use (default: the Synthesizer's)."
+            "--model",
+            "-m",
+            metavar="PROVIDER:NAME",
+            help="Model to use (default: the one that wrote the answer).",
         ),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Accept the template without asking.")
     ] = False,
 ) -> int:
-    """Turn a well-rated debate into a template, with one model call."""
+    """Write a template from a well-rated debate, with one model call."""
     from contend.cli.actions import templates as actions  # slow to import
 
     return actions.learn_from_debate(debate, model, yes=yes)

@@ -20,8 +20,6 @@ WIDEST_TEXT = 100
 
 @dataclass(frozen=True)
 class Output:
-    """The output options of a command."""
-
     json: bool = False
     events: bool = False
     quiet: bool = False

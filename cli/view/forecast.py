@@ -1,6 +1,6 @@
 """Prints forecasts: the distribution, its basis, what is missing, and the scoreboard."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +10,13 @@ from rich.text import Text
 
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
-from contend.debates.exports.forecast import gap_words, of_one, outcome_labels, percent
+from contend.debates.exports.forecast import (
+    gap_words,
+    insight_facts,
+    of_one,
+    outcome_labels,
+    percent,
+)
 from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
 from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
@@ -33,7 +39,6 @@ _POOL_WORDS = {
 
 
 def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Labels) -> None:
-    """Print the table of outcomes, then the facts about it."""
     screen.print()
     screen.print(Rule(Text("Forecast", style="heading"), style="muted", characters="─"))
     roomy = screen.width >= _ROOM_FOR_ROLES
@@ -47,7 +52,6 @@ def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Label
 
 
 def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
-    """Print the forecast of a finished debate, if it has one."""
     forecast = debate.state.get("forecast")
     if debate.status == "done" and forecast:
         screen = stderr() if to_stderr else stdout()
@@ -86,23 +90,18 @@ def _distribution(
     for heading in ("Verdict", "Mean", *(role[:5].capitalize() for role in roles)):
         table.add_column(heading, justify="right")
     for row in forecast["probability_distribution"]:
-        table.add_row(*_cells(row, roles, outcomes, wide=wide))
+        stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
+        label = outcomes.get(row["outcome_id"], row["outcome_id"])
+        bar = Text("█" * round(_BAR * (row["probability"] or 0)), style="bar")
+        table.add_row(
+            Text(one_line(label, 40)),
+            Text(percent(row["probability"]), "heading"),
+            *([bar] if wide else []),
+            percent(row["judge_probability"]),
+            percent(row["consensus_probability"]),
+            *(percent(stated.get(role)) for role in roles),
+        )
     return table
-
-
-def _cells(
-    row: Mapping[str, Any], roles: Sequence[str], outcomes: Labels, *, wide: bool
-) -> Iterator[Text]:
-    stated = {each["role"]: each["probability"] for each in row["role_assessments"]}
-    label = outcomes.get(row["outcome_id"], row["outcome_id"])
-    yield Text(one_line(label, 40))
-    yield Text(percent(row["probability"]), "heading")
-    if wide:
-        yield Text("█" * round(_BAR * (row["probability"] or 0)), style="bar")
-    yield Text(percent(row["judge_probability"]))
-    yield Text(percent(row["consensus_probability"]))
-    for role in roles:
-        yield Text(percent(stated.get(role)))
 
 
 def _roles(forecast: Mapping[str, Any]) -> list[str]:
@@ -135,16 +134,12 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["disagreement_map"]:
         state = "resolved" if each["resolved"] else "still open"
         yield "Disagreement", f"{each['topic']} ({state})"
-    for each in forecast["key_insights"]:
-        yield "Insight", f"{each['insight']} ({each['source_role']}, {each['impact']} impact)"
-    for each in forecast["historical_precedents"]:
-        yield "Precedent", f"{each['event']}, {each['date']}: {each['outcome']}"
+    yield from insight_facts(forecast)
 
 
-def _pools(pools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    listed = list(pools)
+def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for name, words in _POOL_WORDS.items():
-        shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in listed)
+        shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in pools)
         yield "Pool", f"{words}: {shown}"
 
 
@@ -219,48 +214,39 @@ def _place(forecast: float, observed: float) -> str:
     return "".join(cells)
 
 
+# The diagonal is a perfect calibration.
+_CHART = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" viewBox="0 0 400 400"
+ font-family="sans-serif" font-size="12">
+<rect width="400" height="400" fill="#fff"/>
+<rect x="40" y="40" width="320" height="320" fill="none" stroke="#999"/>
+<line x1="40" y1="360" x2="360" y2="40" stroke="#999" stroke-dasharray="4 4"/>
+<text x="200" y="392" text-anchor="middle">forecast</text>
+<text x="10" y="200" text-anchor="middle" transform="rotate(-90 10 200)">came true</text>
+{scale}
+{dots}
+</svg>
+"""
+
+
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the calibration as SVG: the diagonal, and dots sized by count."""
-    size, edge = 400, 40
-    most = max((each.count for each in bins), default=1) or 1
+    """Draw what was forecast against what came true, as dots sized by count."""
 
     def at(share: float) -> float:
-        return round(edge + share * (size - 2 * edge), 1)
+        return round(40 + 320 * share, 1)
 
+    most = max((each.count for each in bins), default=1) or 1
     dots = [
-        f'<circle cx="{at(each.forecast)}" cy="{size - at(each.observed)}" '
+        f'<circle cx="{at(each.forecast)}" cy="{400 - at(each.observed)}" '
         f'r="{3 + 9 * (each.count / most) ** 0.5:.1f}" fill="#0a7" fill-opacity="0.7">'
         f"<title>said {each.forecast:.0%}, came true {each.observed:.0%}, {each.count} times"
         "</title></circle>"
         for each in bins
         if each.forecast is not None and each.observed is not None
     ]
-    low, high = at(0), at(1)
-    numbers = [
+    scale = [
         f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="10">{share:.0%}</text>'
         for share in (0, 0.25, 0.5, 0.75, 1)
-        for x, y, anchor in (
-            (at(share), high + 13, "middle"),
-            (low - 4, size - at(share) + 4, "end"),
-        )
+        for x, y, anchor in ((at(share), 373, "middle"), (36, 404 - at(share), "end"))
     ]
-    frame = [
-        f'<rect x="{low}" y="{low}" width="{high - low}" height="{high - low}" fill="none" '
-        'stroke="#999"/>',
-        f'<line x1="{low}" y1="{high}" x2="{high}" y2="{low}" stroke="#999" '
-        'stroke-dasharray="4 4"/>',
-        f'<text x="{size / 2}" y="{size - 8}" text-anchor="middle">forecast</text>',
-        f'<text x="10" y="{size / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 10 {size / 2})">came true</text>',
-    ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
-            f'viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="12">',
-            f'<rect width="{size}" height="{size}" fill="#fff"/>',
-            *frame,
-            *numbers,
-            *dots,
-            "</svg>\n",
-        ]
-    )
+    return _CHART.format(scale="\n".join(scale), dots="\n".join(dots))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from contend.debates.exports.labels import INITIAL
+from contend.debates.exports.wording import INITIAL
 from contend.models.text import shorten
 
 DEMONSTRATION = (
@@ -21,7 +21,6 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Shorten text to one line that is safe to print."""
     return shorten(plain(text), limit)
 
 
@@ -56,7 +55,6 @@ def elapsed(seconds: float) -> str:
 
 
 def rounds_words(least: int, most: int) -> str:
-    """Describe the rounds the settings allow, such as 3 to 5 rounds."""
     return counted(most, "round") if least == most else f"{least} to {most} rounds"
 
 

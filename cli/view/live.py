@@ -27,7 +27,6 @@ def spinner(now: float) -> str:
 
 
 def waiting_line(text: str, clock: Callable[[], float]) -> Frame:
-    """Draw one line with what is being waited for, and for how long."""
     began = clock()
 
     def frame(width: int, _: int) -> list[Text]:
@@ -62,7 +61,6 @@ class LiveArea:
             self._live.start(refresh=True)
 
     def hide(self) -> None:
-        """Hide the live display until resume() is called."""
         if self._live:
             self._live.stop()
             self._live = None
@@ -91,28 +89,22 @@ class _Redrawn(Live):
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """Move up over rows that Rich does not know of, then over its own."""
         row = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
-        gained = self._drawing.rows_gained(self.console.width)
+        gained = rows_gained(self._drawing.widths, self.console.width) if _reflows() else 0
         return [Control(*row * gained), *super().process_renderables(renderables)]
 
 
 class _Drawing:
-    """The frame as it was last drawn."""
-
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._widths: list[int] = []
+        self.widths: list[int] = []
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = self._frame(options.max_width, max(1, options.size.height - _SPARE_LINES))
-        self._widths = [cell_len(line.plain) for line in lines]
+        self.widths = [cell_len(line.plain) for line in lines]
         for line in lines:
             yield Text.assemble(line, no_wrap=True, overflow="crop")
         # The terminal echoes typed keys, such as ^C, on this extra line.
         yield Text()
-
-    def rows_gained(self, width: int) -> int:
-        """Return how many more rows its lines take since the terminal became narrower."""
-        return rows_gained(self._widths, width) if _reflows() else 0
 
 
 def rows_gained(widths: Iterable[int], width: int) -> int:

@@ -26,22 +26,18 @@ class Paragraph:
 
 
 class Page:
-    """Prints to one console and hides the live area before printing."""
-
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live = LiveArea(console)
 
     @property
     def width(self) -> int:
-        """Return the maximum line width for prose; only columns may exceed it."""
         return min(self.console.width, WIDEST_TEXT)
 
     def line(self, text: str = "", style: str = "") -> None:
         self.print(Text(plain(text), style=style))
 
     def print(self, *lines: Text) -> None:
-        """Print lines that are already wrapped."""
         self.live.hide()
         for line in lines:
             self.console.print(line, soft_wrap=True)

@@ -7,25 +7,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from contend.cli.view.columns import Clock
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
 from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
+from contend.cli.view.side_by_side import Clock
 from contend.cli.view.speakers import Speakers
 from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
-from contend.debates.exports.labels import (
-    DEGRADED_WORDS,
-    POINT_WORDS,
-    brought_words,
-    known_as,
-    point_groups,
-    position_words,
-    sentence,
-    stop_words,
-)
+from contend.debates.exports import wording
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
 from contend.graph.protocols.base import strategy_for
@@ -47,7 +38,6 @@ class Renderer:
         self._unreported: list[Entry] = []
 
     def header(self, debate: StoredDebate, notice: str) -> None:
-        """Print the question, the seats and how the models were chosen."""
         state, page = debate.as_state(), self._page
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
@@ -58,8 +48,8 @@ class Renderer:
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
         page.print(*self._seats.table())
         page.paragraph(notice, "muted", indent=0)
-        labels = known_as(debate.as_settings(), state.get("seats", []))
-        for line in (*labels, *position_words(state), *brought_words(state)):
+        labels = wording.known_as(debate.as_settings(), state.get("seats", []))
+        for line in (*labels, *wording.position_words(state), *wording.brought_words(state)):
             page.paragraph(line, "muted", indent=0)
         if debate.demonstration:
             page.paragraph(DEMONSTRATION, "warning", indent=0)
@@ -70,7 +60,6 @@ class Renderer:
         self._page.paragraph(text)
 
     def footer(self, debate: StoredDebate) -> None:
-        """Print how the debate ended, what it cost and what to do next."""
         self.sections.end()
         if debate.status != "done":
             return
@@ -90,7 +79,6 @@ class Renderer:
     # --- a debate that is running ---
 
     def show(self, event: Event) -> None:
-        """Print one event, if it has anything to show."""
         name = event["event"]
         shower: Callable[[Event], None] | None = getattr(self, f"_on_{name}", None)
         if name.endswith("_chunk"):
@@ -115,7 +103,6 @@ class Renderer:
             self.sections.wait_for(first)
 
     def _on_chunk(self, event: Event) -> None:
-        """Show that a seat was asked or what it writes, alone or beside others."""
         meta, piece, number = event["metadata"], event["content"], event["round"] or 0
         seat, model, phase = str(meta["seat"]), str(meta["model"]), str(meta.get("phase", ""))
         if phase == "score" and self.sections.has_columns:
@@ -157,8 +144,8 @@ class Renderer:
         self.sections.end()
         meta, why = event["metadata"], event["content"]
         if meta.get("decision") == "stop":
-            why = why or stop_words(meta.get("reason"))
-            self.sections.note(f"The rounds end: {sentence(why)}")
+            why = why or wording.stop_words(meta.get("reason"))
+            self.sections.note(f"The rounds ended: {wording.sentence(why)}")
             self.sections.end_rounds()
         elif meta.get("by_model") and why != "continue":
             # A bare "continue" means that the decision could not be parsed.
@@ -172,7 +159,7 @@ class Renderer:
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
         what = str(meta.get("what"))
-        why = f"{DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
+        why = f"{wording.DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
             self._speakers.leave(seat, str(meta.get("phase", "")))
@@ -224,14 +211,13 @@ class Renderer:
         if not points["open"] and not points["resolved"]:
             return
         self._page.rule("Objections")
-        for group in point_groups(points).values():
+        for group in wording.point_groups(points).values():
             for point in group:
-                became = POINT_WORDS.get(point["status"], point["status"])
+                became = wording.POINT_WORDS.get(point["status"], point["status"])
                 mark = SEVERITY_MARKS[point["severity"]]
                 self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
-        """Print the problems of an unfinished debate."""
         for entry in entries:
             text = f"! {notice(entry, self._seats.by_id)}"
             self._page.paragraph(text, "warning", indent=0, hang=2)

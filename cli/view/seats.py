@@ -35,7 +35,6 @@ class SeatTable:
         return {seat.role for seat in self._seats.values()}
 
     def names(self, seats: Iterable[str]) -> str:
-        """Return several names as in `A, B and C`."""
         return listed([self.name(seat) for seat in seats])
 
     def model(self, seat: str) -> str:
@@ -49,12 +48,10 @@ class SeatTable:
         return Text.assemble((self.name(seat), f"{self.style(seat)}.title"))
 
     def in_order(self, seats: Iterable[str]) -> list[str]:
-        """Sort seats by their order in the debate."""
         wanted = dict.fromkeys(seats)
         return [s for s in self._seats if s in wanted] + [s for s in wanted if s not in self._seats]
 
     def table(self) -> list[Text]:
-        """Draw the seats with their models; eliminated ones are struck out."""
         widest = max((cell_len(self.name(seat)) for seat in self._seats), default=0)
         left = {entry["seat"]: entry for entry in self.eliminations}
         lines = []
@@ -73,7 +70,6 @@ class SeatTable:
         self.eliminations = [*self.eliminations, entry]
 
     def at_start(self, round_number: int, active: Sequence[str], width: int) -> list[Text]:
-        """Draw who is left when a round begins, once somebody has conceded."""
         left = [entry for entry in self.eliminations if entry["round"] < round_number]
         if not left:
             return []
@@ -85,7 +81,6 @@ class SeatTable:
         return [cut(line, width) for line in lines]
 
     def elimination(self, entry: Entry, width: int) -> tuple[Text, str]:
-        """Describe who conceded to whom, and to which argument."""
         to = self.name(entry["convinced_by"])
         head = Text.assemble("  ✗ ", self._struck(entry["seat"]), f" is out: conceded to {to}")
         is_missing = entry.get("quote") and entry.get("quote_found") is False
@@ -95,7 +90,6 @@ class SeatTable:
         return cut(head, width), f"{why}{unfound}"
 
     def conviction(self, seat: str, reading: Entry | None, width: int) -> Text:
-        """Describe whether a seat concedes, with its reason as far as it fits."""
         line = Text.assemble("  ", self.title(seat), f" {self._says(reading)}")
         reason = (reading or {}).get("reasoning") or (reading or {}).get("argument")
         if reason:
@@ -118,6 +112,5 @@ class SeatTable:
 
 
 def argument_of(entry: Entry) -> str:
-    """Return the argument a seat conceded to, or its own reasoning."""
     said = entry.get("argument") or entry.get("reasoning") or "no argument given"
     return one_line(str(said), 1000)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from contend.cli.view.columns import Clock, Column, Columns
 from contend.cli.view.format import one_line, round_title
 from contend.cli.view.live import waiting_line
 from contend.cli.view.page import Page
 from contend.cli.view.seats import SeatTable
+from contend.cli.view.side_by_side import Clock, Column, Columns
 from contend.cli.view.turns import ShownTurn, TurnPrinter
-from contend.debates.exports.labels import CLOSINGS, opening_title, sentence
+from contend.debates.exports.wording import CLOSINGS, opening_title, sentence
 from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PHASES
 
@@ -28,8 +28,6 @@ _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 class Sections:
-    """Prints section headings and turns, and below them who is working now."""
-
     def __init__(self, page: Page, clock: Clock) -> None:
         self._page, self._clock = page, clock
         self._columns: Columns | None = None
@@ -46,7 +44,6 @@ class Sections:
     # --- one at a time ---
 
     def wait_for(self, seats: Sequence[str], phase: str = "") -> None:
-        """Show which seats are being waited for, where the line can be redrawn."""
         if not seats or list(seats) == self._awaited:
             return
         self._awaited = list(seats)
@@ -111,12 +108,10 @@ class Sections:
         self._page.paragraph(text, "heading", indent=0)
 
     def break_line(self, *, between_words: bool = False) -> None:
-        """End the current line so that a message can follow."""
         self._page.live.hide()
         self._printer.cut(between_words=between_words)
 
     def resume_waiting(self) -> None:
-        """Show the waiting line again after a message."""
         self._page.live.resume()
 
     def stop_waiting(self) -> None:
@@ -124,7 +119,6 @@ class Sections:
         self._awaited = []
 
     def end(self) -> None:
-        """End the current turn, columns or waiting line."""
         self.stop_waiting()
         self._close_columns()
         self._printer.end()
@@ -181,7 +175,7 @@ class Sections:
         self._page.paragraph(f"! {self._seats.name(seat)}: {text}", "warning", hang=2)
 
     def _column(self, seat: str) -> Column | None:
-        return self._columns[seat] if self._columns and seat in self._columns else None
+        return self._columns.get(seat) if self._columns else None
 
     def _close_settled_columns(self) -> None:
         if self._columns and self._columns.is_settled:
@@ -208,7 +202,6 @@ class Sections:
     # --- sections ---
 
     def open(self, phase: str, number: int) -> None:
-        """Print the heading of a turn's section, if it is a new one."""
         title = SECTIONS_AFTER_ROUNDS.get(phase, CLOSINGS if self._rounds_over else "")
         if title:
             self.open_section(title)
@@ -219,14 +212,12 @@ class Sections:
         self._rounds_over = True
 
     def open_section(self, title: str) -> None:
-        """Print a section heading, if it is a new one."""
         if title != self._section:
             self.end()
             self._section = title
             self._page.rule(title)
 
     def open_round(self, number: int, active: Sequence[str] = ()) -> None:
-        """Print the heading of a round and who is still in it."""
         if number <= self._round:
             return
         self._round = number

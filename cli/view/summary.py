@@ -5,16 +5,8 @@ from typing import Any
 
 from contend.cli.view.format import cost, counted, duration, number, one_line
 from contend.cli.view.seats import argument_of
+from contend.debates.exports import wording
 from contend.debates.exports.forecast import fate_facts
-from contend.debates.exports.labels import (
-    checked_quotes,
-    count_quotes,
-    degraded_words,
-    point_groups,
-    rating_words,
-    seat_names,
-    why_it_stopped,
-)
 from contend.debates.exports.moderated import moderated_facts
 
 
@@ -23,7 +15,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     after = f"after {counted(record['total_rounds'], 'round')}: "
     tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
     facts = [
-        ("Stopped", after + why_it_stopped(record)),
+        ("Stopped", after + wording.why_it_stopped(record)),
         *_elimination_facts(record),
         *_points_fact(record),
         *_evidence_facts(record),
@@ -33,7 +25,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Cost", cost(usage["cost_usd"])),
         ("Time", duration(record["timing"]["total_ms"])),
     ]
-    names = seat_names(record["seats"])
+    names = wording.seat_names(record["seats"])
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
@@ -44,13 +36,12 @@ _WHY_IT_WON = {
 
 
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the winner and the concessions, where seats can concede."""
     if "eliminations" not in record:
         return []
-    names, winner = seat_names(record["seats"]), record["winner"]
+    names, winner = wording.seat_names(record["seats"]), record["winner"]
     facts = []
     if winner:
-        why = _WHY_IT_WON.get(record["winner_by"], "")
+        why = _WHY_IT_WON.get(record.get("winner_by", "one_left"), "")
         facts.append(("Winner", f"{names.get(winner, winner)}{why}"))
     for entry in record["eliminations"]:
         who, to = (names.get(entry[each], entry[each]) for each in ("seat", "convinced_by"))
@@ -60,15 +51,14 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _evidence_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the templates used and the quotes checked, if any."""
     used = ", ".join(f"{use['id']} ({use['score']:.2f})" for use in record["templates"])
-    checked = checked_quotes(record["quotes"])
+    checked = wording.checked_quotes(record["quotes"])
     facts = [("Templates", used)] if used else []
-    return facts + ([("Quotes", count_quotes(checked))] if checked else [])
+    return facts + ([("Quotes", wording.count_quotes(checked))] if checked else [])
 
 
 def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    return one_line(degraded_words(entry, names), 400)
+    return one_line(wording.degraded_words(entry, names), 400)
 
 
 def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -79,14 +69,13 @@ def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         unreadable = [each for each in record["degraded"] if each["what"] == "unreadable"]
         unread = any(entry["seat"] in critics for entry in unreadable)
         return [("Objections", "could not be parsed")] if unread else []
-    groups = point_groups(record["points"])
+    groups = wording.point_groups(record["points"])
     counts = {name: len(group) for name, group in groups.items()}
     shown = (f"{n} {name}" for name, n in counts.items() if n or name != "dropped")
     return [("Objections", ", ".join(shown))]
 
 
 def _rating_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the judge's score and the user's rating."""
     by_user = record["user_rating"]
     facts = moderated_facts(record)
     if not facts and (by_user is None or record["auto_score"]):
@@ -107,5 +96,5 @@ def _score_fact(record: Mapping[str, Any]) -> str:
     caution = ", so treat the score with caution"
     shared = f"; the judge is the same model as {sharing}{caution}" if sharing else ""
     wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""
-    score = f"{rated['score']:g} of 10 ({rating_words(rated)})"
+    score = f"{rated['score']:g} of 10 ({wording.rating_words(rated)})"
     return f"{score} by {rated['judge_model']}{shared}{wrote}"

@@ -11,14 +11,7 @@ from contend.cli.view.page import INDENT, Page, Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
-from contend.debates.exports.labels import (
-    checked_quotes,
-    count_quotes,
-    describe_stand_in,
-    overlong_words,
-    quote_words,
-    tool_words,
-)
+from contend.debates.exports import wording
 from contend.graph.events import NodeEvent
 from contend.graph.phases import PHASES, StepPhase
 from contend.graph.readings import SEVERITY_MARKS
@@ -33,8 +26,6 @@ _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """One finished turn, from an event or from the record."""
-
     seat: str
     model: str
     phase: str
@@ -75,8 +66,6 @@ class ShownTurn:
 
 
 class TurnPrinter:
-    """Prints speakers and their turns, one at a time."""
-
     def __init__(self, page: Page, seats: SeatTable) -> None:
         self._page, self._seats = page, seats
         self._speaker: tuple[str, str, str] | None = None
@@ -84,7 +73,6 @@ class TurnPrinter:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether text of an unfinished turn has been printed."""
         return self._wrapper is not None and self._wrapper.started
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
@@ -113,7 +101,6 @@ class TurnPrinter:
         self._speaker = self._wrapper = None
 
     def _begin(self, seat: str, model: str, phase: str) -> WordWrapper:
-        """Print the title of a turn, unless it is already being streamed."""
         if self._wrapper and self._speaker == (seat, model, phase):
             return self._wrapper
         self.end()
@@ -139,7 +126,7 @@ def about(turn: ShownTurn) -> list[Paragraph]:
 
 
 def _facts(turn: ShownTurn) -> str:
-    if what := describe_stand_in(turn.phase, turn.status):
+    if what := wording.describe_stand_in(turn.phase, turn.status):
         return what
     if not turn.model:  # written by a person, or without a model call
         return ""
@@ -148,13 +135,12 @@ def _facts(turn: ShownTurn) -> str:
     facts = [f"{number(turn.tokens)} tokens", duration(turn.elapsed_ms)]
     if turn.status == "fallback_model":
         facts.append("by a fallback model")
-    if over := overlong_words(turn.length):
+    if over := wording.overlong_words(turn.length):
         facts.append(over)
     return " · ".join(facts)
 
 
 def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
-    """List the objections of a critique and the outcome of earlier ones."""
     points, score = assessment["points"], assessment.get("score")
     left = [p["severity"] for p in points if p["status"] in ("open", "partial")]
     counts = " ".join(f"{mark} {left.count(level)}" for level, mark in SEVERITY_MARKS.items())
@@ -170,16 +156,15 @@ def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
 def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
     for use in uses:
         style = "warning" if use["failed"] else "muted"
-        yield Paragraph(one_line(tool_words(use), _LONGEST_TOOL_USE), style, hang=2)
+        yield Paragraph(one_line(wording.tool_words(use), _LONGEST_TOOL_USE), style, hang=2)
 
 
 def _quotes(quotes: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:
-    """List which quotes were found in the documents."""
-    checked = checked_quotes(quotes)
+    checked = wording.checked_quotes(quotes)
     if not checked:
         return
     yield Paragraph("")
-    yield Paragraph(f"Quotes: {count_quotes(checked)}", "heading")
+    yield Paragraph(f"Quotes: {wording.count_quotes(checked)}", "heading")
     for quote in checked:
         style = "muted" if quote["status"] == "found" else "warning"
-        yield Paragraph(quote_words(quote), style, hang=3)
+        yield Paragraph(wording.quote_words(quote), style, hang=3)

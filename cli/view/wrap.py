@@ -162,7 +162,6 @@ class Lines:
         return self._ended
 
     def tail(self, count: int) -> list[Text]:
-        """Return the last lines so far, including the unfinished one."""
         return [*self._ended[-count:], *self._broken()][-count:] if count else []
 
     def _write(self, text: str, style: str) -> None:
@@ -182,13 +181,11 @@ class Lines:
 
 
 def lines_of(text: str, width: int, style: str = "", indent: int = 0, hang: int = 0) -> list[Text]:
-    """Wrap a whole text into lines for a column."""
     lines = Lines(width, style, indent, hang)
     lines.feed(text)
     return lines.finished()
 
 
 def cut(line: Text, width: int) -> Text:
-    """Shorten a line with an ellipsis if it is too wide."""
     line.truncate(max(1, width), overflow="ellipsis")
     return line

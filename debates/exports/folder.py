@@ -1,7 +1,4 @@
-"""A debate as a folder of small files, so that an LLM can read just the parts it needs.
-
-The folder is kept up to date while the debate runs, and every file is complete at any time.
-"""
+"""A debate as a folder of small files, so that an LLM can read just the parts it needs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,28 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contend.debates.exports import moderated, wording
 from contend.debates.exports.forecast import forecast_parts
-from contend.debates.exports.labels import (
-    DEMONSTRATION,
-    concession_words,
-    degraded_words,
-    dollars,
-    known,
-    local_time,
-    point_groups,
-    rating_words,
-    seat_names,
-    sentence,
-    why_it_stopped,
-)
-from contend.debates.exports.moderated import (
-    marks_table,
-    score_facts,
-    scores_table,
-    stage_words,
-    statements_table,
-)
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
+from contend.debates.exports.wording import known
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.phases import PHASES
@@ -55,22 +34,18 @@ _LINE = 100
 
 @dataclass(frozen=True)
 class FolderState:
-    """The debate as of its last step."""
-
     status: str
     error: str | None
     state: DebateState
-    rating: int | None = None
 
 
 def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
-    """Write the folder of a stored debate and return its path."""
-    current = FolderState(debate.status, debate.error, debate.as_state(), debate.user_rating)
+    current = FolderState(debate.status, debate.error, debate.as_state())
     return Folder(debate, plan).begin(current).path
 
 
 class FolderWriter:
-    """Keeps the folder of a running debate up to date, if it has one."""
+    """Keeps the folder of a running debate up to date; every file is complete at any time."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
@@ -93,8 +68,6 @@ class FolderWriter:
 
 
 class Folder:
-    """The folder of one debate."""
-
     def __init__(self, debate: StoredDebate, plan: FolderPlan) -> None:
         self.path, self._debate, self._form = plan.base, debate, plan.form
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
@@ -105,8 +78,6 @@ class Folder:
         self._described: tuple[Any, ...] = ()
 
     def begin(self, current: FolderState) -> "Folder":
-        """Find or create the folder, and bring it up to date."""
-
         def fill(path: Path) -> None:
             self.path = path
             self.update(current)
@@ -116,7 +87,6 @@ class Folder:
         return self
 
     def update(self, current: FolderState) -> None:
-        """Write the new messages, then the files about the whole debate."""
         turns = current.state.get("turns", [])
         names = [self._name(at, turn) for at, turn in enumerate(turns, 1)]
         record = self._record(current)
@@ -145,7 +115,7 @@ class Folder:
     def _record(self, current: FolderState) -> dict[str, Any]:
         about = self._debate
         return {
-            **read_record(current.state, about.id).rated(current.rating).as_json(),
+            **read_record(current.state, about.id).rated(about.user_rating).as_json(),
             "protocol": about.protocol,
             "status": current.status,
             "error": current.error,
@@ -157,12 +127,11 @@ class Folder:
 
     def _about(self, turn: Turn, record: Mapping[str, Any]) -> dict[str, Any]:
         if turn.id not in self._known:
-            about = _about(turn, seat_names(record["seats"]))
+            about = _about(turn, wording.seat_names(record["seats"]))
             self._known[turn.id] = about | self._forecast_phase(turn)
         return self._known[turn.id]
 
     def _forecast_phase(self, turn: Turn) -> dict[str, str]:
-        """Return the phase of a forecast turn; nothing for other turns."""
         if not isinstance(self._settings, ForecastSettings):
             return {}
         if turn.phase == "synthesize":
@@ -185,7 +154,9 @@ class Folder:
         )
         del data["content"]
         if isinstance(turn.assessment, StageScores):
-            parts.append(Rows(*marks_table(turn.assessment.model_dump(), self._statements)))
+            parts.append(
+                Rows(*moderated.marks_table(turn.assessment.model_dump(), self._statements))
+            )
         return ExportPage(parts, data)
 
     def _name(self, number: int, turn: Turn) -> str:
@@ -202,7 +173,6 @@ class Folder:
         abouts: Sequence[dict[str, Any]],
         names: Sequence[str],
     ) -> ExportPage:
-        """List all files, and enough about each message to decide whether to open it."""
         listed = [
             {"number": at, "file": f"messages/{name}.{self._ending}"} | about
             for at, (about, name) in enumerate(zip(abouts, names, strict=True), 1)
@@ -238,7 +208,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Debate", record["id"]),
         ("Protocol", f"{record['protocol']}{f', {how}' if how else ''}"),
         ("Status", _status(record)),
-        ("Started", local_time(record["created_at"])),
+        ("Started", wording.local_time(record["created_at"])),
     ]
 
 
@@ -264,7 +234,7 @@ def _about(turn: Turn, called: Mapping[str, str]) -> dict[str, Any]:
 
 def _phase(turn: Turn) -> str:
     if isinstance(turn.assessment, StageScores):
-        return stage_words(turn.assessment.model_dump())
+        return moderated.stage_words(turn.assessment.model_dump())
     return PHASES[turn.phase].label
 
 
@@ -283,16 +253,15 @@ def _tokens(turn: Turn, tokens: int) -> str:
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
     usage, timing = record["usage"], record["timing"]
-    names = seat_names(record["seats"])
     facts = [
         *_head(record),
-        ("Ended", why_it_stopped(record)),
+        ("Ended", wording.why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
         ("Tokens", f"{known(usage['input_tokens'])} in, {known(usage['output_tokens'])} out"),
-        ("Cost", dollars(usage["cost_usd"])),
+        ("Cost", wording.dollars(usage["cost_usd"])),
         ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
     ]
-    facts += [("Notice", degraded_words(entry, names)) for entry in record["degraded"]]
+    facts += [("Notice", each) for each in wording.notices(record)]
     seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]
     chosen = [
         [name, "" if value is None else str(value)] for name, value in record["settings"].items()
@@ -311,7 +280,7 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
 
 
 def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> ExportPage:
-    names = seat_names(record["seats"])
+    names = wording.seat_names(record["seats"])
     parts: list[Part] = [
         Title("Summary"),
         Facts(_head(record)),
@@ -324,8 +293,15 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
         parts += [Title("Objections", 2), Rows(columns, _points(record))]
     parts += forecast_parts(record)
     if record.get("scores"):
-        parts += [Title("Scores", 2), Facts(score_facts(record)), Rows(*scores_table(record))]
-        parts += [Title("Scores by statement", 2), Rows(*statements_table(record, statements))]
+        parts += [
+            Title("Scores", 2),
+            Facts(moderated.score_facts(record)),
+            Rows(*moderated.scores_table(record)),
+        ]
+        parts += [
+            Title("Scores by statement", 2),
+            Rows(*moderated.statements_table(record, statements)),
+        ]
     if record.get("fact_checks"):
         keys = ("claim", "verdict", "source", "why")
         rows = [
@@ -348,17 +324,14 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return how the debate ended and how its answer was rated."""
-    facts = [("Note", DEMONSTRATION)] if record["demonstration"] else []
+    facts = [("Note", wording.DEMONSTRATION)] if record["demonstration"] else []
     if record["stop"]:
-        facts.append(("Stopped", sentence(record["stop"]["evidence"] or why_it_stopped(record))))
-    names = seat_names(record["seats"])
-    gone = record.get("eliminations") or []
-    facts += [("Conceded", sentence(concession_words(entry, names))) for entry in gone]
+        facts.append(("Stopped", wording.stop_sentence(record)))
+    facts += [("Conceded", each) for each in wording.concessions(record)]
     if record["user_rating"] is not None:
         facts.append(("Your rating", f"{record['user_rating']} of 10"))
     if rated := record["auto_score"]:
-        by = f"by {rated['judge_model']}: {rating_words(rated)}"
+        by = f"by {rated['judge_model']}: {wording.rating_words(rated)}"
         facts.append(("Score", f"{rated['score']:g} of 10 {by}"))
     return facts
 
@@ -366,7 +339,7 @@ def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _points(record: Mapping[str, Any]) -> list[list[str]]:
     return [
         [point["id"], point["severity"], title, point["text"]]
-        for title, group in point_groups(record["points"]).items()
+        for title, group in wording.point_groups(record["points"]).items()
         for point in group
     ]
 

@@ -9,13 +9,11 @@ _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 
 
 def forecast_section(record: Mapping[str, Any]) -> str:
-    """Return the forecast as a Markdown section; empty if there is none."""
     parts = forecast_parts(record)
     return ExportPage(parts, {}).as_markdown().rstrip() if parts else ""
 
 
 def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
-    """Return the forecast as parts of a page; none if there is no forecast."""
     forecast = record.get("forecast")
     if not forecast:
         return []
@@ -25,7 +23,6 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
 
 
 def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return when a forecast comes due and what came true, as far as known."""
     facts = [("Due", record["due"])] if record.get("due") else []
     came = record.get("resolution")
     if came:
@@ -62,6 +59,10 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Confidence", of_one(report["confidence"])
     for each in report["gaps"]:
         yield "Missing", gap_words(each)
+    yield from insight_facts(forecast)
+
+
+def insight_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["key_insights"]:
         said_by = f"{each['source_role']}, round {each['round']}, {each['impact']} impact"
         yield "Insight", f"{each['insight']} ({said_by})"
@@ -70,7 +71,6 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def gap_words(gap: Mapping[str, Any]) -> str:
-    """Describe what is missing, from whom and why."""
     where = [str(gap["role"])] if gap["role"] else []
     where += [f"round {gap['round']}"] if gap["round"] else []
     return f"{', '.join([*where, gap['what'].replace('_', ' ')])} ({gap['why']})"

@@ -3,31 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from contend.debates.exports import wording
 from contend.debates.exports.forecast import forecast_section
-from contend.debates.exports.labels import (
-    CLOSINGS,
-    DEMONSTRATION,
-    brought_words,
-    call_words,
-    checked_quotes,
-    closings_begin,
-    concession_words,
-    count_quotes,
-    degraded_words,
-    describe_stand_in,
-    dollars,
-    known,
-    known_as,
-    local_time,
-    opening_title,
-    phase_title,
-    point_groups,
-    quote_words,
-    rating_words,
-    seat_names,
-    sentence,
-    stop_words,
-)
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
@@ -41,38 +18,43 @@ _LONGEST_HEADING = 120
 
 def to_markdown(debate: StoredDebate) -> str:
     record = debate.as_json()
+    checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [
         _head(debate),
         _notices(debate, record),
         _answer(record),
         forecast_section(record),
-        _ending(record),
-        _concessions(record),
-        _verdict(record),
-        _points(record["points"]),
-        _score(record),
-        _moderated(record),
-        _evidence(debate, record),
+        _section("Why it stopped", _ending(record)),
+        _section("Concessions", _bullets(_concessions(record))),
+        _section("Verdict", record.get("verdict")),
+        _section("Objections", _points(record["points"])),
+        _section("Score", "\n\n".join(_score(record))),
+        _section("Scores and checks", _bullets(checks)),
+        _section("Evidence", _bullets(_evidence(debate, record))),
         *_rounds(debate),
-        _table(debate, record),
+        _section("Models, tokens and time", _table(debate, record)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
+def _section(title: str, text: str | None) -> str:
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
 def _head(debate: StoredDebate) -> str:
-    started = local_time(debate.created_at)
-    about = f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}"
-    for line in known_as(debate.as_settings(), debate.as_state().get("seats", [])):
-        about += f"\n\n{line}"
-    heading = shorten(debate.question, _LONGEST_HEADING)
-    return f"# {heading}\n\n{about}{_full_question(debate.question)}"
-
-
-def _full_question(question: str) -> str:
-    """Return the whole question if it is too long for the heading."""
-    if len(" ".join(question.split())) <= _LONGEST_HEADING:
-        return ""
-    return f"\n\n## Question\n\n{_fenced(question)}"
+    started = wording.local_time(debate.created_at)
+    parts = [
+        f"# {shorten(debate.question, _LONGEST_HEADING)}",
+        f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}",
+        *wording.known_as(debate.as_settings(), debate.as_state().get("seats", [])),
+    ]
+    if len(" ".join(debate.question.split())) > _LONGEST_HEADING:
+        parts.append(_section("Question", _fenced(debate.question)))
+    return "\n\n".join(parts)
 
 
 def _fenced(text: str) -> str:
@@ -85,15 +67,13 @@ def _fenced(text: str) -> str:
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     """List what did not go as planned."""
-    names = seat_names(record["seats"])
-    lines = [degraded_words(entry, names) for entry in record["degraded"]]
-    if record["demonstration"]:
-        lines.insert(0, DEMONSTRATION)
+    lines = [wording.DEMONSTRATION] if record["demonstration"] else []
     if debate.error:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
-    return "\n".join(f"> ⚠️ {' '.join(line.split())}" + "  " for line in lines)
+    lines += wording.notices(record)
+    return "\n".join(f"> ⚠️ {' '.join(line.split())}  " for line in lines)
 
 
 def _answer(record: Mapping[str, Any]) -> str:
@@ -104,111 +84,96 @@ def _answer(record: Mapping[str, Any]) -> str:
 
 
 def _author(record: Mapping[str, Any]) -> str:
-    """Name the author of the answer, if it was not written as the final one."""
-    names = seat_names(record["seats"])
+    names = wording.seat_names(record["seats"])
     for turn in record["turns"]:
-        what = describe_stand_in(turn["phase"], turn["status"])
+        what = wording.describe_stand_in(turn["phase"], turn["status"])
         if what and turn["phase"] == "synthesize":
             return f"*{names.get(turn['seat'], turn['seat'])}: {what}.*\n\n"
     return ""
 
 
 def _ending(record: Mapping[str, Any]) -> str:
-    stop = record["stop"]
-    if stop is None:
+    if record["stop"] is None:
         return ""
-    why = sentence(stop["evidence"] or stop_words(stop["reason"]))
-    before = opening_title(seat["role"] for seat in record["seats"]).lower()
-    when = f"In round {stop['round']}" if stop["round"] else f"After the {before}"
-    return f"## Why it stopped\n\n{when}: {why}"
+    before = wording.opening_title(seat["role"] for seat in record["seats"]).lower()
+    number = record["stop"]["round"]
+    when = f"In round {number}" if number else f"After the {before}"
+    return f"{when}: {wording.stop_sentence(record)}"
 
 
-def _concessions(record: Mapping[str, Any]) -> str:
-    gone = record.get("eliminations")
-    if not gone:
-        return ""
-    names = seat_names(record["seats"])
-    lines = [f"- {sentence(concession_words(entry, names))}" for entry in gone]
-    won = record["winner"]
-    if won and record["winner_by"] == "one_left":
-        lines.append(f"- {names[won]} is the only one left.")
-    return "## Concessions\n\n" + "\n".join(lines)
-
-
-def _verdict(record: Mapping[str, Any]) -> str:
-    return f"## Verdict\n\n{record['verdict']}" if record.get("verdict") else ""
+def _concessions(record: Mapping[str, Any]) -> list[str]:
+    lines = wording.concessions(record)
+    if lines and record.get("winner") and record.get("winner_by", "one_left") == "one_left":
+        name = wording.seat_names(record["seats"])[record["winner"]]
+        lines.append(f"{name} is the only one left.")
+    return lines
 
 
 def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
     if not points["open"] and not points["resolved"]:
         return ""
-    groups = point_groups(points)
-    parts = ["## Objections"] + ([] if groups["open"] else ["No objection is open."])
+    groups = wording.point_groups(points)
+    parts = [] if groups["open"] else ["No objection is open."]
     for title, group in groups.items():
         if group:
-            parts += [f"{title.capitalize()}:", "\n".join(_point(point) for point in group)]
+            parts += [f"{title.capitalize()}:", _bullets(map(_point, group))]
     return "\n\n".join(parts)
 
 
 def _point(point: Mapping[str, Any]) -> str:
     mark = "✅" if point["status"] == "resolved" else SEVERITY_MARKS[point["severity"]]
     partly = " (partly resolved)" if point["status"] == "partial" else ""
-    return f"- {mark} **{point['id']}** {point['text']}{partly}"
+    return f"{mark} **{point['id']}** {point['text']}{partly}"
 
 
-def _score(record: Mapping[str, Any]) -> str:
-    rated, by_user = record["auto_score"], record["user_rating"]
-    lines = [f"Your rating: **{by_user} of 10**."] if by_user is not None else []
-    if rated:
-        by = rated["judge_model"]
-        lines.append(f"**{rated['score']:g} of 10** by {by}: {rating_words(rated)}.")
-        if rated["judge_shares_model_with"]:
-            sharing = ", ".join(rated["judge_shares_model_with"])
-            lines.append(f"The judge is the same model as: {sharing}.")
+def _score(record: Mapping[str, Any]) -> Iterable[str]:
+    if record["user_rating"] is not None:
+        yield f"Your rating: **{record['user_rating']} of 10**."
+    if rated := record["auto_score"]:
+        ratings = wording.rating_words(rated)
+        yield f"**{rated['score']:g} of 10** by {rated['judge_model']}: {ratings}."
+        if sharing := ", ".join(rated["judge_shares_model_with"]):
+            yield f"The judge is the same model as: {sharing}."
         if rated["judge_wrote_answer"]:
-            lines.append("The judge wrote the answer itself.")
-        lines.append(rated["justification"])
-    return "## Score\n\n" + "\n\n".join(lines) if lines else ""
+            yield "The judge wrote the answer itself."
+        yield rated["justification"]
 
 
-def _moderated(record: Mapping[str, Any]) -> str:
-    lines = [f"- {name}: {value}" for name, value in moderated_facts(record)]
-    return "\n".join(["## Scores and checks", "", *lines]) if lines else ""
-
-
-def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    lines = [f"- {line}" for line in brought_words(debate.as_state())]
-    used = (f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"])
-    lines += [f"- Reasoning templates: {', '.join(used)}"] if record["templates"] else []
-    checked = checked_quotes(record["quotes"])
-    if checked:
-        lines.append(f"- Quotes: {count_quotes(checked)}")
-        lines += [
-            f"  - {quote['seat']}, round {quote['round']}: {' '.join(quote_words(quote).split())}"
-            for quote in checked
-        ]
-    return "\n".join(["## Evidence", "", *lines]) if lines else ""
+def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> Iterable[str]:
+    yield from wording.brought_words(debate.as_state())
+    used = [f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"]]
+    if used:
+        yield f"Reasoning templates: {', '.join(used)}"
+    if checked := wording.checked_quotes(record["quotes"]):
+        lines = [f"Quotes: {wording.count_quotes(checked)}"]
+        for quote in checked:
+            words = " ".join(wording.quote_words(quote).split())
+            lines.append(f"  - {quote['seat']}, round {quote['round']}: {words}")
+        yield "\n".join(lines)
 
 
 def _rounds(debate: StoredDebate) -> Iterable[str]:
     seats = debate.as_state().get("seats", [])
     names = {seat.id: seat.name for seat in seats}
-    opening = opening_title(seat.role for seat in seats)
-    closings, shown = closings_begin(debate.turns), ""
+    opening = wording.opening_title(seat.role for seat in seats)
+    closings, shown = wording.closings_begin(debate.turns), ""
     for at, turn in enumerate(debate.turns):
         if turn.phase in AFTER_THE_ROUNDS:
             continue
-        section = CLOSINGS if at >= closings else f"Round {turn.round}" if turn.round else opening
+        section = f"Round {turn.round}" if turn.round else opening
+        section = wording.CLOSINGS if at >= closings else section
         if section != shown:
             shown = section
             yield f"## {section}"
         name = names.get(turn.seat, turn.seat.capitalize())
         model = f" ({turn.model})" if turn.model else ""
-        what = f", {title}" if (title := phase_title(turn.phase)) else ""
+        what = f", {title}" if (title := wording.phase_title(turn.phase)) else ""
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
-        yield f"### {name}{model}{what}\n\n{_stand_in(turn)}{text}{used}".rstrip()
+        note = wording.describe_stand_in(turn.phase, turn.status)
+        note = f"*{wording.sentence(note.capitalize())}*\n\n" if note else ""
+        yield f"### {name}{model}{what}\n\n{note}{text}{used}".rstrip()
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
@@ -216,44 +181,32 @@ def _tool_uses(turn: Mapping[str, Any]) -> str:
     shown = ""
     for use in turn["tool_calls"]:
         what = "A tool failed" if use["failed"] else "A tool was used"
-        given = _fenced(f"{call_words(use)}\n\n{use['result']}")
+        given = _fenced(f"{wording.call_words(use)}\n\n{use['result']}")
         shown += f"\n\n*{what}:*\n\n{given}"
     return shown
 
 
-def _stand_in(turn: Turn) -> str:
-    what = describe_stand_in(turn.phase, turn.status)
-    return f"*{sentence(what.capitalize())}*\n\n" if what else ""
-
-
 def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     rows = [
-        f"| {turn.round} | {turn.seat} | {turn.model} | {known(turn.usage.input_tokens)} "
-        f"| {known(turn.usage.output_tokens)} | {_seconds(turn):.1f} |"
+        _row(turn.round, turn.seat, turn.model, turn.usage.model_dump(), _seconds(turn))
         for turn in debate.turns
         if turn.status != "human"
     ]
-    rows += _lost_calls(debate)
-    usage, total = record["usage"], record["timing"]["total_ms"] / 1000
-    rows.append(
-        f"| | **all** | | {known(usage['input_tokens'])} | {known(usage['output_tokens'])} "
-        f"| {total:.1f} |"
-    )
-    head = (
-        "| Round | Seat | Model | Tokens in | Tokens out | Seconds |\n|---|---|---|---:|---:|---:|"
-    )
-    return "\n".join(
-        ["## Models, tokens and time", "", head, *rows, "", f"Cost: {dollars(usage['cost_usd'])}."]
-    )
+    # With a row for failed calls the rows add up to the total.
+    if lost := [span for span in debate.as_state().get("spans", []) if span.calls]:
+        usage = sum((span.usage for span in lost), NO_USAGE).model_dump()
+        rows.append(_row("", "calls that failed", "", usage, sum(map(_seconds, lost))))
+    usage, seconds = record["usage"], record["timing"]["total_ms"] / 1000
+    head = "| Round | Seat | Model | Tokens in | Tokens out | Seconds |"
+    cost = f"Cost: {wording.dollars(usage['cost_usd'])}."
+    total = _row("", "**all**", "", usage, seconds)
+    return "\n".join([head, "|---|---|---|---:|---:|---:|", *rows, total, "", cost])
 
 
-def _lost_calls(debate: StoredDebate) -> list[str]:
-    """Return a row for failed calls, so that the rows add up to the total."""
-    lost = [span for span in debate.as_state().get("spans", []) if span.calls]
-    usage = sum((span.usage for span in lost), NO_USAGE)
-    tokens = f"{known(usage.input_tokens)} | {known(usage.output_tokens)}"
-    seconds = sum(_seconds(span) for span in lost)
-    return [f"| | calls that failed | | {tokens} | {seconds:.1f} |"] if lost else []
+def _row(number: object, seat: str, model: str, usage: Mapping[str, Any], seconds: float) -> str:
+    counts = (wording.known(usage[name]) for name in ("input_tokens", "output_tokens"))
+    cells = (str(number), seat, model, *counts, f"{seconds:.1f}")
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
 
 def _seconds(work: Turn | WorkSpan) -> float:

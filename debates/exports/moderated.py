@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contend.debates.exports.labels import seat_names
+from contend.debates.exports.wording import seat_names
 from contend.nodes.moderated.score_notes import scoring_notes
 
 Record = Mapping[str, Any]
@@ -11,7 +11,6 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def scores_table(record: Record) -> Table:
-    """Return one row per side: its total and each criterion."""
     scores = record["scores"]
     criteria = next((list(s["breakdown"]) for s in scores.values() if s["breakdown"]), [])
     head = ("Side", "Total", *map(_criterion, criteria))
@@ -23,7 +22,6 @@ def scores_table(record: Record) -> Table:
 
 
 def statements_table(record: Record, statements: Mapping[str, str]) -> Table:
-    """Return one row per scored statement."""
     scored = [each for side in record["scores"].values() for each in side["turns"]]
     criteria = list(scored[0]["marks"]) if scored else []
     head = ("Statement", "Total", *map(_criterion, criteria), "Notes")
@@ -43,7 +41,6 @@ def _deducted(score: Record) -> list[str]:
 
 
 def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
-    """Return the scores of one reading by the judge, before deductions."""
     criteria = list(reading["marks"][0]["values"]) if reading["marks"] else []
     rows = [
         [statements[each["turn"]], *(f"{each['values'][name]:g}" for name in criteria)]
@@ -81,23 +78,20 @@ def moderated_facts(record: Record) -> list[tuple[str, str]]:
 
 
 def score_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the totals, the winner, and reasons to doubt the scores."""
     scores, scoring = record["scores"], record["scoring"]
     if scores is None or scoring is None:
         return []
     shown = ", ".join(f"{name} {_number(each['total'])}" for name, each in scores.items())
-    notes = [f"of 10, by {scoring['judge_model']}", *_notes(record)]
+    names = seat_names(record["seats"])
+    notes = [f"of 10, by {scoring['judge_model']}"]
+    notes += ["not meaningful: demo model"] if record["demonstration"] else []
+    notes += scoring_notes(scoring, names)
     facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
     if winner := record["winner"]:
-        facts.append(("Winner", seat_names(record["seats"])[winner]))
+        facts.append(("Winner", names[winner]))
     elif scoring["no_winner"]:
         facts.append(("Winner", f"nobody: {scoring['no_winner']}"))
     return facts
-
-
-def _notes(record: Record) -> list[str]:
-    demonstration = ["not meaningful: demo model"] if record["demonstration"] else []
-    return [*demonstration, *scoring_notes(record["scoring"], seat_names(record["seats"]))]
 
 
 def _check_facts(checks: Sequence[Record]) -> list[tuple[str, str]]:

@@ -14,31 +14,23 @@ _PIPE = re.compile(r"(\\*)\|")
 
 @dataclass(frozen=True)
 class Title:
-    """A heading."""
-
     text: str
     level: int = 1
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Named facts, one per line."""
-
     rows: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table."""
-
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Words:
-    """Text, unchanged."""
-
     text: str
 
 
@@ -47,8 +39,6 @@ Part = Title | Facts | Rows | Words
 
 @dataclass(frozen=True)
 class ExportPage:
-    """Content for people, and the same as data."""
-
     parts: Sequence[Part]
     data: dict[str, Any]
 
@@ -95,14 +85,13 @@ def _text(part: Part) -> str:
         case Facts(rows):
             return "\n".join(hanging(f"{name}: {on_one_line(value)}") for name, value in rows)
         case Rows(head, rows):
-            pairs = [zip(head, row, strict=True) for row in rows]
-            return "\n".join(hanging(_pairs(pair)) for pair in pairs)
+            lines = []
+            for row in rows:
+                cells = zip(head, map(on_one_line, row), strict=True)
+                lines.append("; ".join(f"{name} {cell}" for name, cell in cells if cell))
+            return "\n".join(map(hanging, lines))
         case Words(text):
             return text
-
-
-def _pairs(pairs: Any) -> str:
-    return "; ".join(f"{name} {on_one_line(cell)}" for name, cell in pairs if cell)
 
 
 def hanging(text: str, width: int = _TEXT_WIDTH, hang: int = 4) -> str:

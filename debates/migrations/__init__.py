@@ -1,8 +1,4 @@
-"""Migrate the database tables, on SQLite and PostgreSQL.
-
-Each change is a file in `versions/`. NEWEST is repeated here, so that an up-to-date database needs
-one query and no import of Alembic.
-"""
+"""Migrate the database tables, on SQLite and PostgreSQL: each change is a file in `versions/`."""
 
 from pathlib import Path
 
@@ -10,6 +6,7 @@ import sqlalchemy as sa
 
 from contend.graph.errors import BadInput
 
+# Repeated here, so that an up-to-date database needs one query and no import of Alembic.
 NEWEST = "0004"
 # Not Alembic's default: the database may also hold tables of other programs.
 VERSION_TABLE = "contend_version"
@@ -30,7 +27,6 @@ def bring_up_to_date(engine: sa.Engine) -> None:
 
 
 def stored_revision(connection: sa.Connection) -> str | None:
-    """Return the revision of a database; None if it has none."""
     try:
         return _read_revision(connection)
     except (sa.exc.ProgrammingError, sa.exc.OperationalError):
@@ -56,7 +52,6 @@ def _upgrade(engine: sa.Engine) -> None:
 
 
 def _lock(connection: sa.Connection) -> None:
-    """Lock out other processes until the transaction ends."""
     if connection.dialect.name == "sqlite":
         # The driver starts no transaction for DDL.
         connection.exec_driver_sql("BEGIN IMMEDIATE")

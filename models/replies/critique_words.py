@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
 from contend.models.replies.critique import MarkedPoint, number_points
-from contend.models.replies.own_words import SAYING, TAKING_BACK, Line, lines_of, sentences_of
+from contend.models.replies.own_words import SAYING, TAKING_BACK, Line, sentences_of, split_lines
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
@@ -54,7 +54,7 @@ class _Signal:
 
 def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
     """Read the words of the protocol; None if they are missing or ambiguous."""
-    lines = lines_of(speech)
+    lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
     if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if signal or x.own):

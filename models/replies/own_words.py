@@ -50,7 +50,7 @@ class Line:
     after_blank: bool
 
 
-def lines_of(reply: str) -> list[Line]:
+def split_lines(reply: str) -> list[Line]:
     """Return the lines with words in them, and whether each is the speaker's own."""
     return list(_lines(reply))
 

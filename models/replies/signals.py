@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
-from contend.models.replies.own_words import lines_of, own_text
+from contend.models.replies.own_words import own_text, split_lines
 
 Signal = TypeVar("Signal")
 # Models write null for empty values; the rest of the block is still valid.
@@ -45,7 +45,7 @@ def labelled_value(speech: str, label: str) -> str:
 def opening_lines(speech: str) -> Iterator[str]:
     """Yield the speaker's own lines that begin a statement, without markup."""
     goes_on = False
-    for line in lines_of(speech):
+    for line in split_lines(speech):
         text = _MARKUP.sub("", line.text)
         if text and line.own and (line.after_blank or not goes_on):
             yield text

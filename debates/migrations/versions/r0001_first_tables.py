@@ -8,7 +8,6 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make the tables."""
     op.create_table(
         "debates",
         sa.Column("id", sa.String(36), primary_key=True),

@@ -7,5 +7,4 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the index."""
     op.create_index("ix_debates_created_at", "debates", ["created_at"])

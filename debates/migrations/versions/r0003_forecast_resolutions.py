@@ -8,7 +8,6 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Make the table."""
     op.create_table(
         "forecast_resolutions",
         sa.Column("debate_id", sa.String(36), sa.ForeignKey("debates.id"), primary_key=True),

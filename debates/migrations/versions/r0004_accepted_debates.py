@@ -8,7 +8,6 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Make the table."""
     op.create_table(
         "accepted_debates",
         sa.Column("debate_id", sa.String(36), sa.ForeignKey("debates.id"), primary_key=True),

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from contend.cli.commands.ask import PROTOCOLS
+from contend.cli.commands.options import PROTOCOLS
 from contend.graph.settings import SETTINGS
 from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
@@ -12,8 +12,8 @@ from tests.support.model_server import ModelServer, Reply
 def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
     assert "..." not in contend.here("--help").out.partition("Commands:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
-    assert "Debate protocol: adversarial, forum, refine, forecast or moderated." in listed
-    assert tuple(SETTINGS) == PROTOCOLS
+    assert "Debate protocol: adversarial, forecast, forum, moderated or refine." in listed
+    assert sorted(SETTINGS) == PROTOCOLS
 
 
 def test_default_output_shows_the_whole_debate(contend: Command, models: ModelServer) -> None:
@@ -33,11 +33,11 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         "─ Round 2 of at most 2 ─",
         "Open: 🔴 0 🟡 0 🟢 0",
         "✅ S1 The cost is never estimated.",
-        "The rounds end: all 2 rounds were used.",
+        "The rounds ended: all 2 rounds were used.",
         "─ Answer ─",
         "Synthesizer · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
-        "after 2 rounds: reached the round limit",
+        "after 2 rounds: all rounds were used",
         "7.65 of 10 (correctness 8, completeness 7, clarity 9, depth 6)",
         "unknown",
         "contend show ",

@@ -174,7 +174,7 @@ def test_a_real_forum_on_the_embedded_model(
     assert record["stop_reason"] in ("one_left", "converged", "judge_stop", "max_rounds")
     assert record["demonstration"]
     assert all(f"{name} · embedded:{DEFAULT}" in out for name in ("Ann", "Ben"))
-    shown = ["─ Round 1 of at most 3 ─", "─ Round 2 of", "The rounds end: ", "─ Answer ─"]
+    shown = ["─ Round 1 of at most 3 ─", "─ Round 2 of", "The rounds ended: ", "─ Answer ─"]
     places = [out.find(text) for text in shown]
     assert -1 not in places
     assert places == sorted(places)

@@ -66,7 +66,7 @@ def test_what_a_person_sees(contend: Command) -> None:
         "The pessimist argues in round 2.",
         "Scores of the opening: optimist 0.62,",
         "The panel moves toward yes and away from no.",
-        "The rounds end: all 3 rounds were held.",
+        "The rounds ended: all 3 rounds were held.",
         "It will probably open.",
         "Outcome Forecast Verdict Mean Optim Pessi Contr Histo Judge",
         "yes: It opens 66% 70% 60% 80% 40% 50% 60% 70%",

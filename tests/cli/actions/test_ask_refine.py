@@ -29,11 +29,11 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "─ Round 1 of 2 ─",
         "Judge · openai:m\n  This is feedback: be concrete.",
         "─ Round 2 of 2 ─",
-        "The rounds end: all 2 refinement rounds were used.",
+        "The rounds ended: all 2 refinement rounds were used.",
         "─ Answer ─",
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
-        "after 2 rounds: reached the round limit",
+        "after 2 rounds: all rounds were used",
         "the judge is the same model as Ann, so treat the score with caution; "
         "the judge wrote the answer itself",
     ]

@@ -466,7 +466,7 @@ class TestJudging:
     def test_the_end(self) -> None:
         why = "the judge stopped the debate: nothing new is said"
         told = self.decided("stop", why, reason="judge_stop")
-        assert told.endswith(f"\n\nThe rounds end: {why}.")
+        assert told.endswith(f"\n\nThe rounds ended: {why}.")
         assert "CONTINUE because" not in told
 
     def test_a_word_that_could_not_be_read_is_not_the_judges(self) -> None:
@@ -501,7 +501,7 @@ class TestOnTheFloor:
         show(complete("moderator", "It ends.", phase="end"))
         assert show.left.count("─ Closing statements ─") == 1
         before, after = show.left.split("─ Closing statements ─")
-        assert "The rounds end: all were argued." in before
+        assert "The rounds ended: all were argued." in before
         assert "Ann, close." in after
         assert "Round" not in after
 

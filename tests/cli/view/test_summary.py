@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contend.cli.view.summary import end_facts
-from contend.debates.exports.labels import count_quotes
+from contend.debates.exports.wording import count_quotes
 from contend.debates.record import StoredDebate
 from contend.graph.readings import Conviction
 from contend.graph.state import Turn

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contend.debates.exports.labels import known_as
 from contend.debates.exports.markdown import to_markdown
+from contend.debates.exports.wording import known_as
 from contend.debates.record import StoredDebate
 from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings, ForumSettings

@@ -17,7 +17,7 @@ from contend.models.replies.decision import (
     decision_from_words,
 )
 from contend.models.replies.forecast import argument_from_words, score_from_words
-from contend.models.replies.own_words import lines_of, own_text
+from contend.models.replies.own_words import own_text, split_lines
 from contend.models.replies.rating import RatingReport, ratings_from_report, ratings_from_words
 
 KNOWN = [Point(id="S1", severity="critical", status="open", text="The cost is guessed.")]
@@ -54,7 +54,7 @@ def test_which_lines_are_the_speakers_own(reply: str, own: str) -> None:
 
 
 def test_a_line_keeps_its_list_sign_and_depth_apart() -> None:
-    first, second = lines_of("# Points\n\n  - one")
+    first, second = split_lines("# Points\n\n  - one")
     assert (first.sign, first.text, first.nested, first.after_blank) == (
         "# ",
         "Points",

@@ -52,8 +52,6 @@ def column_width(columns: int, width: int) -> int:
 
 
 class Draft:
-    """Text of a seat, wrapped as it arrives."""
-
     def __init__(self, text: str = "") -> None:
         self.text = text
         self._width, self._wrapped = 0, 0
@@ -71,8 +69,6 @@ class Draft:
 
 
 class Column:
-    """One of several seats that write at the same time."""
-
     def __init__(self, seat: str, seats: SeatTable, clock: Clock) -> None:
         self.seat, self.model = seat, seats.model(seat)
         self.state: State = "waiting"
@@ -83,7 +79,6 @@ class Column:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more will come in this column."""
         return self.turn is not None or self._given_up
 
     def feed(self, piece: str, model: str) -> None:
@@ -100,7 +95,6 @@ class Column:
             self.state = _AFTER.get(what, "trying again")
 
     def finish(self, turn: ShownTurn) -> None:
-        """Take the finished turn, or an earlier answer kept in its place."""
         self.state = "kept" if turn.status == "kept_previous" else "done"
         self.turn, self.model = turn, turn.model
         # The line break tells the wrapper that the last word is complete.
@@ -115,20 +109,20 @@ class Column:
         return [cut(head, width), *(Text.assemble("  ", line) for line in tail)]
 
     def column(self, width: int) -> list[Text]:
-        """Draw the whole turn and its facts for the scroll-back."""
         parts = [self._heading(width), lines_of(self.draft.text, width)]
-        parts += [_column_part(each, width) for each in self.remarks()]
+        parts += [
+            lines_of(each.text, width, each.style, hang=each.hang) or [Text()]
+            for each in self.remarks()
+        ]
         return [line for part in parts for line in part]
 
     def remarks(self) -> list[Paragraph]:
-        """Return the facts about the turn, or why there is none."""
         if self.turn:
             return about(self.turn)
         words = "not finished" if self.state in _GROWING else _WORDS.get(self.state, self.state)
         return [Paragraph(words, "muted")]
 
     def _heading(self, width: int) -> list[Text]:
-        """Draw the title on as many lines as it needs."""
         title = self._title()
         if title.cell_len <= width:
             return [title]
@@ -150,35 +144,26 @@ class Column:
         return Text(f"{mark or spinner(now)} {' · '.join(facts)}", style=style)
 
 
-class Columns:
-    """All seats that write at the same time, in seat order."""
+class Columns(dict[str, Column]):
+    """The columns of the seats that write at the same time, by seat id."""
 
     def __init__(self, seats: SeatTable, clock: Clock) -> None:
         self._seats, self._clock = seats, clock
-        self._columns: dict[str, Column] = {}
         self.phase = ""
-
-    def __contains__(self, seat: str) -> bool:
-        return seat in self._columns
-
-    def __getitem__(self, seat: str) -> Column:
-        return self._columns[seat]
 
     @property
     def is_settled(self) -> bool:
-        return all(column.is_settled for column in self._columns.values())
+        return all(column.is_settled for column in self.values())
 
     def add(self, seats: Iterable[str]) -> None:
-        """Add a column for each seat that has none."""
         for seat in seats:
-            if seat not in self._columns:
-                self._columns[seat] = Column(seat, self._seats, self._clock)
+            if seat not in self:
+                self[seat] = Column(seat, self._seats, self._clock)
 
     def in_order(self) -> list[Column]:
-        return [self._columns[seat] for seat in self._seats.in_order(self._columns)]
+        return [self[seat] for seat in self._seats.in_order(self)]
 
     def frame(self, width: int, height: int) -> list[Text]:
-        """Draw as much of each column as there is room for."""
         shown = self.in_order()
         columns = per_row(len(shown), width)
         stacked, each = columns == 1, column_width(columns, width)
@@ -223,9 +208,3 @@ def join_columns(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
         line.rstrip()
         lines.append(line)
     return lines
-
-
-def _column_part(paragraph: Paragraph, width: int) -> list[Text]:
-    if not paragraph.text:
-        return [Text()]
-    return lines_of(paragraph.text, width, paragraph.style, hang=paragraph.hang)

@@ -1,4 +1,4 @@
-"""Lanes: where they stand, what each shows, and that no word and no cell is lost."""
+"""Turns side by side: where the columns stand, what each shows, and that no word is lost."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, split_text
 from rich.text import Text
 
-from contend.cli.view.columns import LEAST_WIDTH, Columns, column_width, join_columns, per_row
 from contend.cli.view.seats import SeatTable
+from contend.cli.view.side_by_side import LEAST_WIDTH, Columns, column_width, join_columns, per_row
 from contend.cli.view.turns import ShownTurn
 from contend.graph.values import Seat
 from tests.cli.screen import Clock, pieces

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from contend.debates.exports.labels import STOP_WORDS
+from contend.debates.exports.wording import STOP_WORDS
 from contend.graph.stop_reasons import StopReason
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not load l
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
     "score_reached": "the target score was reached",
-    "no_critical_issues": "no critical issue was left",
-    "max_rounds": "reached the round limit",
+    "no_critical_issues": "no critical issue is left",
+    "max_rounds": "all rounds were used",
     "judge_stop": "the judge stopped the debate",
     "one_left": "one position was left",
     "converged": "the positions converged",
@@ -75,7 +75,6 @@ Points = Mapping[str, Iterable[PointData]]
 
 
 def stop_words(reason: str | None) -> str:
-    """Return a stop reason in words; unknown ones unchanged."""
     return STOP_WORDS.get(reason, reason) if reason else "not decided yet"
 
 
@@ -83,7 +82,6 @@ DEMONSTRATION = "Argued by the built-in demo model: its scores are not meaningfu
 
 
 def rating_words(rated: Mapping[str, Any]) -> str:
-    """Return the judge's ratings of an answer in words."""
     parts = ("correctness", "completeness", "clarity", "depth")
     return ", ".join(f"{part} {rated[part]}" for part in parts)
 
@@ -92,6 +90,20 @@ def why_it_stopped(record: Mapping[str, Any]) -> str:
     """Return why the debate stopped; a judge that failed did not stop it."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
+
+
+def stop_sentence(record: Mapping[str, Any]) -> str:
+    return sentence(record["stop"]["evidence"] or why_it_stopped(record))
+
+
+def concessions(record: Mapping[str, Any]) -> list[str]:
+    names = seat_names(record["seats"])
+    return [sentence(concession_words(each, names)) for each in record.get("eliminations") or ()]
+
+
+def notices(record: Mapping[str, Any]) -> list[str]:
+    names = seat_names(record["seats"])
+    return [degraded_words(each, names) for each in record["degraded"]]
 
 
 def phase_title(phase: PhaseName) -> str:
@@ -123,20 +135,17 @@ def closings_begin(turns: Sequence["Turn"]) -> int:
 
 
 def position_words(state: "DebateState") -> list[str]:
-    """Return who argues for which position."""
     sides = [seat for seat in state.get("seats", []) if seat.position]
     return [f"{side.name} argues: {side.position}" for side in sides]
 
 
 def overlong_words(length: Mapping[str, Any] | None) -> str:
-    """Return a note for a turn over its length limit; else an empty text."""
     if not length or length["tokens"] <= length["limit"]:
         return ""
     return f"overlong: {length['tokens']} of {length['limit']} tokens"
 
 
 def degraded_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Describe a problem: the seat, what was done, and why."""
     what, seat = str(entry.get("what", "")), str(entry.get("seat") or "debate")
     seat = names.get(seat, seat.capitalize())
     number = entry.get("round")
@@ -146,7 +155,6 @@ def degraded_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Describe a concession: who, to whom, and which argument convinced them."""
     seat, to = (names.get(entry[key], entry[key]) for key in ("seat", "convinced_by"))
     argument = " ".join(entry["argument"].split()) or "no argument named"
     quote = " ".join(entry["quote"].split())
@@ -166,7 +174,6 @@ def describe_stand_in(phase: str, status: str) -> str:
 
 
 def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
-    """Describe the labels that seats see instead of names, if any."""
     from contend.graph.protocols.base import strategy_for  # --help must not load langgraph
 
     places: dict[str, int] = {}
@@ -180,7 +187,6 @@ def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
 
 
 def brought_words(state: "DebateState") -> list[str]:
-    """List the documents and images of a debate, one line each."""
     names = {seat.id: seat.name for seat in state.get("seats", [])}
 
     def of(seats: Sequence[str]) -> str:
@@ -200,18 +206,15 @@ def call_words(use: Mapping[str, Any]) -> str:
 
 
 def tool_words(use: Mapping[str, Any]) -> str:
-    """Return a tool call and its result."""
     sign = "✗" if use["failed"] else "→"
     return f"⚒ {call_words(use)} {sign} {' '.join(use['result'].split())}"
 
 
 def checked_quotes(quotes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the quotes that claim to be from a document."""
     return [quote for quote in quotes if quote["status"] != "from_debate"]
 
 
 def count_quotes(checked: Iterable[Mapping[str, Any]]) -> str:
-    """Count the quotes found in the documents, and citations of missing places."""
     listed = list(checked)
     quotes = [quote for quote in listed if quote["text"] != quote.get("written")]
     places = len(listed) - len(quotes)
@@ -235,7 +238,6 @@ def _is_mislabelled(quote: Mapping[str, Any]) -> bool:
 
 
 def quote_words(quote: Mapping[str, Any]) -> str:
-    """Describe a checked quote: whether and where it was found."""
     text, cited = " ".join(quote["text"].split()), quote.get("cited")
     if quote.get("where"):
         sign = "≈ altered," if quote["status"] == "altered" else "✓"
@@ -248,7 +250,6 @@ def quote_words(quote: Mapping[str, Any]) -> str:
 
 
 def local_time(stamp: str) -> str:
-    """Return a stored time in the local time zone."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
 
 

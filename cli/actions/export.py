@@ -1,0 +1,47 @@
+"""Exports a debate as a document or a folder."""
+
+import sys
+from pathlib import Path
+
+from contend.cli import database
+from contend.cli.view.console import print_message
+from contend.debates.exports.folder import write_folder
+from contend.debates.exports.formats import EXPORT_FORMATS
+from contend.graph.errors import BadInput
+from contend.graph.settings import FolderPlan, outputs_home
+
+
+def export_debate(
+    reference: str, format_name: str, output: Path | None, *, transcript: bool
+) -> None:
+    """Write a document to a file or stdout, or a folder whose path is printed."""
+    form = EXPORT_FORMATS.get(format_name)
+    if form is None:
+        known = ", ".join(EXPORT_FORMATS)
+        raise BadInput(f"There is no export format '{format_name}'. Known: {known}.")
+    if transcript and not form.files:
+        raise BadInput(
+            "--transcript works only with --format folder; a document always has every turn."
+        )
+    with database.existing(reference) as (_, debate):
+        if form.render:
+            write_document(form.render(debate), output)
+        elif form.files:
+            place = output.expanduser().absolute() if output else outputs_home()
+            try:
+                folder = write_folder(debate, FolderPlan(place, form.files, transcript))
+            except OSError as error:
+                raise BadInput(f"Cannot write {place}: {error.strerror or error}.") from error
+            write_document(f"{folder}\n", None)
+
+
+def write_document(text: str, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        output.write_text(text, "utf-8")
+    except OSError as error:
+        raise BadInput(f"Cannot write {output}: {error.strerror or error}.") from error
+    print_message(f"Wrote {output}.")

@@ -1,0 +1,88 @@
+"""Prints the list of debates."""
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from contend.cli import database
+from contend.cli.view.console import print_message, stdout, write_json
+from contend.cli.view.format import one_line
+from contend.debates.exports.wording import local_time
+from contend.debates.record import StoredDebate
+
+_NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
+_STATUS_STYLES = {"done": "success", "failed": "error", "running": "running"}
+_COLUMNS = ("ID", "Started", "Status", "Protocol", "Rounds", "Stopped by", "Score")
+
+
+def print_list(limit: int, *, as_json: bool) -> None:
+    """Print the newest debates, without creating a database."""
+    debates: list[dict[str, Any]] = []
+    if not database.is_empty():
+        with database.records() as records:
+            debates = [_summary(debate) for debate in records.newest(limit)]
+    if as_json:
+        write_json(debates)
+    elif not debates:
+        print_message('No debates yet. Start one with: contend ask "..."')
+    elif stdout(widest=_WIDEST_TABLE).width >= _NARROWEST_TABLE:
+        _print_table(debates)
+    else:
+        for debate in debates:
+            _print_two_lines(debate)
+
+
+def _summary(debate: StoredDebate) -> dict[str, Any]:
+    state = debate.as_state()
+    rated = state.get("auto_score")
+    return {
+        "id": debate.id,
+        "created_at": debate.created_at,
+        "updated_at": debate.updated_at,
+        "status": debate.status,
+        "protocol": debate.protocol,
+        "rounds": state.get("round", 0),
+        "stop_reason": debate.stop_reason,
+        "auto_score": rated.score if rated else None,
+        "user_rating": debate.user_rating,
+        "demonstration": debate.demonstration,
+        "question": debate.question,
+    }
+
+
+def _print_table(debates: list[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in _COLUMNS:
+        table.add_column(heading, no_wrap=True)
+    table.add_column("Question", no_wrap=True, overflow="ellipsis", ratio=1)
+    for debate in debates:
+        table.add_row(
+            debate["id"][:8],
+            local_time(debate["created_at"]),
+            Text(debate["status"], style=_STATUS_STYLES.get(debate["status"], "warning")),
+            debate["protocol"],
+            str(debate["rounds"]),
+            debate["stop_reason"] or "-",
+            _score(debate),
+            Text(one_line(debate["question"], 200)),
+        )
+    stdout(widest=_WIDEST_TABLE).print(table)
+
+
+def _print_two_lines(debate: dict[str, Any]) -> None:
+    screen = stdout()
+    line = Text(debate["id"][:8], style="heading")
+    line.append(f"  {debate['status']}", style=_STATUS_STYLES.get(debate["status"], "warning"))
+    started = local_time(debate["created_at"])
+    line.append(f"  {started}  round {debate['rounds']}  score {_score(debate)}")
+    screen.print(line, soft_wrap=True)
+    screen.print(Text(f"  {one_line(debate['question'], screen.width - 4)}"), soft_wrap=True)
+
+
+def _score(debate: dict[str, Any]) -> str:
+    if debate["user_rating"] is not None:
+        return f"{debate['user_rating']} (yours)"
+    if debate["auto_score"] is None:
+        return "-"
+    return f"{debate['auto_score']:g}{' (demo)' if debate['demonstration'] else ''}"

@@ -1,0 +1,57 @@
+"""Options and arguments that several commands share."""
+
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Annotated
+
+import typer
+
+from contend.graph import protocols
+
+# The module names, because the settings are slow to import; a test compares the two.
+PROTOCOLS = [each.name for each in iter_modules(protocols.__path__) if each.name != "base"]
+
+DebateId = Annotated[
+    str, typer.Argument(metavar="ID", help="The debate's id, or a unique prefix of it.")
+]
+Protocol = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        "-p",
+        metavar="NAME",
+        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="PROVIDER:NAME", help="Default model for all roles."),
+]
+Seats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--seat", metavar="NAME=MODEL", help="Forum and refine: add a debater (repeatable)."
+    ),
+]
+Positions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--position",
+        metavar="NAME: POSITION",
+        help="Moderated: add an advocate of a position (repeatable).",
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Override a setting (repeatable)."),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def show_help(context: typer.Context) -> None:
+    """Show the help when no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,27 @@
+"""Options of `contend rate`."""
+
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands.options import DebateId
+
+
+def rate(
+    debate: DebateId,
+    rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
+) -> None:
+    """Rate the answer of a debate from 1 to 10."""
+    from contend.cli import database  # slow to import
+    from contend.cli.view.console import print_message
+    from contend.graph.errors import BadInput
+
+    if not 1 <= rating <= 10:
+        raise BadInput(f"The rating must be between 1 and 10; you gave {rating}.")
+    with database.existing(debate) as (records, found):
+        if found.status != "done":
+            raise BadInput(
+                f"Debate {found.id[:8]} has no answer to rate yet: it is {found.status}."
+            )
+        records.rate(found.id, rating)
+        print_message(f"Rated debate {found.id[:8]} {rating} of 10.")

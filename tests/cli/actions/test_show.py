@@ -1,0 +1,77 @@
+"""list, show, rate and export of stored debates."""
+
+import re
+from pathlib import Path
+
+from contend.debates.repository import Repository
+from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState
+from tests.cli.support import QUESTION, Command, debaters
+from tests.support.model_server import ModelServer, Reply
+
+
+def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    def thinks(role: str, number: int, reply: Reply) -> Reply:
+        return Reply(f"<think>A private thought.</think>{reply.text}")
+
+    models.script = debaters(thinks)
+    record = contend.ask_here("--json", "--quiet").json
+    debate, short = record["id"], record["id"][:8]
+
+    wide = contend.here("list", COLUMNS="120").out
+    assert wide.splitlines()[0].split() == (
+        ["ID", "Started", "Status", "Protocol", "Rounds", "Stopped", "by", "Score", "Question"]
+    )
+    assert all(text in wide for text in (short, "done", "max_rounds", "7.65", QUESTION[:10]))
+    narrow = contend.here("list", COLUMNS="60").out
+    assert max(map(len, narrow.splitlines())) <= 60
+    (listed,) = contend.here("list", "--json", "--limit", "3").json
+    assert (listed["id"], listed["stop_reason"]) == (debate, "max_rounds")
+
+    shown = contend.here("show", short)
+    assert (shown.code, shown.err) == (0, "")
+    assert "This is proposal 1" in shown.out
+    assert "✅ S1" in shown.out
+    assert "🔴 S1 The cost is never estimated. (resolved)" in shown.out
+    assert "Keep the monolith" in shown.out
+    assert "private" not in shown.out
+    assert "A private thought." in contend.here("show", short, "--thinking").out
+
+    rated = contend.here("rate", short, "9")
+    assert (rated.code, rated.err) == (0, f"Rated debate {short} 9 of 10.\n")
+    facts = contend.here("show", short).out.partition("Done")[2].replace("\u00a0", " ")
+    assert re.search(r"^Score +\d", facts, re.MULTILINE)
+    assert re.search(r"^Your rating +9 of 10$", facts, re.MULTILINE)
+
+    markdown = contend.here("export", short).out
+    assert markdown.startswith(f"# {QUESTION}\n")
+    file = tmp_path / "debate.json"
+    written = contend.here("export", short, "--format", "json", "--output", str(file))
+    assert written.out == ""
+    assert contend.here("show", short, "--json").out.strip()
+    assert '"user_rating": 9' in file.read_text("utf-8")
+    refused = contend.here("export", short, "--output", str(tmp_path))
+    assert refused.code == 2
+    unknown = contend.here("export", short, "--format", "pdf")
+    assert unknown.code == 2
+    assert "Known: md, json, folder" in unknown.err
+
+
+def test_an_id_must_be_unique(contend: Command) -> None:
+    contend.home.mkdir()
+    records = Repository(contend.home / "contend.db")
+    for end in "12":
+        seats = AdversarialSettings(judge_model="openai:m").build_seats()
+        debate = f"aaaaaaaa-0000-4000-8000-00000000000{end}"
+        state: DebateState = {"question": f"Question {end}?", "seats": seats}
+        records.start(debate, "adversarial", state, {}, demonstration=False)
+    records.close()
+    for prefix in ("", "aaaaaaaa"):
+        ended = contend.here("show", prefix)
+        assert ended.code == 2
+        assert "contend list" in ended.err
+    found = contend.here("show", "aaaaaaaa-0000-4000-8000-000000000001")
+    assert "Interrupted, started" in found.out
+    assert "Continue with: contend resume aaaaaaaa" in found.out
