@@ -26,7 +26,8 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
-from contend.models.text import clean_data, clean_reply, split_thinking
+from contend.models.replies.visible import split_thinking
+from contend.models.text import clean_data, clean_reply
 from contend.models.tools import calls_in
 
 _LONGEST_BACKOFF = 30.0

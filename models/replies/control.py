@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,8 +13,9 @@ from contend.models.text import clean_data
 Block = TypeVar("Block", bound=BaseModel)
 
 _DECODER = json.JSONDecoder()
-# An object at the start of a line, with or without a fence. Inside a line it is a quote.
-_BEGINS = re.compile(r"^[ \t]*(?:```\w*[ \t]*)?(?=\{)", re.MULTILINE)
+_FENCE_OPENS = re.compile(r"[ \t]*(?:```\w*[ \t]*)?")
+# Bounds that no real block reaches, so that the time to search grows with the length of a reply.
+_LONGEST, _MOST_TAGS, _MOST_STARTS = 2**16, 64, 64
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -24,10 +26,10 @@ def nonce(debate_id: str, turn_id: str) -> str:
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
     """Parse the last block of this reply that carries the tag, if it is valid."""
-    tagged = _find_tagged(reply, tag)
-    if not tagged:
+    blocks = [block for block in _find_tagged(reply, tag) if block.begins_line]
+    if not blocks:
         return None
-    _, _, data = tagged[-1]
+    data = blocks[-1].data
     try:
         # JSON escapes may contain characters that were cleaned from the text.
         return schema.model_validate(clean_data({k: data[k] for k in data if k != "nonce"}))
@@ -37,9 +39,11 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
 
 def without_block(reply: str, tag: str) -> str:
     """Remove the control block; blocks with other tags stay."""
-    for start, end, _ in reversed(_find_tagged(reply, tag)):
-        before = re.sub(r"```[^\n`]*\s*\Z", "", reply[:start])
-        after = re.sub(r"\A\s*```", "", reply[end:]) if before != reply[:start] else reply[end:]
+    for block in reversed(_find_tagged(reply, tag)):
+        before, after = reply[: block.start], reply[block.end :]
+        text, fence, label = before.rstrip().rpartition("```")
+        if fence and not re.search(r"[\n`]", label):
+            before, after = text, re.sub(r"\A\s*```", "", after)
         reply = before + after
     # A remaining tag is in an invalid block.
     return _FENCED.sub(lambda found: _drop_broken(found.group(), tag), reply).strip()
@@ -54,18 +58,37 @@ def _drop_broken(fenced: str, tag: str) -> str:
     return after[prose.start() :] if prose else ""
 
 
-def _find_tagged(reply: str, tag: str) -> list[tuple[int, int, dict[str, Any]]]:
-    found: list[tuple[int, int, dict[str, Any]]] = []
+@dataclass(frozen=True)
+class _Tagged:
+    start: int
+    end: int
+    data: dict[str, Any]
+    begins_line: bool  # inside a line it may be quoted: it is hidden, but decides nothing
+
+
+def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
+    """Find the JSON objects that have this tag as their nonce, in their order."""
+    found: list[_Tagged] = []
     reached = 0
-    for begins in _BEGINS.finditer(reply) if tag in reply else ():
-        start = begins.end()
-        if start < reached:
-            continue
-        try:
-            data, end = _DECODER.raw_decode(reply, start)
-        except (ValueError, RecursionError):
-            continue
-        reached = end
-        if isinstance(data, dict) and data.get("nonce") == tag:
-            found.append((start, end, data))
+    for place in [tagged.start() for tagged in re.finditer(re.escape(tag), reply)][-_MOST_TAGS:]:
+        nearest = max(reached, place - _LONGEST)
+        starts = [nearest + brace.start() for brace in re.finditer(r"\{", reply[nearest:place])]
+        for start in starts[-_MOST_STARTS:] if place >= reached else ():
+            data, end = _decode(reply, start)
+            if end > place:  # the outermost object with the tag inside
+                reached = end
+                if data.get("nonce") == tag:
+                    line = reply[reply.rfind("\n", 0, start) + 1 : start]
+                    begins_line = _FENCE_OPENS.fullmatch(line) is not None
+                    found.append(_Tagged(start, end, data, begins_line))
+                break
     return found
+
+
+def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
+    """Decode the object that starts here, and return where it ends; 0 if it is none."""
+    try:
+        data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
+    except (ValueError, RecursionError):
+        return {}, 0
+    return data, start + length

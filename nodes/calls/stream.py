@@ -10,7 +10,8 @@ from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PhaseName
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.calls import Listener, Trouble
-from contend.models.text import SpeechFilter, clean_piece
+from contend.models.replies.visible import SpeechFilter
+from contend.models.text import clean_piece
 
 # Viewers cannot read faster, and every event costs each of them something.
 _SECONDS_BETWEEN_CHUNKS = 0.033

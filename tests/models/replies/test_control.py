@@ -89,10 +89,32 @@ def test_which_block_is_read(reply: str, ready: bool | None) -> None:
         (f"Speech.\n{fenced(verdict(True, OTHER))}", f"Speech.\n{fenced(verdict(True, OTHER))}"),
         (f"A\n{fenced(verdict(True))}\nB\n{fenced(verdict(False))}", "A\n\nB"),
         (fenced(verdict(True)), ""),
+        # also after other words on its line
+        (f"Speech. {json.dumps(verdict(True))}", "Speech."),
+        (f"Speech. {json.dumps(verdict(True))} Bye.", "Speech.  Bye."),
+        (f"Speech. {fenced(verdict(True))}", "Speech."),
+        (f"Speech: ```json {json.dumps(verdict(True))} ```", "Speech:"),
     ],
 )
 def test_the_speech_is_what_is_left(reply: str, speech: str) -> None:
     assert without_block(reply, TAG) == speech
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "{\n" * 500_000,
+        '{"a": [' + "1, " * 300_000,
+        '{"a":\n' * 150_000,
+        f'{{"nonce": "{TAG}", "a":\n' * 30_000,
+        "```\n" * 250_000,
+        "<" * 1_000_000,
+    ],
+)
+def test_a_megabyte_of_noise_is_read_at_once(noise: str) -> None:
+    """Without bounds each of these took minutes, and the debate's lease ran out."""
+    assert read(f"{noise}\n{fenced(verdict(True))}") is True
+    assert without_block(f"{noise}\n{fenced(verdict(True))}", TAG)
 
 
 def test_every_call_has_its_own_nonce_and_a_resumed_one_the_same() -> None:
