@@ -159,7 +159,9 @@ def _refuse(message: str, code: int, *, debug: bool) -> int:
     from contend.cli.view.console import print_message
 
     if debug:
-        traceback.print_exc()
+        from contend.models.failures import scrub
+
+        sys.stderr.write(scrub(traceback.format_exc()))
     print_message(f"Error: {message}", style="error")
     return code
 

@@ -29,6 +29,7 @@ from contend.models.providers.registry import (
 from contend.models.replies.visible import split_thinking
 from contend.models.text import clean_data, clean_reply
 from contend.models.tools import calls_in
+from contend.models.tracing import scrub_traces
 
 _LONGEST_BACKOFF = 30.0
 _COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
@@ -44,6 +45,9 @@ _THINKING_ROOM = 8192
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
+
+# Here, since every graph loads this module before its first run can be traced.
+scrub_traces()
 
 Block = TypeVar("Block", bound=BaseModel)
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from langchain_core.exceptions import ContextOverflowError
 
 from contend.graph.values import Usage
-from contend.models.text import shorten
+from contend.models.text import clean_piece, shorten
 
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
 
@@ -96,7 +96,7 @@ def scrub(text: str) -> str:
 
 
 def first_line(error: object) -> str:
-    lines = scrub(str(error)).strip().splitlines()
+    lines = clean_piece(scrub(str(error))).strip().splitlines()
     return shorten(lines[0], _LONGEST_LINE) if lines else ""
 
 

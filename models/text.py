@@ -4,8 +4,8 @@ import math
 import re
 from typing import Any
 
-# A control character other than tab and newline shows nothing and can drive a terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What can drive a terminal (all but tab and newline), or reorder its lines.
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WIDEST_INTEGER = 63
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -17,9 +17,9 @@ def clean(text: str) -> str:
 
 def clean_data(data: Any) -> Any:
     if isinstance(data, str):
-        return clean(data)
+        return clean_piece(data)
     if isinstance(data, dict):
-        return {clean(str(key)): clean_data(value) for key, value in data.items()}
+        return {clean_piece(str(key)): clean_data(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [clean_data(each) for each in data]
     odd = isinstance(data, float) and not math.isfinite(data)
@@ -28,7 +28,8 @@ def clean_data(data: Any) -> Any:
 
 
 def clean_piece(text: str) -> str:
-    return _CONTROL.sub("", clean(text))
+    """Remove also what could drive a terminal or reorder its lines."""
+    return UNSAFE.sub("", clean(text))
 
 
 def clean_reply(text: str) -> str:

@@ -20,7 +20,7 @@ from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
-from contend.cli.view.format import counted, resume_command
+from contend.cli.view.format import counted, plain, resume_command
 from contend.cli.view.renderer import Renderer
 from contend.debates import prepare
 from contend.debates.events import Event, Watch
@@ -255,6 +255,6 @@ class _Session:
             write_json(ended.as_json())
         elif self._output.quiet and not self._output.events and ended.status == "done":
             answer, forecast = ended.as_state().get("final_answer", ""), ended.state.get("forecast")
-            sys.stdout.write("\n".join([answer, *(quiet_lines(forecast) if forecast else [])]))
-            sys.stdout.write("\n")
+            lines = [answer, *(quiet_lines(forecast) if forecast else [])]
+            sys.stdout.write(plain("\n".join(lines)) + "\n")
             sys.stdout.flush()

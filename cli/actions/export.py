@@ -5,6 +5,7 @@ from pathlib import Path
 
 from contend.cli import database
 from contend.cli.view.console import print_message
+from contend.cli.view.format import plain
 from contend.debates.exports.folder import write_folder
 from contend.debates.exports.formats import EXPORT_FORMATS
 from contend.graph.errors import BadInput
@@ -37,7 +38,7 @@ def export_debate(
 
 def write_document(text: str, output: Path | None) -> None:
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return
     try:

@@ -14,6 +14,7 @@ from rich.text import Text
 from contend.cli.view.format import plain
 from contend.cli.view.theme import THEME
 from contend.cli.view.wrap import lines_of
+from contend.models.text import UNSAFE
 
 WIDEST_TEXT = 100
 
@@ -94,7 +95,8 @@ def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") ->
 def write_json(document: Any, *, one_line: bool = False) -> None:
     unicode = "utf" in (sys.stdout.encoding or "").lower()
     text = json.dumps(document, ensure_ascii=not unicode, indent=None if one_line else 2)
-    sys.stdout.write(f"{text}\n")
+    safe = UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(f"{safe}\n")
     sys.stdout.flush()
 
 

@@ -1,10 +1,9 @@
 """Numbers, times and other people's text for the terminal."""
 
-import re
 from collections.abc import Sequence
 
 from contend.debates.exports.wording import INITIAL
-from contend.models.text import shorten
+from contend.models.text import UNSAFE, shorten
 
 DEMONSTRATION = (
     "This is the built-in demo model: it is far too small to argue well, and its scores are not "
@@ -12,12 +11,10 @@ DEMONSTRATION = (
     "or --model openai:gpt-5-mini."
 )
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
 
 def plain(text: str) -> str:
     """Remove characters that could control a terminal or reorder its line."""
-    return _CONTROL.sub("", text)
+    return UNSAFE.sub("", text)
 
 
 def one_line(text: str, limit: int) -> str:

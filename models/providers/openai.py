@@ -128,6 +128,8 @@ def _key(service: Service) -> str:
     key = os.environ.get(name, "").strip()
     if not key:
         raise BadInput(f"{name} is not set; {service.label} models need it.")
+    if not key.isprintable() or " " in key:
+        raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
     return key
 
 

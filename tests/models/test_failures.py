@@ -180,3 +180,7 @@ def test_a_providers_long_message_is_shown_as_one_line() -> None:
     failure = classify(status_error(500, "first\nsecond"))
     assert failure is not None
     assert failure.why == "500: first"
+
+
+def test_a_providers_message_cannot_drive_a_terminal() -> None:
+    assert first_line(ValueError("bad \x1b]52;c\x07 key\u202e")) == "bad ]52;c key"

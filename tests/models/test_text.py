@@ -26,6 +26,7 @@ def test_a_users_text_loses_only_what_no_database_takes(written: str, kept: str)
         ("  text \n", "text"),
         ("a\r\nb\rc", "a\nb\nc"),
         ("\x1b[31mred\x1b[0m\x07\x7f\x9b", "[31mred[0m"),
+        ("a \u202eb\u2066c\u2069", "a bc"),
         ("tab\tstays", "tab\tstays"),
         ("\x00\ud800", ""),
     ],

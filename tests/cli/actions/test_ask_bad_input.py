@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from contend.cli.main import run
 from tests.cli.support import ASK, QUESTION, Command
 from tests.models.providers.test_registry import HTML, answering
 from tests.support.model_server import ModelServer
@@ -177,6 +178,21 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
     )
     with pytest.raises(AssertionError, match="Traceback"):
         contend.here("config", CONTEND_DEBUG="1")
+
+
+def test_a_traceback_has_no_key_in_it(
+    contend: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("the key is canary-key-9876")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-key-9876")
+    monkeypatch.setattr("contend.cli.actions.config.configure", broken)
+    assert run(["--debug", "config"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert "ZeroDivisionError: the key is ***" in said
+    assert "canary" not in said
 
 
 def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> None:

@@ -200,6 +200,15 @@ def test_a_missing_key_is_named(server: ModelServer, monkeypatch: pytest.MonkeyP
     assert "OPENROUTER_API_KEY is not set" in refused("openrouter:m1")
 
 
+@pytest.mark.parametrize("key", ["canary-1\ncanary-2", "canary-1\r\nX: y", "two canaries"])
+def test_a_key_with_a_line_break_is_refused_before_it_is_sent(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    said = refused("openai:m1")
+    assert said == "OPENAI_API_KEY contains a space or a line break. Set it to the key alone."
+
+
 def test_a_refused_key_is_said_without_it(server: ModelServer) -> None:
     server.api_key = "another"
     said = refused("openai:m1")

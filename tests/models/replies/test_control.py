@@ -149,10 +149,11 @@ wrapped = st.sampled_from(
 
 def test_what_json_spells_out_is_cleaned_like_the_text_around_it() -> None:
     """No database keeps half a surrogate pair, and no provider takes one in a prompt."""
-    point = {"severity": "minor", "status": "open", "text": "a\ud800b\x00c"}
+    text = "a\ud800b\x00c\x1b]52;\u202ed"
+    point = {"severity": "minor", "status": "open", "text": text}
     block = read_block(fenced(verdict(True) | {"points": [point]}), TAG, CritiqueBlock)
     assert block is not None
-    assert block.points[0].text == "abc"
+    assert block.points[0].text == "abc]52;d"
 
 
 blocks = st.builds(lambda wrap, body: wrap(body), wrapped, forged)

@@ -1,0 +1,15 @@
+"""What is printed cannot drive a terminal."""
+
+import json
+
+import pytest
+
+from contend.cli.view.console import write_json
+
+
+def test_json_spells_out_what_could_drive_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    written = {"text": "a\x1b]52;\x9b\u202eb\nc"}
+    write_json(written)
+    out = capsys.readouterr().out
+    assert json.loads(out) == written
+    assert not {"\x1b", "\x9b", "\u202e"} & set(out)

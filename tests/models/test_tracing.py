@@ -1,0 +1,100 @@
+"""Traces, where somebody switched them on: no key is in what LangSmith is sent."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from contend.models.tracing import scrub_data
+
+KEY = "canary-key-0123456789"
+PROGRAM = """
+import os
+from langchain_core.runnables import RunnableLambda
+from contend.models import calls
+from langsmith.run_trees import get_cached_client
+
+def fail(given):
+    raise ValueError("401: wrong key " + given["key"])
+
+try:
+    RunnableLambda(fail).invoke({"key": os.environ["OPENAI_API_KEY"], "question": "Why?"})
+except ValueError:
+    get_cached_client().flush()
+"""
+
+
+PLAIN_BATCHES = {
+    "use_multipart_endpoint": False,
+    "scale_up_qsize_trigger": 1000,
+    "scale_up_nthreads_limit": 1,
+    "scale_down_nempty_trigger": 4,
+    "size_limit": 100,
+    "size_limit_bytes": 2**20,
+}
+
+
+class LangSmith(ThreadingHTTPServer):
+    """Takes whatever is sent."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self._answer({"version": "0.1", "batch_ingest_config": PLAIN_BATCHES})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        assert isinstance(self.server, LangSmith)
+        self.server.bodies.append(body)
+        self._answer({})
+
+    do_PATCH = do_POST  # noqa: N815 - the name is http.server's
+
+    def _answer(self, data: object) -> None:
+        body = json.dumps(data).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def langsmith() -> Iterator[LangSmith]:
+    with LangSmith() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_no_key_reaches_langsmith(langsmith: LangSmith) -> None:
+    address = f"http://127.0.0.1:{langsmith.server_address[1]}"
+    traced = {"LANGSMITH_TRACING": "true", "LANGSMITH_ENDPOINT": address}
+    traced |= {"LANGSMITH_API_KEY": "another-secret-key", "OPENAI_API_KEY": KEY}
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=os.environ | traced, check=True, timeout=120
+    )
+    sent = b"".join(langsmith.bodies)
+    assert b"Why?" in sent
+    assert b"wrong key ***" in sent
+    assert KEY.encode() not in sent
+
+
+def test_all_that_is_nested_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert scrub_data({"a": [f"x {KEY}", 1], "b": {"c": KEY}}) == {
+        "a": ["x ***", 1],
+        "b": {"c": "***"},
+    }
