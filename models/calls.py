@@ -18,6 +18,7 @@ from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.failures import BadAnswer, Failure, classify, first_line
+from contend.models.limits import limits_of
 from contend.models.prices import priced
 from contend.models.providers.registry import (
     ModelSpec,
@@ -45,6 +46,8 @@ _THINKING_ROOM = 8192
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
+
+_DOWN = Failure("unavailable", "its last calls failed; it is tried again later")
 
 # Here, since every graph loads this module before its first run can be traced.
 scrub_traces()
@@ -77,6 +80,7 @@ class Listener:
     text: Callable[[str, str], None] = lambda _piece, _model: None
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
+    debate: str = ""
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,9 @@ async def _with_fallbacks(
 ) -> Answered[Result]:
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs:
+        if spec is not specs[-1] and not limits_of(spec).may_ask():
+            listener.trouble(Trouble("fell_back", str(spec), _DOWN))
+            continue
         outcome = await _with_retries(spec, settings, listener, attempt)
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
@@ -199,30 +206,51 @@ async def _with_fallbacks(
 async def _with_retries(
     spec: ModelSpec, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
 ) -> Result | Trouble:
+    limits, waited = limits_of(spec), 0.0
     failure: Failure | None = None
-    tries = 0
+    tries = waits = 0
     while True:
-        try:
-            return await attempt(spec, failure, tries == settings.max_retries)
-        except BadInput:
-            raise
-        except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
-            unexpected = f"{type(error).__name__}: {first_line(error)}"
-            failure = classify(error) or Failure("unexpected", unexpected)
-            # A rejected call costs nothing; the cost of one that was cut off is unknown.
-            spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
-            usage = (error.usage if isinstance(error, BadAnswer) else None) or spent
+        most = settings.max_parallel_calls
+        async with limits.slot(listener.debate, most, listener.pause_requested):
+            try:
+                result = await attempt(spec, failure, tries == settings.max_retries)
+            except BadInput:
+                raise
+            except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
+                failure, usage = _failure_of(error)
+                limits.failed(failure.kind)
+                if failure.kind == "rate_limit":
+                    limits.refused(failure.retry_after)
+            else:
+                limits.answered()
+                return result
         trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
-        if not failure.retryable or tries == settings.max_retries:
+        if failure.kind == "rate_limit" and settings.rate_limit_patience:
+            # A limit that is waited out is no problem of the debate: nothing is reported.
+            wait = _backoff(waits, failure, settings)
+            waits, waited = waits + 1, waited + wait
+            if waited > settings.rate_limit_patience:
+                return replace(trouble, what="failed")
+        elif not failure.retryable or tries == settings.max_retries:
             return replace(trouble, what="failed")
-        listener.trouble(trouble)
-        await _pause_before_retry(_backoff(tries, failure, settings), listener)
-        tries += 1
+        else:
+            listener.trouble(trouble)
+            wait = _backoff(tries, failure, settings)
+            tries += 1
+        await _pause_before_retry(wait, listener)
+
+
+def _failure_of(error: Exception) -> tuple[Failure, Usage]:
+    unexpected = f"{type(error).__name__}: {first_line(error)}"
+    failure = classify(error) or Failure("unexpected", unexpected)
+    # A rejected call costs nothing; the cost of one that was cut off is unknown.
+    spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
+    return failure, (error.usage if isinstance(error, BadAnswer) else None) or spent
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
     """Wait with full jitter, or as long as Retry-After says plus a little jitter."""
-    jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2**tries))  # noqa: S311
+    jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2 ** min(tries, 10)))  # noqa: S311
     return jitter if failure.retry_after is None else failure.retry_after + min(jitter, 1.0)
 
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from json import JSONDecodeError
 
 from langchain_core.exceptions import ContextOverflowError
 
@@ -71,9 +72,11 @@ def classify(error: Exception) -> Failure | None:
     modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if isinstance(error, OSError) or modules & _TRANSPORT_MODULES or status is not None:
         return Failure("connection", first_line(error) or type(error).__name__)
-    if isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS):
-        return Failure("cut", "the stream ended before the answer began")
-    return None
+    no_answer = isinstance(error, ValueError) and str(error).startswith(_NO_CHUNKS)
+    if not no_answer and not isinstance(error, JSONDecodeError):
+        return None
+    where = "before the answer began" if no_answer else "in the middle of the answer"
+    return Failure("cut", f"the stream broke {where}")
 
 
 def _status(error: Exception) -> int | None:

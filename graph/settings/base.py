@@ -16,6 +16,7 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
+    PositiveInt,
     model_validator,
 )
 
@@ -119,6 +120,14 @@ class DebateSettings(Settings):
     )
     retry_wait: PositiveFloat = Field(
         1.0, description="Seconds of the first wait between tries; doubled each time, with jitter."
+    )
+    rate_limit_patience: float = Field(
+        120, ge=0, description="Seconds to wait out a provider's rate limit before giving up."
+    )
+    max_parallel_calls: PositiveInt | None = Field(
+        None,
+        description="Calls at once to one provider, by all debates of this process together; "
+        "without it what the provider takes is learned.",
     )
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."

@@ -58,7 +58,8 @@ class TurnStream:
     _has_text: bool = False
 
     def listener(self) -> Listener:
-        return Listener(self.text, self.trouble, lambda: self.pause_requested)
+        debate = self.runtime.execution_info.thread_id if self.runtime.execution_info else None
+        return Listener(self.text, self.trouble, lambda: self.pause_requested, debate or "")
 
     @property
     def tokens(self) -> int:

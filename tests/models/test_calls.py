@@ -17,6 +17,7 @@ from contend.graph.values import Seat
 from contend.models import calls
 from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
 from contend.models.calls import Reply as Accepted
+from contend.models.limits import ProviderLimits
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
 from contend.models.tools import calls_in, open_tools
@@ -76,6 +77,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         await pause(0, listener)
 
     monkeypatch.setattr(calls, "_pause_before_retry", at_once)
+    monkeypatch.setattr(ProviderLimits, "_is_open", lambda _: True)
     return waited
 
 
@@ -293,10 +295,40 @@ async def test_retry_after_is_honoured(
     limited = Reply(status=429, headers={"Retry-After": "7"})
     server.script = sequence([limited, ANSWER])
     assert (await asked(model, ear)).result.text == ANSWER
-    assert ear.heard == [("retried", "rate_limit")]
+    assert ear.heard == []  # waited out, so there is nothing to report
     # Ollama's client keeps no headers, so there the usual backoff is all there is.
     low, high = (7, 8) if model == OPENAI else (0, 0.5)
     assert low <= waits[0] <= high
+
+
+async def test_a_provider_that_is_down_is_skipped_where_there_is_a_fallback(
+    server: ModelServer, ear: Ear
+) -> None:
+    server.script = lambda request: Reply(status=503) if "m1" in request.model else ANSWER
+    down, up = OPENROUTER, "openai:m2"
+    for _ in range(2):
+        await asked(down, ear, up, max_retries=2)
+    before = len(server.calls)
+    answered = await asked(down, ear, up, max_retries=2)
+    assert (answered.model, answered.fell_back) == (up, True)
+    assert ear.heard[-1] == ("fell_back", "unavailable")
+    assert len(server.calls) == before + 1
+    # Without a fallback it is the only hope.
+    assert (await failed(down, ear, max_retries=0)).kind == "server"
+
+
+async def test_a_rate_limit_is_waited_out_in_time_not_in_tries(
+    server: ModelServer, ear: Ear, waits: list[float]
+) -> None:
+    limited = Reply(status=429, headers={"Retry-After": "9"})
+    server.script = sequence([*[limited] * 8, ANSWER])
+    assert (await asked(OPENAI, ear, max_retries=0)).result.text == ANSWER
+    assert len(waits) == 8
+    server.script = always(limited)
+    failure = await failed(OPENAI, ear, "openai:m2", rate_limit_patience=5)
+    assert failure.kind == "rate_limit"
+    assert ear.heard == [("fell_back", "rate_limit"), ("failed", "rate_limit")]
+    assert len(waits) == 8
 
 
 async def test_waits_grow_with_full_jitter(

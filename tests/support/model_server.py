@@ -108,6 +108,7 @@ class Reply:
     stall_after: int | None = None
     cut_after: int | None = None
     end_early_after: int | None = None
+    garble_after: int | None = None
     usage: Usage = "counted"
     reasoning: str | None = None
     cost: float | None = None
@@ -116,7 +117,7 @@ class Reply:
     @property
     def limit(self) -> int | None:
         """How many chunks are sent before the answer goes wrong, if it does."""
-        limits = (self.stall_after, self.cut_after, self.end_early_after)
+        limits = (self.stall_after, self.cut_after, self.end_early_after, self.garble_after)
         return min((n for n in limits if n is not None), default=None)
 
 
@@ -797,7 +798,8 @@ class ModelServer:
         chunks = wire.chunks()[: reply.limit]
         buffered = await self._send_chunks(response, wire, chunks)
         if reply.limit is not None:
-            await response.write(buffered)
+            garbled = reply.garble_after == reply.limit
+            await response.write(buffered + (wire.error_line(b'{"choi') if garbled else b""))
             await self._break_off(http, reply)
             return response
         if reply.error is not None:

@@ -57,12 +57,12 @@ def test_the_trace_is_filled_whatever_the_provider(
 
 
 FAULTS: dict[str, tuple[Reply, str]] = {
-    "429 with Retry-After": (Reply(status=429, headers={"Retry-After": "0"}), "rate_limit: 429"),
     "500": (Reply(status=500), "server: 500"),
     "stall": (Reply("Half of an answer.", stall_after=1), "idle: no token for 1 s"),
     "empty": (Reply(""), "empty: the answer was empty"),
     "cut": (Reply("Half of an answer.", cut_after=2), "connection: "),
     "clean end in the middle": (Reply("Half of an answer.", end_early_after=2), "cut: "),
+    "malformed": (Reply("Half of an answer.", garble_after=2), "cut: the stream broke"),
     "length": (Reply("Half of an", finish="length"), "length: the answer was cut off"),
     "only thinking": (Reply("<think>Hm.</think>"), "empty: the answer was empty"),
 }
@@ -95,6 +95,16 @@ def test_every_fault_is_told_and_survived(
     assert (entry["seat"], entry["round"], entry["what"]) == ("skeptic", 1, "retried")
     assert entry["why"].startswith(f"{provider}:m: {told}")
     assert ended.json["rounds"][0]["skeptic"] == "This is critique 1 🔍 of the answer."
+
+
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+def test_a_rate_limit_that_is_waited_out_is_no_problem(
+    provider: str, contend: Command, models: ModelServer
+) -> None:
+    models.script = _first_try(Reply(status=429, headers={"Retry-After": "0"}))
+    ended = contend.here("ask", "Why?", "-m", f"{provider}:m", *SHORT, "--json", "-q")
+    assert ended.code == 0
+    assert ended.json["degraded"] == []
 
 
 @pytest.mark.embedded

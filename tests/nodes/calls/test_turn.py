@@ -39,7 +39,10 @@ async def test_a_form_holds_nothing_that_no_database_takes(monkeypatch: pytest.M
     reply = json.dumps({"precedents": [event | {"similarity": 1}]})
     seat = Seat(id="a", name="A", role="historian", model="ollama:m")
     room: Any = SimpleNamespace(
-        control=None, context=AdversarialSettings(), stream_writer=lambda _: None
+        control=None,
+        execution_info=None,
+        context=AdversarialSettings(),
+        stream_writer=lambda _: None,
     )
     with ModelServer(always(reply), models=["m"]) as running:
         monkeypatch.setenv("OLLAMA_HOST", running.url)
