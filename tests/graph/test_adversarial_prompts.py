@@ -60,7 +60,7 @@ async def test_the_proposer_answers_its_critic(debate: Cast) -> None:
     has(again, QUESTION, "SECOND ANSWER", "SECOND OBJECTION", "Round 3 of at most 3")
     has(again, "Your previous answer (round 2)", "critique (round 2)")
     has_not(again, "FIRST ANSWER")
-    has(again, "S1 🔴 (dropped) FIRST OBJECTION", "## Replies", "## Revised answer")
+    has(again, "S1 🔴 (not raised again) FIRST OBJECTION", "## Replies", "## Revised answer")
 
 
 async def test_the_proposer_is_shown_its_answer_without_its_replies() -> None:
@@ -73,7 +73,7 @@ async def test_the_proposer_is_shown_its_answer_without_its_replies() -> None:
 
 async def test_the_synthesizer_sees_where_every_point_stands(debate: Cast) -> None:
     (final,) = debate.sent_to("synthesizer")
-    has(final, "S1 🔴 (dropped) FIRST OBJECTION", "S3 🔴 (open) THIRD OBJECTION")
+    has(final, "S1 🔴 (not raised again) FIRST OBJECTION", "S3 🔴 (open) THIRD OBJECTION")
 
 
 async def test_the_skeptic_sees_the_whole_debate_and_marks_its_points(debate: Cast) -> None:
