@@ -151,10 +151,16 @@ class Repository:
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
 
-    def give_up(self, debate_id: str) -> None:
-        """Forget that the debate was accepted for a caller."""
+    def give_up(self, debate_id: str, reason: str) -> None:
+        """Record a debate that cannot continue as failed, unless a process is running it."""
+        debates = tables.debates
+        free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
+        failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
         with self._engine.begin() as connection:
-            connection.execute(_acceptance_of(debate_id))
+            values = {"status": "failed", "error": clean(reason), "updated_at": _now()}
+            connection.execute(failed.values(values))
+            ended = sa.exists().where(free, tables.accepted.c.debate_id == debates.c.id)
+            connection.execute(_acceptance_of(debate_id).where(ended))
 
     def rate(self, debate_id: str, rating: int) -> None:
         with self._engine.begin() as connection:

@@ -265,6 +265,33 @@ async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.parametrize("failing_saves", [1, 1000])
+async def test_a_failed_save_ends_the_debate_as_failed(
+    failing_saves: int,
+    records: Repository,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    save, left = Repository.save, [failing_saves]
+
+    def broken(self: Repository, *given: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError("cannot save, key sk-canary-0123456789abcdef")
+        save(self, *given)
+
+    monkeypatch.setattr(Repository, "save", broken)
+    debate = await begin(records)
+    with pytest.raises(RuntimeError, match="cannot save"):
+        await run(records, debate)
+    found = records.find(debate.id)
+    assert found.status == "failed"
+    assert "RuntimeError: cannot save" in (found.error or "")
+    assert "canary" not in (found.error or "")
+    monkeypatch.setattr(Repository, "save", save)
+    assert (await run(records, debate)).status == "done"
+
+
 async def test_one_debate_that_ends_leaves_the_other_its_connections(
     records: Repository, server: ModelServer
 ) -> None:
