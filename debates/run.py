@@ -29,6 +29,7 @@ from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.store import build_record
+from contend.nodes.timing import start_clock
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -98,6 +99,7 @@ class _Run:
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
+        start_clock()
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
