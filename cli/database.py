@@ -23,7 +23,8 @@ def records() -> Iterator[Repository]:
         finally:
             opened.close()
     except DatabaseUnavailable as away:
-        raise BadInput(f"{away}. Check the server and DATABASE_URL, then try again.") from away
+        remedy = "Check the server and DATABASE_URL, then try" if is_on_server() else "Try"
+        raise BadInput(f"{away}. {remedy} again.") from away
 
 
 def _open() -> Repository:

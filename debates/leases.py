@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from contend.debates.tables import debates
+from contend.debates.tables import debates, write
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.state import Turn
 
@@ -49,7 +49,7 @@ class Lease:
             raise
 
     def _take(self) -> None:
-        with self._engine.begin() as connection:
+        with write(self._engine) as connection:
             found = connection.execute(
                 sa.select(debates).where(debates.c.id == self.debate_id)
             ).one()
@@ -74,14 +74,14 @@ class Lease:
     def renew(self) -> bool:
         """Renew the lease; return False if it is lost. Database errors are retried later."""
         try:
-            with self._engine.begin() as connection:
+            with write(self._engine) as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
         except (sa.exc.SQLAlchemyError, DatabaseUnavailable):
             return True
 
     def release(self) -> None:
         _held.discard(self._owner)
-        with self._engine.begin() as connection:
+        with write(self._engine) as connection:
             self._set(connection, lease_owner=None, lease_holder=None, lease_until=None)
 
     def _set(self, connection: sa.Connection, **values: str | None) -> bool:

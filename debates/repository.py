@@ -62,7 +62,7 @@ class Repository:
         demonstration: bool,
         task_id: str | None = None,
     ) -> None:
-        with self._engine.begin() as connection:
+        with tables.write(self._engine) as connection:
             connection.execute(
                 tables.debates.insert().values(
                     id=debate_id,
@@ -90,7 +90,7 @@ class Repository:
     ) -> None:
         """Update the debate and its turns; raise LeaseLost without the lease."""
         turns = state.get("turns", [])
-        with self._engine.begin() as connection:
+        with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
                 .where(lease.is_mine)
@@ -151,13 +151,19 @@ class Repository:
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
 
-    def give_up(self, debate_id: str) -> None:
-        """Forget that the debate was accepted for a caller."""
-        with self._engine.begin() as connection:
-            connection.execute(_acceptance_of(debate_id))
+    def give_up(self, debate_id: str, reason: str) -> None:
+        """Record a debate that cannot continue as failed, unless a process is running it."""
+        debates = tables.debates
+        free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
+        failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
+        with tables.write(self._engine) as connection:
+            values = {"status": "failed", "error": clean(reason), "updated_at": _now()}
+            connection.execute(failed.values(values))
+            ended = sa.exists().where(free, tables.accepted.c.debate_id == debates.c.id)
+            connection.execute(_acceptance_of(debate_id).where(ended))
 
     def rate(self, debate_id: str, rating: int) -> None:
-        with self._engine.begin() as connection:
+        with tables.write(self._engine) as connection:
             row = tables.debates.update().where(tables.debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
@@ -176,7 +182,7 @@ class Repository:
         """Store which outcome of a forecast came true, replacing an earlier one."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
-        with self._engine.begin() as connection:
+        with tables.write(self._engine) as connection:
             # Row lock: the last writer wins.
             connection.execute(debate.with_for_update()).all()
             connection.execute(tables.resolutions.delete().where(mine))

@@ -29,6 +29,7 @@ from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.store import build_record
+from contend.nodes.timing import start_clock
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -54,9 +55,7 @@ async def run_debate(
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
             # Read it again: the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
-            if current.status == "done":
-                done = f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it."
-                raise BadInput(done)
+            _refuse_done(current)
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
@@ -66,6 +65,12 @@ async def run_debate(
         if run is None:
             raise
         return run.interrupted_by(away)
+    except (BadInput, LeaseLost):
+        raise
+    except Exception as error:
+        with suppress(DatabaseUnavailable):
+            await asyncio.to_thread(records.give_up, debate.id, _reason(error))
+        raise
 
 
 class _Run:
@@ -94,6 +99,7 @@ class _Run:
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
+        start_clock()
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
@@ -109,7 +115,7 @@ class _Run:
             who = {"seat": failed.seat, "model": failed.model, "kind": failed.kind}
             await self._close("failed", "error", scrub(str(failed)), **who)
         except Exception as error:
-            await self._close("failed", "error", scrub(f"{type(error).__name__}: {error}"))
+            await self._close("failed", "error", _reason(error))
             raise
         else:
             if interrupted:
@@ -219,8 +225,21 @@ class _Run:
     async def _saved(self) -> None:
         """Wait for the last write, which must finish even if the run is cancelled."""
         if self._saving:
-            await asyncio.shield(self._saving)
-            self._saving = None
+            try:
+                await asyncio.shield(self._saving)
+            finally:
+                # A failed write is reported once: closing must still be able to write.
+                if self._saving.done():
+                    self._saving = None
+
+
+def _refuse_done(debate: StoredDebate) -> None:
+    if debate.status == "done":
+        raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
+
+
+def _reason(error: Exception) -> str:
+    return scrub(f"{type(error).__name__}: {error}")
 
 
 def _writer(state: DebateState) -> dict[str, str]:

@@ -1,12 +1,15 @@
 """The database tables, and how to connect to them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from contend.graph.checkpoints.saver import BUSY_TIMEOUT_MS
+from contend.graph.checkpoints import sqlite
+from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
 
 if TYPE_CHECKING:  # the driver is loaded only where a server is used
     from contend.graph.checkpoints.postgres import Postgres
@@ -60,13 +63,23 @@ def open_engine(where: "Path | Postgres") -> sa.Engine:
         return _postgres(where)
     engine = sa.create_engine(f"sqlite:///{where}", hide_parameters=True)
     sa.event.listen(engine, "connect", _configure_sqlite)
+    sa.event.listen(engine, "handle_error", partial(_raise_outage, opened_file(where)))
     return engine
 
 
 def _configure_sqlite(connection: Any, _: object) -> None:
+    connection.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+
+
+@contextmanager
+def write(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Begin a transaction; on SQLite, when it is this writer's turn."""
+    path = engine.url.database if engine.dialect.name == "sqlite" else None
+    turn = opened_file(Path(path)).queue.turn() if path else nullcontext()
+    with turn, engine.begin() as connection:
+        yield connection
 
 
 def _postgres(where: "Postgres") -> sa.Engine:
@@ -81,7 +94,7 @@ def _postgres(where: "Postgres") -> sa.Engine:
     return engine
 
 
-def _raise_outage(where: "Postgres", context: sa.ExceptionContext) -> None:
+def _raise_outage(where: "SqliteFile | Postgres", context: sa.ExceptionContext) -> None:
     # The pool replaces a stale connection by itself: that is no outage.
     away = where.away(context.original_exception)
     if away and not context.is_pre_ping:

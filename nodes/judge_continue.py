@@ -1,7 +1,6 @@
 """After each round: stop or continue, by the protocol's rule or a person's wish."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -27,6 +26,7 @@ from contend.nodes.calls.turn import publish_turn, substitute_turn
 from contend.nodes.calls.work import Work, join_work, turn_work, update_of, with_turns
 from contend.nodes.prompting.points import points_of
 from contend.nodes.rounds import open_round
+from contend.nodes.timing import steady_now
 
 _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,
@@ -78,7 +78,7 @@ async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
 
 
 def human_turn(state: DebateState, text: str) -> Turn:
-    now = datetime.now(UTC)
+    now = steady_now()
     count = len(turns_of(state, "remark")) + 1
     return Turn(
         id=f"r{state.get('round', 0)}.remark.{count}",

@@ -1,7 +1,6 @@
 """Phase 0: check the input, choose seats, and find reasoning templates."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -17,6 +16,7 @@ from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.rounds import open_round
+from contend.nodes.timing import steady_now
 from contend.retrieval.template_search import find_templates
 
 _SEATS = TypeAdapter(list[Seat])
@@ -32,14 +32,14 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     strategy.check_input(state)
     attachments = _attachments(state)
     seats = await _seats(state | attachments, runtime.context, question)
-    started = datetime.now(UTC)
+    started = steady_now()
     embedding_model = await choose_embedding(runtime.context, seats)
     found = await find_templates(question, runtime.context, embedding_model)
     retrieval = Retrieval(
         templates=found.templates,
         embedding_model=embedding_model,
         started_at=started,
-        ended_at=datetime.now(UTC),
+        ended_at=steady_now(),
     )
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in found.trouble]
     _send_event(runtime, retrieval, found.notice)

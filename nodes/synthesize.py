@@ -1,7 +1,6 @@
 """Write the final answer."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -24,6 +23,7 @@ from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, up
 from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.prompting.answers import answers_of, latest_answers, most_shared
 from contend.nodes.rounds import still_active
+from contend.nodes.timing import steady_now
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
@@ -93,7 +93,7 @@ def _use_latest_answer(
 
 
 def _index(state: DebateState) -> Turn:
-    now = datetime.now(UTC)
+    now = steady_now()
     spoke = [seat for seat in state["seats"] if answers_of(state, seat.id)]
     positions = [_position(state, seat) for seat in spoke]
     return Turn(

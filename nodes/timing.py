@@ -1,6 +1,8 @@
 """What a debate took: its tokens, and its working time without pauses."""
 
+import time
 from collections.abc import Iterable
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 from contend.graph.state import DebateState, Turn
@@ -8,13 +10,30 @@ from contend.graph.values import NO_USAGE, Usage, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
+# The wall clock may be set while a debate runs, which must not look like time worked. So it is
+# read once per run, and the monotonic clock adds what has passed since.
+_began: ContextVar[tuple[datetime, float]] = ContextVar(
+    "began", default=(datetime.now(UTC), time.monotonic())
+)
+
+
+def start_clock() -> None:
+    """Read the wall clock, at the beginning of a run."""
+    _began.set((datetime.now(UTC), time.monotonic()))
+
+
+def steady_now() -> datetime:
+    """Return the time by a clock that nobody can set during a run."""
+    began, monotonic = _began.get()
+    return began + timedelta(seconds=time.monotonic() - monotonic)
+
 
 def intervals(turns: Iterable[Turn | WorkSpan]) -> list[Interval]:
     return [(turn.started_at, turn.ended_at) for turn in turns]
 
 
 def span_since(started: datetime) -> WorkSpan:
-    return WorkSpan(started_at=started, ended_at=datetime.now(UTC))
+    return WorkSpan(started_at=started, ended_at=steady_now())
 
 
 def busy_ms(spans: list[Interval]) -> int:

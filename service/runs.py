@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -191,8 +191,6 @@ class Runs:
             log_trouble(f"debate {debate.id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             log_error(f"debate {debate.id} ended in an error", error)
-            with suppress(DatabaseUnavailable):  # otherwise it would be retried forever
-                await asyncio.to_thread(self.records.give_up, debate.id)
         return None
 
     async def wait(self, run: Run) -> StoredDebate:

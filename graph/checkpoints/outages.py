@@ -1,17 +1,41 @@
-"""Waiting for a database that restarts: short outages are retried silently."""
+"""Databases that are away for a while: short outages are waited for, paid results are kept."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from contend.graph.errors import DatabaseUnavailable
+from contend.graph.settings import data_home
+from contend.models.files import write_private_file
 
 Result = TypeVar("Result")
+Writes = Sequence[tuple[str, Any]]
 
 # Seconds: longer than a restart, shorter than a user likes to watch an idle terminal.
 PATIENCE = 10.0
 _PAUSE = 0.5
+# Freed when the disk is full, so that paid results can still be kept.
+_RESERVED_BYTES = 1_000_000
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
 
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
@@ -25,3 +49,120 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
         with trial:
             result = await attempt()
     return result
+
+
+class Database(Protocol):
+    def answering(self) -> AbstractContextManager[None]:
+        """Raise DatabaseUnavailable for errors that mean an outage."""
+
+
+class KeepingSaver(BaseCheckpointSaver[str]):
+    """Keeps paid results in files while the database is away, and saves them before continuing."""
+
+    # All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
+    # rebuilt from the writes, is refused; that ends the run before anything else is paid.
+
+    where: Database
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._threads_with_files: set[str] = set()
+        # Writes are queued, so that only the first one waits for a database that is away.
+        self._writing: AbstractAsyncContextManager[None] = asyncio.Lock()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        await self._save_kept_writes(_thread(config))
+        return await self._retry(super().aget_tuple, config)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint, never before the writes it depends on."""
+        await self._save_kept_writes(_thread(config))
+        return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
+    ) -> None:
+        async with self._writing:
+            if await self._put_writes(config, writes, task_id, task_path):
+                return
+        ids = {key: config["configurable"][key] for key in IDS}
+        _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
+        await asyncio.to_thread(_keep_in_file, _thread(config), data)
+
+    async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
+        """Save writes; return False if the database is away, or was for earlier writes."""
+        if _thread(config) in self._threads_with_files:
+            return False
+        try:
+            with self.where.answering():
+                await super().aput_writes(config, *what)
+        except DatabaseUnavailable:
+            self._threads_with_files.add(_thread(config))
+            return False
+        return True
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        ask = partial(super().aget_delta_channel_history, config=config, channels=channels)
+        return await self._retry(ask)
+
+    async def _save_kept_writes(self, thread: str) -> None:
+        for file in await asyncio.to_thread(_kept_files, thread):
+            data = await asyncio.to_thread(file.read_bytes)
+            ids, writes, task_id, task_path = self.serde.loads_typed(("msgpack", data))
+            config: RunnableConfig = {"configurable": ids}
+            await self._retry(super().aput_writes, config, writes, task_id, task_path)
+            await asyncio.to_thread(file.unlink)
+        self._threads_with_files.discard(thread)
+
+    async def _retry(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
+        async def attempt() -> Result:
+            with self.where.answering():
+                return await method(*arguments)
+
+        return await retry_until_available(attempt)
+
+
+def reserve_space() -> None:
+    """Reserve space for paid results, if there is any."""
+    if not _reserve().exists():
+        with suppress(OSError):  # random, because some file systems compress
+            write_private_file(_reserve(), os.urandom(_RESERVED_BYTES))
+
+
+def _reserve() -> Path:
+    return data_home() / "unsaved" / "reserve"
+
+
+def _thread(config: RunnableConfig) -> str:
+    return str(config["configurable"]["thread_id"])
+
+
+def _folder(thread: str) -> Path:
+    return data_home() / "unsaved" / quote(thread, safe="")
+
+
+def _keep_in_file(thread: str, data: bytes) -> None:
+    file = _folder(thread) / f"{uuid4()}.writes"
+    try:
+        try:
+            write_private_file(file, data)
+        except OSError as error:
+            if error.errno not in _DISK_FULL:
+                raise
+            _reserve().unlink(missing_ok=True)
+            write_private_file(file, data)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise DatabaseUnavailable(f"Results could not be kept in {file.parent}: {why}") from error
+
+
+def _kept_files(thread: str) -> list[Path]:
+    return sorted(_folder(thread).glob("*.writes"))

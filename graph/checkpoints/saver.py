@@ -32,8 +32,6 @@ from contend.graph.values import TurnLength, Value, WorkSpan
 if TYPE_CHECKING:  # the driver is loaded only if a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
-BUSY_TIMEOUT_MS = 30_000
-
 # Where checkpoints of earlier versions find our values.
 _OLD_MODULES = ("graph.state", "contend.graph.state")
 _OLD_NAMES: dict[str, type[Value]] = {
@@ -79,29 +77,15 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open a saver on the user's database; langgraph.json names this function too."""
     where = await asyncio.to_thread(database)
     if isinstance(where, Path):
-        async with _sqlite_saver(where) as saver:
+        from contend.graph.checkpoints.sqlite_saver import sqlite_saver
+
+        async with sqlite_saver(where, _serializer()) as saver:
             yield saver
     else:
         from contend.graph.checkpoints.postgres_saver import postgres_saver
 
         async with postgres_saver(where, _serializer()) as saver:
             yield saver
-
-
-@asynccontextmanager
-async def _sqlite_saver(path: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    async with aiosqlite.connect(path) as connection:
-        await connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        saver = AsyncSqliteSaver(connection, serde=_serializer())
-        try:
-            yield saver
-        finally:
-            # A cancelled step may still be writing: closed amid that, SQLite stays locked.
-            async with saver.lock:
-                await connection.commit()
 
 
 def _serializer() -> JsonPlusSerializer:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage
@@ -30,6 +30,7 @@ from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
 from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
 from contend.nodes.prompting.values import fence_mark
+from contend.nodes.timing import steady_now
 
 Result = TypeVar("Result")
 
@@ -82,13 +83,13 @@ async def take_turn(
     ]
     tools = toolbox(state, policy, seat, fence_mark(debate_id(node_runtime)))
     loop = ToolLoop(stream, prompt.messages, policy, tools, limit)
-    started = datetime.now(UTC)
+    started = steady_now()
     try:
         last = await loop.run()
     except ModelFailed as failed:
         failed.degraded = [*degraded, *loop.degraded, *failed.degraded]
         failed.spent = loop.usage + (failed.spent or NO_USAGE)
-        failed.started_at, failed.ended_at = started, datetime.now(UTC)
+        failed.started_at, failed.ended_at = started, steady_now()
         raise
     text = without_block(loop.text, tag) or loop.text
     turn = Turn(
@@ -102,7 +103,7 @@ async def take_turn(
         thinking=loop.thinking or None,
         usage=loop.usage,
         started_at=started,
-        ended_at=datetime.now(UTC),
+        ended_at=steady_now(),
         status="fallback_model" if last["fell_back"] else "ok",
         passages=tuple(dict.fromkeys([*(each.label for each in prompt.passages), *loop.found])),
         tool_calls=tuple(used["use"] for used in loop.used),
@@ -141,7 +142,7 @@ def substitute_turn(
     text: str = "",
 ) -> Turn:
     """Build the turn in place of a failed one, from an earlier turn or from text no model wrote."""
-    now = datetime.now(UTC)
+    now = steady_now()
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(
         id=next_turn_id(state, phase, seat),
@@ -161,7 +162,7 @@ def substitute_turn(
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
     """Return the time and tokens of a failed call that has no turn."""
-    now = datetime.now(UTC)
+    now = steady_now()
     return WorkSpan(
         started_at=failure.started_at or now,
         ended_at=failure.ended_at or failure.started_at or now,

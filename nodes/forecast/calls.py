@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -29,6 +28,7 @@ from contend.nodes.calls.work import Work
 from contend.nodes.forecast.arguments import all_arguments
 from contend.nodes.forecast.schedule import Deadline
 from contend.nodes.prompting.prompt import build_prompt
+from contend.nodes.timing import steady_now
 
 OUT_OF_TIME = "out_of_time"
 
@@ -113,12 +113,12 @@ async def _take_turn_in_time(
     if deadline.left <= 0:
         raise late
     # A turn in progress may finish: only silence shows that a model hangs.
-    began, hurried = datetime.now(UTC), _hurry(runtime, seat, deadline.left, "idle_timeout")
+    began, hurried = steady_now(), _hurry(runtime, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
             return await take_turn(state, hurried, seat, phase, part)
     except TimeoutError:
-        late.started_at, late.ended_at = began, datetime.now(UTC)
+        late.started_at, late.ended_at = began, steady_now()
         raise late from None
 
 

@@ -1,6 +1,5 @@
 """Score all arguments of a round, and have weak or outdated ones argued again."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -18,14 +17,14 @@ from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept
 from contend.nodes.forecast.calls import TurnPublisher
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
-from contend.nodes.timing import span_since
+from contend.nodes.timing import span_since, steady_now
 
 TOO_WEAK = 0.2
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ForecastSettings = runtime.context
-    began, clock, publisher = datetime.now(UTC), Clock(state, settings), TurnPublisher(runtime)
+    began, clock, publisher = steady_now(), Clock(state, settings), TurnPublisher(runtime)
     misled = _find_misled(state, settings)
     calls = [
         _weigh_once(state, runtime, said.turn, clock, publisher)

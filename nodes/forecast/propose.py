@@ -1,6 +1,5 @@
 """The roles argue in parallel; in the last round the judge follows the others."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -17,12 +16,12 @@ from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import TurnPublisher, report_missing, without_turn
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
-from contend.nodes.timing import span_since
+from contend.nodes.timing import span_since, steady_now
 
 
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ForecastSettings = runtime.context
-    began, waiting = datetime.now(UTC), state["waiting"]
+    began, waiting = steady_now(), state["waiting"]
     clock, publisher = Clock(state, settings), TurnPublisher(runtime)
     number = state["round"]
     now = strategy_for(settings).speakers(number, waiting)

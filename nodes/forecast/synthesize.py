@@ -1,6 +1,5 @@
 """The judge's verdict, and the distribution that is computed from all that was stated."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -21,13 +20,13 @@ from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import report_missing, speak, without_turn
 from contend.nodes.forecast.result import result_of
 from contend.nodes.forecast.schedule import Clock, Deadline
-from contend.nodes.timing import span_since
+from contend.nodes.timing import span_since, steady_now
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Ask for the verdict and compute the forecast; without a verdict the roles' numbers count."""
     settings: ForecastSettings = runtime.context
-    judge, number, began = seat_with_role(state, "judge"), state["round"], datetime.now(UTC)
+    judge, number, began = seat_with_role(state, "judge"), state["round"], steady_now()
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}
     runtime.stream_writer(node_event("synthesis_start", number, **about))
     deadline = Clock(state, settings).end_of_debate()
@@ -39,7 +38,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
         "degraded": [*state.get("degraded", []), *work["degraded"]],
         "spans": [*state.get("spans", []), *work["spans"]],
     }
-    result = result_of(ended, settings, debate_id(runtime), datetime.now(UTC))
+    result = result_of(ended, settings, debate_id(runtime), steady_now())
     answer = turns[0].text if turns else _without_verdict(result, work["degraded"])
     for turn in turns:
         publish_turn(runtime, turn)

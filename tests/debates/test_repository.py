@@ -239,9 +239,24 @@ def test_of_many_who_bring_one_task_one_is_accepted(
     (debate,) = [each for each in won if each]
     assert [each.id for each in records.newest(9)] == [debate]
     assert others.debate_of("task-7") == debate
-    records.give_up(debate)
+    lease = others.acquire(debate)
+    records.give_up(debate, "broken")
+    assert (records.find(debate).status, others.debate_of("task-7")) == ("running", debate)
+    lease.release()
+    records.give_up(debate, "broken")
+    given_up = others.find(debate)
+    assert (given_up.status, given_up.error) == ("failed", "broken")
     assert others.debate_of("task-7") is None
     assert attempt(others)
+
+
+def test_giving_up_does_not_change_a_debate_that_ended(records: Repository) -> None:
+    lease = records.acquire(begin(records))
+    records.save(lease, "done", state(turn(1)), 1)
+    lease.release()
+    records.give_up(lease.debate_id, "broken")
+    found = records.find(lease.debate_id)
+    assert (found.status, found.error) == ("done", None)
 
 
 def test_an_error_tells_nothing_of_what_was_to_be_stored(records: Repository) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
+from contend.graph.checkpoints.saver import database_path
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
@@ -263,6 +265,64 @@ async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
     assert (done.status, done.turns, len(server.calls)) == ("done", paused.turns, calls)
     numbers = [event["seq"] for event in events]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("locked_in", range(1, 7))
+async def test_a_locked_file_pauses_the_debate_and_costs_no_paid_call(
+    locked_in: int, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.sqlite.BUSY_TIMEOUT_MS", 0)
+    calm = debaters()
+    with (
+        closing(open_repository()) as records,
+        closing(
+            sqlite3.connect(database_path(), isolation_level=None, check_same_thread=False)
+        ) as holder,
+    ):
+
+        def lock(request: Request) -> Reply | str:
+            if len(server.calls) == locked_in:
+                holder.execute("PRAGMA busy_timeout=10000")
+                holder.execute("BEGIN IMMEDIATE")
+            answer: Reply = calm(request)
+            return answer
+
+        debate, server.script = await begin(records), lock
+        paused = await run(records, debate)
+        assert (paused.status, len(server.calls)) == ("paused", locked_in)
+        assert "another program keeps it locked" in (paused.error or "")
+        holder.execute("ROLLBACK")
+        server.script = calm
+        done = await run(records, debate)
+    assert (done.status, len(done.turns), len(server.calls)) == ("done", 6, 6)
+
+
+@pytest.mark.parametrize("failing_saves", [1, 1000])
+async def test_a_failed_save_ends_the_debate_as_failed(
+    failing_saves: int,
+    records: Repository,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    save, left = Repository.save, [failing_saves]
+
+    def broken(self: Repository, *given: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError("cannot save, key sk-canary-0123456789abcdef")
+        save(self, *given)
+
+    monkeypatch.setattr(Repository, "save", broken)
+    debate = await begin(records)
+    with pytest.raises(RuntimeError, match="cannot save"):
+        await run(records, debate)
+    found = records.find(debate.id)
+    assert found.status == "failed"
+    assert "RuntimeError: cannot save" in (found.error or "")
+    assert "canary" not in (found.error or "")
+    monkeypatch.setattr(Repository, "save", save)
+    assert (await run(records, debate)).status == "done"
 
 
 async def test_one_debate_that_ends_leaves_the_other_its_connections(

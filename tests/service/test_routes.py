@@ -492,9 +492,11 @@ class TestErrors:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        monkeypatch.setattr("contend.service.runs.run_debate", broken)
+        monkeypatch.setattr("contend.debates.run._Run.go", broken)
         body = client.post(PREFIX, json=asked()).json()
-        assert (body["error"], body["status"]) == ("no_result", "interrupted")
+        assert (body["error"], body["status"]) == ("no_result", "failed")
+        assert body["detail"].startswith("The debate failed: RuntimeError: broken")
+        assert "sk-canary" not in body["detail"]
         with closing(open_repository()) as records:
             assert records.unfinished(timedelta(0)) == []
         gc.collect()  # asyncio tells of errors nobody looked at when their tasks are gone

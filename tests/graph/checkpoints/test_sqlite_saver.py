@@ -1,0 +1,171 @@
+"""The saver on SQLite: a lock or a full disk costs no paid result."""
+
+import asyncio
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from contend.graph.checkpoints import outages
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.errors import DatabaseUnavailable
+from contend.graph.settings import data_home
+from contend.graph.values import Usage
+from contend.models.files import write_private_file
+
+CONFIG: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+PAID = [("turns", Usage(input_tokens=7)), ("round", 2)]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
+    monkeypatch.setattr("contend.graph.checkpoints.sqlite.BUSY_TIMEOUT_MS", 0)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    with closing(sqlite3.connect(data_home() / "contend.db")) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def aside() -> list[Path]:
+    return list((data_home() / "unsaved").rglob("*.writes"))
+
+
+async def writes_found() -> list[tuple[str, Any]]:
+    async with checkpointer() as saver:
+        found = await saver.aget_tuple(CONFIG)
+    assert found
+    return [(channel, value) for _, channel, value in found.pending_writes or []]
+
+
+async def test_a_locked_database_costs_no_paid_result() -> None:
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        with locked():
+            await saver.aput_writes(at, PAID, "task", "path")
+            with pytest.raises(DatabaseUnavailable, match="locked"):
+                await saver.aput(at, empty_checkpoint(), {"step": 2}, {})
+        assert len(aside()) == 1
+    assert await writes_found() == PAID
+    assert aside() == []
+
+
+async def test_a_full_database_costs_no_paid_result_and_locks_nobody_out() -> None:
+    async with checkpointer() as saver:
+        assert isinstance(saver, AsyncSqliteSaver)
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        await saver.conn.execute("PRAGMA max_page_count=1")
+        paid = [*PAID, ("answer", "x" * 100_000)]
+        await saver.aput_writes(at, paid, "task", "path")
+        assert not saver.conn.in_transaction
+        with closing(sqlite3.connect(data_home() / "contend.db", timeout=0)) as other:
+            other.execute("BEGIN IMMEDIATE")
+        assert len(aside()) == 1
+    assert await writes_found() == paid
+
+
+async def test_a_full_disk_has_room_for_paid_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of kept results is on the same disk: reserved space is freed for them."""
+    reserve, write = data_home() / "unsaved" / "reserve", write_private_file
+
+    def no_space(file: Path, content: bytes) -> None:
+        if reserve.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, content)
+
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        assert reserve.stat().st_size == 1_000_000
+        monkeypatch.setattr(outages, "write_private_file", no_space)
+        with locked():
+            await saver.aput_writes(at, PAID, "task", "path")
+        assert not reserve.exists()
+    assert await writes_found() == PAID
+
+
+async def test_a_result_that_cannot_be_kept_pauses_the_debate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_space(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        monkeypatch.setattr(outages, "write_private_file", no_space)
+        with locked(), pytest.raises(DatabaseUnavailable, match="No space left"):
+            await saver.aput_writes(at, PAID, "task", "path")
+
+
+async def test_a_cancelled_checkpoint_leaves_the_file_unlocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with checkpointer() as saver:
+        assert isinstance(saver, AsyncSqliteSaver)
+        reached = asyncio.Event()
+
+        async def hang(*_: object) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(saver.conn, "commit", hang)
+            putting = saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+            saving = asyncio.create_task(putting)
+            await reached.wait()
+            patch.undo()
+            saving.cancel()
+            await asyncio.wait({saving})
+        assert not saver.conn.in_transaction
+    assert await writes_found() == []
+
+
+async def test_a_finished_call_is_saved_without_waiting_for_the_event_loop() -> None:
+    """Other calls keep the loop busy: a result that is handed over must not need it again."""
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        saving = [asyncio.create_task(saver.aput_writes(at, PAID, f"task{n}")) for n in range(5)]
+        await asyncio.sleep(0)
+        with closing(sqlite3.connect(data_home() / "contend.db")) as other:
+            # Nothing is awaited here, so the loop stands still.
+            while other.execute("SELECT count(*) FROM writes").fetchone() != (10,):
+                assert not any(each.done() for each in saving)
+        await asyncio.gather(*saving)
+
+
+async def test_an_outage_is_waited_for_once_by_all_who_finish_amid_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+    async with checkpointer() as saver:
+        assert isinstance(saver, AsyncSqliteSaver)
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        await saver.conn.set_trace_callback(lambda _: tried.append(1))
+        with locked():
+            finished = (saver.aput_writes(at, [("round", n)], f"task{n}") for n in range(5))
+            await asyncio.gather(*finished)
+        assert len(tried) < 5
+        assert len(aside()) == 5
+    assert sorted(value for _, value in await writes_found()) == [0, 1, 2, 3, 4]
+
+
+async def test_many_savers_at_once_get_their_turn_whatever_sqlite_would_do() -> None:
+    """With no busy timeout at all, SQLite itself would refuse most of them."""
+
+    async def save(number: int) -> None:
+        config: Any = {"configurable": {"thread_id": f"t{number}", "checkpoint_ns": ""}}
+        async with checkpointer() as saver:
+            for step in range(5):
+                at = await saver.aput(config, empty_checkpoint(), {"step": step}, {})
+                await saver.aput_writes(at, PAID, "task", "path")
+
+    await asyncio.gather(*(save(number) for number in range(24)))
+    assert aside() == []
