@@ -1,6 +1,7 @@
 """The judge scores every statement; the arithmetic is done in code."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -34,7 +35,7 @@ _STAGE: Reader[StageBlock, _Read] = Reader(
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
-    subjects = _subjects(state, settings.format.orders)
+    subjects = _subjects(state, settings)
     calls: list[tuple[DebateState, Seat]] = [
         ({**state, "cue": subject}, judge) for subject in subjects
     ]
@@ -59,14 +60,18 @@ def _report_names_kept(state: DebateState, runtime: Runtime[Any], judge: Seat) -
     return [report_problem(runtime, judge, state["round"], "not_anonymised", why)]
 
 
-def _subjects(state: DebateState, orders: int) -> list[CallSubject]:
+def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubject]:
+    found = stages(state["turns"])
+    readings = [(stage, order) for stage in found for order in range(settings.format.orders)]
+    if settings.debate_format == "formal":
+        # A resumed step knows its calls by their place, and release 0.1 made only these first ones.
+        readings.sort(key=itemgetter(1))
     return [
         CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
             turns=tuple(turn.id for turn in (other_order(stage) if order else stage)),
         )
-        for stage in stages(state["turns"])
-        for order in range(orders)
+        for stage, order in readings
     ]
 
 
@@ -118,8 +123,8 @@ def _verdict(
     return final_scores(
         [score_side(side, scores, settings.scoring_weights) for side in sides_of(state)],
         declares_winner=settings.format.declares_winner,
-        orders=settings.format.orders,
-        margin=settings.contested_margin,
+        contested_margin=settings.contested_margin,
+        winner_margin=settings.winner_margin,
         unscored=[turn.id for turn in said if turn.id not in scored],
         judge_model=", ".join(dict.fromkeys(turn.model for turn in marked)) or judge.model,
     )

@@ -45,7 +45,7 @@ def test_a_debate_for_people(contend: Command) -> None:
         SUMMARY,
         "Scores",
         "Ann 7.00, Ben 7.00",
-        "nobody: the best scores are equal",
+        "nobody, a draw: the best scores are equal",
         "Folder",
     ):
         assert line in ended.out, line
