@@ -293,11 +293,40 @@ async def test_what_the_block_lacks_is_asked_for_in_a_schema_once() -> None:
     assert played.degraded == []
 
 
-@pytest.mark.parametrize("mark", [11, -1, "7", True, None])
+@pytest.mark.parametrize("mark", [11, -1, "11/10", "7/5", "seven", True, None])
 async def test_marks_off_the_scale_are_no_marks(mark: Any) -> None:
     cast = floor_cast(judge={"stage": lambda s: "no" if s.schema else scoring(lambda *_: mark)(s)})
     played = await debate(cast, round_count=0)
     assert len(played.state["verdict"].unscored) == 4
+
+
+@pytest.mark.parametrize("mark", ["7", "7/10", " 7.0 / 10", "7 out of 10"])
+async def test_marks_written_as_text_are_read(mark: Any) -> None:
+    cast = floor_cast(judge={"stage": scoring(lambda *_: mark)})
+    played = await debate(cast, round_count=0)
+    assert [each.total for each in played.state["verdict"].standings] == pytest.approx([7, 7])
+    assert len(cast.sent_to("judge")) == 4
+    assert played.degraded == []
+
+
+async def test_marks_that_cannot_be_read_are_asked_for_once_more() -> None:
+    asked: list[str] = []
+
+    def unsure(sent: Sent) -> str:
+        stage = sent.user.split("## The statements to score: ")[1].splitlines()[0]
+        asked.append(stage)
+        marks = marks_for(sent, lambda _text, _name: 7)
+        if stage.startswith("opening") and asked.count(stage) == 1:
+            marks[1]["persuasiveness"] = "high"
+        return with_block("Done.", scores=marks)(sent)
+
+    cast = floor_cast(judge={"stage": unsure})
+    played = await debate(cast, round_count=0, debate_format="casual")
+    assert sorted(asked) == ["closing statements", "opening statements", "opening statements"]
+    assert played.state["verdict"].unscored == ()
+    assert played.degraded == []
+    scores = [turn.id for turn in played.turns if turn.phase == "score"]
+    assert "r0.score.judge.openings.2" in scores
 
 
 @pytest.mark.parametrize(
