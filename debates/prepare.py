@@ -155,11 +155,15 @@ async def check_seats(
     if fetch:
         await _pull_missing(models_of(seats), reporter)
     try:
-        await preflight(seats, settings, state["question"], documents=documents, images=images)
+        notices = await preflight(
+            seats, settings, state["question"], documents=documents, images=images
+        )
     except BadInput as refused:
         if needing := _seats_needing_key(str(refused), seats):
             raise BadInput(f"{refused} Needed by: {', '.join(needing)}.") from refused
         raise
+    for notice in notices:
+        reporter.note(notice)
 
 
 def _seats_needing_key(refusal: str, seats: list[Seat]) -> list[str]:

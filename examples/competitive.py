@@ -1,4 +1,4 @@
-"""A competitive debate: scored in both orders, the winner declared or contested.
+"""A competitive debate: scored in both orders, a clear winner or a draw.
 
     python examples/competitive.py openai:gpt-5-mini openrouter:mistralai/mistral-large
 

@@ -241,6 +241,9 @@ class DebateScores(Value):
     standings: tuple[SideScore, ...]
     winner: str | None = None  # the seat's id
     no_winner: str = ""  # the reason
-    margin: float
+    draw: bool = False  # all scores were read, and no side is clearly ahead
+    lead: float | None = None  # points between the two best totals, where a winner is declared
+    winner_margin: float | None = None  # the lead that a winner needs
+    margin: float  # how far two readings of a statement may differ
     unscored: tuple[str, ...] = ()  # statements without readable scores
     judge_model: str  # several with commas, if the judge fell back

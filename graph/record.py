@@ -92,6 +92,9 @@ class Scoring(Value):
     contested: list[str]
     unscored: list[str]
     no_winner: str
+    draw: bool = False
+    lead: float | None = None
+    winner_margin: float | None = None
 
 
 class RecordedClaim(ClaimCheck):

@@ -80,8 +80,8 @@ async def preflight(
     *,
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
-) -> None:
-    """Find what would fail before the first paid call: models, keys, a question too long."""
+) -> list[str]:
+    """Refuse what would fail after the first paid call, and return notices."""
     for key in settings.prices:
         parse_spec(key)
     for model in dict.fromkeys(models_of(settings.build_seats())):
@@ -90,12 +90,13 @@ async def preflight(
                 await check_models([model])
             except BadInput as refused:
                 raise BadInput(f"{taken} {refused}") from refused
-    await check_models(models_of(seats))
+    notices = await check_models(models_of(seats))
     for seat in seats:
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
     check_sight(seats, settings, images)
+    return notices
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:

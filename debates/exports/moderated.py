@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contend.debates.exports.wording import seat_names
-from contend.nodes.moderated.score_notes import scoring_notes
+from contend.nodes.moderated.score_notes import result_words, scoring_notes
 
 Record = Mapping[str, Any]
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -87,11 +87,8 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
     notes += ["not meaningful: demo model"] if record["demonstration"] else []
     notes += scoring_notes(scoring, names)
     facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
-    if winner := record["winner"]:
-        facts.append(("Winner", names[winner]))
-    elif scoring["no_winner"]:
-        facts.append(("Winner", f"nobody: {scoring['no_winner']}"))
-    return facts
+    result = result_words(scoring, names.get(record["winner"]))
+    return facts + ([("Winner", result)] if result else [])
 
 
 def _check_facts(checks: Sequence[Record]) -> list[tuple[str, str]]:

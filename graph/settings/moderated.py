@@ -39,11 +39,11 @@ class Format:
 
     breaches: tuple[Breach, ...]  # what the moderator rules against
     declares_winner: bool
-    both_orders: bool = False  # each side is scored before and after the others
 
     @property
     def orders(self) -> int:
-        return 2 if self.both_orders else 1
+        """A winner must lead whichever side the judge reads first, so it reads both ways."""
+        return 2 if self.declares_winner else 1
 
 
 FORMATS: dict[DebateFormat, Format] = {
@@ -55,7 +55,6 @@ FORMATS: dict[DebateFormat, Format] = {
     "competitive": Format(
         ("off_topic", "new_argument_in_closing", "personal_attack"),
         declares_winner=True,
-        both_orders=True,
     ),
 }
 
@@ -131,6 +130,9 @@ class ModeratedSettings(DebateSettings):
     contested_margin: NonNegativeFloat = Field(
         2.0,
         description="Points by which two scores of a statement may differ; one criterion twice.",
+    )
+    winner_margin: float = Field(
+        0.5, ge=0, le=10, description="Points by which a winner's total must lead."
     )
     overlong_deduction: float = Field(
         2.0, ge=0, le=10, description="Points of rule adherence an overlong turn costs."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from ssl import SSLContext
 from typing import Literal
+from urllib.parse import urlsplit
 
 from httpx2 import create_ssl_context
 from langchain_core.embeddings import Embeddings
@@ -26,6 +27,7 @@ from contend.models.failures import first_line, scrub
 from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
 
 CHECK_TIMEOUT = 10.0
+_MOST_LISTED = 8
 
 Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 
@@ -133,7 +135,7 @@ def _key(service: Service) -> str:
     return key
 
 
-async def _check(service: Service, names: list[str]) -> None:
+async def _check(service: Service, names: list[str]) -> list[str]:
     key, base_url = _key(service), service.base_url()
     try:
         async with AsyncOpenAI(
@@ -151,10 +153,29 @@ async def _check(service: Service, names: list[str]) -> None:
     except Exception as error:  # also an address or key that cannot be sent
         address, why = _format_address(base_url), first_line(error) or type(error).__name__
         raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
-    for name in names:
-        if available and not {name, service.listed_as(name)} & set(available):
-            fix = "Check the name and the account's access."
-            raise unknown_model(service.label, name, available, fix)
+    listed = set(available)
+    missing = [name for name in names if listed.isdisjoint({name, service.listed_as(name)})]
+    if not available or not missing:
+        return []
+    if _is_compatible_server(service):
+        return [_unlisted_notice(name, available, base_url) for name in missing]
+    fix = "Check the name and the account's access."
+    raise unknown_model(service.label, missing[0], available, fix)
+
+
+def _is_compatible_server(service: Service) -> bool:
+    """Return whether this is a server other than OpenAI's; such a list may be incomplete."""
+    host = urlsplit(service.base_url() or "").hostname
+    return service.label == "openai" and host not in (None, "api.openai.com")
+
+
+def _unlisted_notice(name: str, available: list[str], base_url: str | None) -> str:
+    shown, more = ", ".join(available[:_MOST_LISTED]), len(available) - _MOST_LISTED
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"{_format_address(base_url)} does not list the model '{name}'; it lists {shown}{others}. "
+        "The debate uses the name as given."
+    )
 
 
 async def _check_key(service: Service, client: AsyncOpenAI) -> None:

@@ -39,8 +39,8 @@ class Opened(Generic[Model_co]):
 @dataclass(frozen=True)
 class Provider:
     open: Callable[[str, Options], Opened[BaseChatModel]]
-    check: Callable[[list[str]], Awaitable[None]]
-    """Raises BadInput if a model of this provider cannot be used; costs nothing."""
+    check: Callable[[list[str]], Awaitable[list[str] | None]]
+    """Raises BadInput if a model cannot be used, and may return notices; costs nothing."""
     # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
@@ -178,12 +178,15 @@ async def close_models() -> None:
                 await opened.close()
 
 
-async def check_models(specs: Iterable[str]) -> None:
-    """Raise BadInput unless every model can be used; asks each provider once, costs nothing."""
+async def check_models(specs: Iterable[str]) -> list[str]:
+    """Raise BadInput unless every model can be used; ask each provider once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
+    notices: list[str] = []
     for _, group in groupby(parsed, key=lambda spec: spec.provider):
         first, *others = group
-        await provider_of(first).check([first.name, *(spec.name for spec in others)])
+        names = [first.name, *(spec.name for spec in others)]
+        notices += await provider_of(first).check(names) or []
+    return notices
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:

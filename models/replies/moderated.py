@@ -4,7 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, Field, StringConstraints, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from contend.graph.readings import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, StatementScores
 from contend.graph.settings import held_twice
@@ -19,7 +26,16 @@ _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
 _BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
 _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
-_Mark = Annotated[float, Field(ge=0, le=10, strict=True)]
+_OF_TEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(?:/|out of|of)\s*10\s*)?")
+
+
+def _as_number(mark: object) -> object:
+    """Accept marks written as text, such as 8 or 8/10."""
+    found = _OF_TEN.fullmatch(mark) if isinstance(mark, str) else None
+    return float(found[1]) if found else mark
+
+
+_Mark = Annotated[float, BeforeValidator(_as_number), Field(ge=0, le=10, strict=True)]
 
 
 class RulingBlock(BaseModel):
@@ -135,6 +151,12 @@ class StageBlock(BaseModel):
 
     scores: Annotated[list[StatementMarks], Field(max_length=40)]
 
+    @field_validator("scores", mode="before")
+    @classmethod
+    def _drop_unreadable(cls, given: object) -> object:
+        """Keep the marks of the other statements if those of one cannot be read."""
+        return [each for each in given if _has_marks(each)] if isinstance(given, list) else given
+
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
         numbers = dict(enumerate(shown, 1))
         named = [_number(each.statement) for each in self.scores]
@@ -143,6 +165,14 @@ class StageBlock(BaseModel):
             for number, each in zip(named, self.scores, strict=True)
             if number in numbers and named.count(number) == 1
         )
+
+
+def _has_marks(entry: object) -> bool:
+    try:
+        StatementMarks.model_validate(entry)
+    except ValidationError:
+        return False
+    return True
 
 
 def _number(statement: str) -> int | None:

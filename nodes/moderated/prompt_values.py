@@ -9,7 +9,7 @@ from contend.graph.settings import ModeratedSettings
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
 from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed_statement
-from contend.nodes.moderated.score_notes import scoring_notes, scoring_of
+from contend.nodes.moderated.score_notes import result_words, scoring_notes, scoring_of
 from contend.prompts import render
 
 _REQUESTED: dict[StepPhase, str] = {
@@ -24,7 +24,7 @@ _BREACHES: dict[Breach, str] = {
     "personal_attack": "personal_attack (it attacks a person instead of an argument)",
 }
 _WORDS_PER_TOKEN = 0.75
-_REPORT = "Report the scores, and declare the winner if there is one."
+_REPORT = "Report the scores, and declare the winner, or the draw."
 _POINTS_RULE = (
     "What the moderator rules against, and every turn that is too long, costs you points."
 )
@@ -63,7 +63,7 @@ def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Pr
         "phase": lambda: phase_words(prompt.step, prompt.state["round"], settings.round_count),
         "exchanges": lambda: _exchanges(prompt),
         "fact_checks": lambda: _fact_checks(prompt),
-        "verdict": lambda: _verdict(settings, prompt),
+        "verdict": lambda: _verdict(prompt),
         "form": lambda: _form(prompt),
     }
 
@@ -253,7 +253,7 @@ def claim_line(claim: ClaimCheck) -> str:
     return f"{claim.verdict} [{claim.source}]: {' '.join(claim.claim.split())}{why}"
 
 
-def _verdict(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
+def _verdict(prompt: ModeratedPrompt) -> str:
     verdict = prompt.state.get("verdict")
     if verdict is None:
         return ""
@@ -262,10 +262,10 @@ def _verdict(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
         parts = ", ".join(f"{name} {mark:.2f}" for name, mark in each.breakdown.items())
         total = "no score" if each.total is None else f"{each.total:.2f} of 10"
         lines.append(f"{each.name}: {total}" + (f" ({parts})" if parts else ""))
-    if settings.format.declares_winner:
-        won = prompt.name(verdict.winner) if verdict.winner else f"nobody: {verdict.no_winner}"
-        lines.append(f"Winner: {won}")
     names = {seat.id: seat.name for seat in prompt.state["seats"]}
-    notes = scoring_notes(scoring_of(prompt.state, verdict), names)
+    scoring = scoring_of(prompt.state, verdict)
+    if result := result_words(scoring, names.get(verdict.winner or "")):
+        lines.append(f"Winner: {result}")
+    notes = scoring_notes(scoring, names)
     lines += [f"To be said with the scores: {note}." for note in notes]
     return "## The judge's scores\n" + "\n".join(lines)

@@ -1,13 +1,22 @@
 """The judge scores every statement; the arithmetic is done in code."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
 from contend.graph.events import node_event
-from contend.graph.readings import DebateScores, Deduction, ReadFrom, Ruling, StageScores, TurnScore
+from contend.graph.readings import (
+    DebateScores,
+    Deduction,
+    ReadFrom,
+    Ruling,
+    StageScores,
+    StatementScores,
+    TurnScore,
+)
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
@@ -22,6 +31,7 @@ from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 
 _OTHER_ORDER = "-other-order"
 _Read = tuple[StageBlock, ReadFrom]
+_Reading = tuple[CallSubject, Decided[_Read] | ModelFailed]
 _STAGE: Reader[StageBlock, _Read] = Reader(
     form=StageBlock,
     short_form=ShortStageBlock,
@@ -34,17 +44,11 @@ _STAGE: Reader[StageBlock, _Read] = Reader(
 async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ModeratedSettings = runtime.context
     judge = seat_with_role(state, "judge")
-    subjects = _subjects(state, settings.format.orders)
-    calls: list[tuple[DebateState, Seat]] = [
-        ({**state, "cue": subject}, judge) for subject in subjects
-    ]
-    decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
+    readings = await _read_stages(state, runtime, judge, _subjects(state, settings))
     not_anonymised = _report_names_kept(state, runtime, judge)
-    work = join_work(
-        _read_scores(state, runtime, judge, subject, each)
-        for subject, each in zip(subjects, decided, strict=True)
-    )
-    work["degraded"] = not_anonymised + work["degraded"]
+    work = join_work(_publish(state, runtime, judge, *reading) for reading in readings)
+    not_scored = _report_unscored(state, runtime, judge, readings)
+    work["degraded"] = not_anonymised + work["degraded"] + not_scored
     verdict = _verdict(state, settings, judge, work["turns"])
     runtime.stream_writer(_event(state, verdict))
     return {**update_of(work), "verdict": verdict}
@@ -59,18 +63,78 @@ def _report_names_kept(state: DebateState, runtime: Runtime[Any], judge: Seat) -
     return [report_problem(runtime, judge, state["round"], "not_anonymised", why)]
 
 
-def _subjects(state: DebateState, orders: int) -> list[CallSubject]:
+def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubject]:
+    found = stages(state["turns"])
+    readings = [(stage, order) for stage in found for order in range(settings.format.orders)]
+    if settings.debate_format == "formal":
+        # A resumed step knows its calls by their place, and release 0.1 made only these first ones.
+        readings.sort(key=itemgetter(1))
     return [
         CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
             turns=tuple(turn.id for turn in (other_order(stage) if order else stage)),
         )
-        for stage in stages(state["turns"])
-        for order in range(orders)
+        for stage, order in readings
     ]
 
 
-def _read_scores(
+async def _read_stages(
+    state: DebateState, runtime: Runtime[Any], judge: Seat, subjects: Sequence[CallSubject]
+) -> list[_Reading]:
+    """Ask for the marks of every stage, and once more where a block lacks some."""
+    readings = await _ask(state, runtime, judge, subjects)
+    lacking = {
+        subject: each.turn
+        for subject, each in readings
+        if isinstance(each, Decided)
+        and each.read
+        and each.read[1] == "block"
+        and len(_marks(subject, each)) < len(subject.turns)
+    }
+    if not lacking:
+        return readings
+    # With the first readings among the turns, the second ones get ids of their own.
+    asked: DebateState = {**state, "turns": [*state["turns"], *lacking.values()]}
+    return readings + await _ask(asked, runtime, judge, list(lacking))
+
+
+async def _ask(
+    state: DebateState, runtime: Runtime[Any], judge: Seat, subjects: Sequence[CallSubject]
+) -> list[_Reading]:
+    calls: list[tuple[DebateState, Seat]] = [
+        ({**state, "cue": subject}, judge) for subject in subjects
+    ]
+    decided = await decide_calls(calls, runtime, "score", "stage", _STAGE)
+    return list(zip(subjects, decided, strict=True))
+
+
+def _marks(subject: CallSubject, decided: Decided[_Read]) -> tuple[StatementScores, ...]:
+    return decided.read[0].marks(subject.turns) if decided.read else ()
+
+
+def _report_unscored(
+    state: DebateState, runtime: Runtime[Any], judge: Seat, readings: Sequence[_Reading]
+) -> list[Degradation]:
+    scored: dict[CallSubject, set[str]] = {}
+    for subject, each in readings:
+        if isinstance(each, Decided):
+            found = {marks.turn for marks in _marks(subject, each)}
+            scored[subject] = scored.get(subject, set()) | found
+    return [
+        report_problem(
+            runtime,
+            judge,
+            state["round"],
+            "not_scored",
+            f"{subject.label}: the scores of {len(subject.turns) - len(found)} of "
+            f"{len(subject.turns)} statements could not be parsed",
+        )
+        for subject, found in scored.items()
+        if len(found) < len(subject.turns)
+    ]
+
+
+def _publish(
     state: DebateState,
     runtime: Runtime[Any],
     judge: Seat,
@@ -82,20 +146,15 @@ def _read_scores(
             runtime, judge, state["round"], "not_scored", f"{subject.label}: {decided}"
         )
         return failed_work(decided, reported)
-    block, read_from = decided.read or (None, "block")
-    marks = block.marks(subject.turns) if block else ()
-    degraded = list(decided.degraded)
-    if len(marks) < len(subject.turns):
-        missing = f"{len(subject.turns) - len(marks)} of {len(subject.turns)}"
-        why = f"{subject.label}: the scores of {missing} statements could not be parsed"
-        degraded.append(report_problem(runtime, judge, state["round"], "not_scored", why))
+    read_from: ReadFrom = decided.read[1] if decided.read else "block"
+    marks = _marks(subject, decided)
     order = int(subject.label.endswith(_OTHER_ORDER))
     stage = subject.label.removesuffix(_OTHER_ORDER)
     marking = StageScores(order=order, marks=marks, stage=stage, read_from=read_from)
     scored = next(turn.round for turn in state["turns"] if turn.id == subject.turns[0])
     turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
     publish_turn(runtime, turn)
-    return turn_work(turn, degraded)
+    return turn_work(turn, decided.degraded)
 
 
 def _stage_label(stage: Sequence[Turn]) -> str:
@@ -118,8 +177,8 @@ def _verdict(
     return final_scores(
         [score_side(side, scores, settings.scoring_weights) for side in sides_of(state)],
         declares_winner=settings.format.declares_winner,
-        orders=settings.format.orders,
-        margin=settings.contested_margin,
+        contested_margin=settings.contested_margin,
+        winner_margin=settings.winner_margin,
         unscored=[turn.id for turn in said if turn.id not in scored],
         judge_model=", ".join(dict.fromkeys(turn.model for turn in marked)) or judge.model,
     )

@@ -25,7 +25,20 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
         "contested": contested,
         "unscored": list(verdict.unscored),
         "no_winner": verdict.no_winner,
+        "draw": verdict.draw,
+        "lead": verdict.lead,
+        "winner_margin": verdict.winner_margin,
     }
+
+
+def result_words(scoring: Mapping[str, Any], winner: str | None) -> str:
+    """Return who won by how much, or why nobody did; empty if the format has no winner."""
+    lead = scoring.get("lead")  # release 0.1 stored no lead
+    if winner:
+        return winner if lead is None else f"{winner}, by {lead:.2f} points"
+    if not scoring["no_winner"]:
+        return ""
+    return f"nobody{', a draw' if scoring.get('draw') else ''}: {scoring['no_winner']}"
 
 
 def scoring_notes(scoring: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:

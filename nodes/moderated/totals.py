@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from contend.graph.readings import DebateScores, Deduction, SideScore, TurnScore
 from contend.graph.values import Seat
@@ -9,12 +10,10 @@ from contend.graph.values import Seat
 RULE = "rule_adherence"
 # One criterion may differ this many times more than the total: single marks are coarser.
 CRITERION_MARGIN = 2
+_TOLERANCE = 1e-9
 
-# Whether there are several orders -> why statements without all readings leave no winner.
-_INCOMPLETE = {
-    False: "not every statement was scored",
-    True: "not every statement was read in every order",
-}
+_ORDERS = (0, 1)
+_INCOMPLETE = "not every statement was read in both orders"
 
 Marked = Mapping[str, float]
 Weights = Mapping[str, float]
@@ -71,43 +70,63 @@ def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Sid
     return SideScore(seat=seat.id, name=seat.name, total=total, breakdown=breakdown, turns=own)
 
 
+class Result(NamedTuple):
+    """Who won, or why nobody did."""
+
+    winner: str | None = None
+    no_winner: str = ""
+    draw: bool = False
+
+
 def final_scores(
     standings: Sequence[SideScore],
     *,
     declares_winner: bool,
-    orders: int,
-    margin: float,
+    contested_margin: float,
+    winner_margin: float,
     unscored: Sequence[str],
     judge_model: str,
 ) -> DebateScores:
-    if not declares_winner:
-        winner, why = None, ""
-    elif unscored:
-        winner, why = None, _INCOMPLETE[orders > 1]
-    else:
-        winner, why = winner_of(standings, orders)
+    result = Result()
+    if declares_winner:
+        result = Result(None, _INCOMPLETE) if unscored else find_winner(standings, winner_margin)
     return DebateScores(
         standings=tuple(standings),
-        winner=winner,
-        no_winner=why,
-        margin=margin,
+        **result._asdict(),
+        lead=_lead(standings) if declares_winner else None,
+        winner_margin=winner_margin if declares_winner else None,
+        margin=contested_margin,
         unscored=tuple(unscored),
         judge_model=judge_model,
     )
 
 
-def winner_of(standings: Sequence[SideScore], orders: int) -> tuple[str | None, str]:
-    """Return the side that leads in every order of reading, or None and the reason."""
-    if any(len(score.orders) < orders for each in standings for score in each.turns):
-        return None, _INCOMPLETE[orders > 1]
-    if any(each.total is None for each in standings):
-        return None, "not every side has a score that counts"
-    leaders = {_leader(standings, order) for order in range(orders)}
+def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
+    """Return the side that leads in both orders of reading, and by the margin in total."""
+    if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
+        return Result(None, _INCOMPLETE)
+    lead = _lead(standings)
+    if lead is None:
+        return Result(None, "not every side has a score that counts", draw=True)
+    leaders = {_leader(standings, order) for order in _ORDERS}
     leaders.add(_leader_of([(each.seat, each.total or 0.0) for each in standings]))
     if len(leaders) > 1:
-        return None, "contested: who leads depends on the order in which the judge read"
+        why = "contested: who leads depends on the order in which the judge read"
+        return Result(None, why, draw=True)
     leader = leaders.pop()
-    return leader, "" if leader else "the best scores are equal"
+    if leader is None:
+        return Result(None, "the best scores are equal", draw=True)
+    if lead < margin - _TOLERANCE:
+        return Result(None, f"the best lead by {lead:.2f}, a winner needs {margin:g}", draw=True)
+    return Result(leader)
+
+
+def _lead(standings: Sequence[SideScore]) -> float | None:
+    totals = [each.total for each in standings if each.total is not None]
+    if len(totals) < len(standings):
+        return None
+    *_, second, best = sorted(totals)
+    return best - second
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:
@@ -120,5 +139,5 @@ def _leader(standings: Sequence[SideScore], order: int) -> str | None:
 
 def _leader_of(means: Sequence[tuple[str, float]]) -> str | None:
     best = max(mean for _, mean in means)
-    first = [seat for seat, mean in means if math.isclose(mean, best, abs_tol=1e-9)]
+    first = [seat for seat, mean in means if math.isclose(mean, best, abs_tol=_TOLERANCE)]
     return first[0] if len(first) == 1 else None

@@ -67,7 +67,7 @@ async def test_a_formal_debate_of_three_rounds_follows_the_diagram() -> None:
         )
     ]
     closings = ["moderator request 3", "ann closing 3", "moderator request 3", "ben closing 3"]
-    scores = [f"judge score {number}" for number in (0, 1, 2, 3, 3)]
+    scores = [f"judge score {number}" for number in (0, 1, 2, 3, 3) * 2]
     ending = ["moderator end 3", *scores, "moderator synthesize 3"]
     assert told(played) == [*openings, *rounds, *closings, *ending]
     assert played.state["final_answer"] == "The summary of the debate."
@@ -284,7 +284,7 @@ class TestRulings:
 
     async def test_the_last_closing_is_reviewed_too(self) -> None:
         played = await debate(self.cast("new_argument_in_closing", "Ben, closing"), round_count=0)
-        assert told(played)[-5:-3] == ["moderator ruling 0", "moderator end 0"]
+        assert told(played)[-7:-5] == ["moderator ruling 0", "moderator end 0"]
         assert [turn.replies_to for turn in rulings(played)] == ["r0.closing.ben"]
 
     @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ class TestRulings:
 
 
 SIGNS = {
-    "formal": ("formal language", "The rules are strict.", "declare the winner if there"),
+    "formal": ("formal language", "The rules are strict.", "declare the winner, or the draw"),
     "casual": ("among friends", "The rules are loose.", "fun or surprising"),
     "educational": ("a learner can follow", "serve learning", "questions to think about"),
     "competitive": ("Speak to win", "decide who wins", "in the first sentence"),
@@ -370,7 +370,7 @@ class TestFormats:
     @pytest.mark.parametrize(
         ("name", "winner", "calls"),
         [
-            ("formal", "ann", 3),
+            ("formal", "ann", 6),
             ("casual", None, 3),
             ("educational", None, 3),
             ("competitive", "ann", 6),

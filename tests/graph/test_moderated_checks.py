@@ -230,14 +230,14 @@ async def test_the_stages_are_scored_at_the_same_time() -> None:
         if "Score each of these" not in sent.user:
             return
         waiting += 1
-        if waiting == 4:
+        if waiting == 8:
             together.set()
         async with asyncio.timeout(5):
             await together.wait()
 
     cast.before = gate
     played = await debate(cast, round_count=2)
-    assert waiting == 4
+    assert waiting == 8
     assert played.degraded == []
 
 

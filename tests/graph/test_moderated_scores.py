@@ -42,7 +42,7 @@ def shown(sent: Sent) -> list[tuple[str, str]]:
 
 async def test_every_statement_is_scored_once_and_nothing_else() -> None:
     cast = floor_cast()
-    played = await debate(cast, round_count=2, fact_check=True)
+    played = await debate(cast, round_count=2, fact_check=True, debate_format="casual")
     texts = [text for sent in stages_sent(cast) for _, text in shown(sent)]
     assert len(texts) == 12
     scored = [s.turn for each in played.state["verdict"].standings for s in each.turns]
@@ -147,7 +147,7 @@ async def test_a_name_of_one_letter_is_no_article(said: str, seen: str, told: in
 
 async def test_a_later_stage_sees_what_was_said_before() -> None:
     cast = floor_cast()
-    await debate(cast, round_count=2)
+    await debate(cast, round_count=2, debate_format="casual")
     openings, _first, second, closings = stages_sent(cast)
     assert "What was said before" not in openings.user
     earlier = second.user.split("## The statements to score")[0]
@@ -176,24 +176,56 @@ async def test_a_competitive_debate_is_read_in_both_orders() -> None:
     assert readings == {2}
 
 
-async def test_a_judge_swayed_by_the_order_is_contested_and_names_no_winner() -> None:
-    """It gives 9 to whatever it sees first and 3 to the rest."""
-
+def favouring_the_first(first: int, rest: int) -> Any:
     def swayed(sent: Sent) -> str:
-        marks = marks_for(sent, lambda _text, _name: 3)
-        marks[0] |= {name: 9 for name in marks[0] if name != "statement"}
+        marks = marks_for(sent, lambda _text, _name: rest)
+        marks[0] |= {name: first for name in marks[0] if name != "statement"}
         return with_block("The first is best.", scores=marks)(sent)
 
-    cast = floor_cast(judge={"stage": swayed})
-    played = await debate(cast, round_count=0, debate_format="competitive")
+    return swayed
+
+
+@pytest.mark.parametrize("chosen", ["formal", "competitive"])
+async def test_a_judge_swayed_by_the_order_is_contested_and_names_no_winner(chosen: str) -> None:
+    cast = floor_cast(judge={"stage": favouring_the_first(8, 5)})
+    played = await debate(cast, round_count=0, debate_format=chosen)
     trace = played.state["trace"]
     assert len(trace["scoring"]["contested"]) == 4
     assert trace["scores"]["Ann"]["total"] is None
     assert trace["winner"] is None
+    assert trace["scoring"]["draw"]
     assert trace["scoring"]["no_winner"] == "not every side has a score that counts"
     final = next(s for s in cast.sent_to("moderator") if asked_for(s) == "final")
-    assert "Winner: nobody" in final.user
+    assert "Winner: nobody, a draw: not every side" in final.user
     assert "To be said with the scores: 4 contested: two readings differ" in final.user
+
+
+@pytest.mark.parametrize(
+    ("margin", "winner", "result"),
+    [
+        (0.5, "ann", "Ann, by 0.50 points"),
+        (0.6, None, "nobody, a draw: the best lead by 0.50, a winner needs 0.6"),
+    ],
+)
+async def test_a_winner_needs_a_margin_and_the_record_reports_it(
+    margin: float, winner: str | None, result: str
+) -> None:
+    better = scoring(lambda text, _name: 7 if text == "Apt." else 6)
+    cast = floor_cast(ann={"opening": "Apt."}, judge={"stage": better})
+    played = await debate(cast, round_count=0, winner_margin=margin)
+    trace = played.state["trace"]
+    scored = trace["scoring"]
+    assert (trace["winner"], scored["draw"]) == (winner, winner is None)
+    assert (scored["lead"], scored["winner_margin"]) == (pytest.approx(0.5), margin)
+    final = next(s for s in cast.sent_to("moderator") if asked_for(s) == "final")
+    assert f"Winner: {result}\n" in f"{final.user}\n"
+
+
+async def test_a_formal_debate_reads_the_stages_as_spoken_first() -> None:
+    played = await debate(round_count=0)
+    labels = [turn.id.rsplit(".", 1)[1] for turn in played.turns if turn.phase == "score"]
+    other = "-other-order"
+    assert labels == ["openings", "closings", f"openings{other}", f"closings{other}"]
 
 
 async def test_a_judge_of_a_sides_own_model_is_told_with_the_scores() -> None:
@@ -221,7 +253,7 @@ async def test_one_order_alone_declares_no_winner() -> None:
     assert {len(each) for each in orders.values()} == {1, 2}
     assert (verdict.winner, verdict.no_winner) == (
         None,
-        "not every statement was read in every order",
+        "not every statement was read in both orders",
     )
 
 
@@ -235,7 +267,7 @@ async def test_marks_that_cannot_be_read_are_reported_and_never_made_up() -> Non
         return with_block("Done.", scores=marks[:1])(sent)
 
     cast = floor_cast(judge={"stage": half})
-    played = await debate(cast, round_count=0)
+    played = await debate(cast, round_count=0, debate_format="casual")
     assert [entry.why for entry in played.degraded] == [
         "openings: the scores of 2 of 2 statements could not be parsed",
         "closings: the scores of 1 of 2 statements could not be parsed",
@@ -254,17 +286,47 @@ async def test_what_the_block_lacks_is_asked_for_in_a_schema_once() -> None:
         marks = [{"statement": f"S{n}", **dict.fromkeys(CRITERIA, 5 + n)} for n in (1, 2)]
         return StageBlock.model_validate({"scores": marks}).model_dump_json()
 
-    played = await debate(floor_cast(judge={"stage": plain}), round_count=0)
+    cast = floor_cast(judge={"stage": plain})
+    played = await debate(cast, round_count=0, debate_format="casual")
     totals = {each.seat: each.total for each in played.state["verdict"].standings}
     assert totals == {"ann": pytest.approx(6), "ben": pytest.approx(7)}
     assert played.degraded == []
 
 
-@pytest.mark.parametrize("mark", [11, -1, "7", True, None])
+@pytest.mark.parametrize("mark", [11, -1, "11/10", "7/5", "seven", True, None])
 async def test_marks_off_the_scale_are_no_marks(mark: Any) -> None:
     cast = floor_cast(judge={"stage": lambda s: "no" if s.schema else scoring(lambda *_: mark)(s)})
     played = await debate(cast, round_count=0)
     assert len(played.state["verdict"].unscored) == 4
+
+
+@pytest.mark.parametrize("mark", ["7", "7/10", " 7.0 / 10", "7 out of 10"])
+async def test_marks_written_as_text_are_read(mark: Any) -> None:
+    cast = floor_cast(judge={"stage": scoring(lambda *_: mark)})
+    played = await debate(cast, round_count=0)
+    assert [each.total for each in played.state["verdict"].standings] == pytest.approx([7, 7])
+    assert len(cast.sent_to("judge")) == 4
+    assert played.degraded == []
+
+
+async def test_marks_that_cannot_be_read_are_asked_for_once_more() -> None:
+    asked: list[str] = []
+
+    def unsure(sent: Sent) -> str:
+        stage = sent.user.split("## The statements to score: ")[1].splitlines()[0]
+        asked.append(stage)
+        marks = marks_for(sent, lambda _text, _name: 7)
+        if stage.startswith("opening") and asked.count(stage) == 1:
+            marks[1]["persuasiveness"] = "high"
+        return with_block("Done.", scores=marks)(sent)
+
+    cast = floor_cast(judge={"stage": unsure})
+    played = await debate(cast, round_count=0, debate_format="casual")
+    assert sorted(asked) == ["closing statements", "opening statements", "opening statements"]
+    assert played.state["verdict"].unscored == ()
+    assert played.degraded == []
+    scores = [turn.id for turn in played.turns if turn.phase == "score"]
+    assert "r0.score.judge.openings.2" in scores
 
 
 @pytest.mark.parametrize(
@@ -289,7 +351,8 @@ async def test_a_statement_marked_twice_has_no_mark() -> None:
         marks = marks_for(sent, lambda _text, _name: 7)
         return with_block("Done.", scores=[*marks, marks[0]])(sent)
 
-    played = await debate(floor_cast(judge={"stage": twice}), round_count=0)
+    cast = floor_cast(judge={"stage": twice})
+    played = await debate(cast, round_count=0, debate_format="casual")
     assert played.state["verdict"].unscored == ("r0.opening.ann", "r0.closing.ann")
 
 
@@ -358,7 +421,7 @@ async def test_points_and_scores_are_spoken_of_only_where_there_are_some(scored:
 async def test_the_judge_is_told_what_was_left_out() -> None:
     long = "This goes on and on. " * 300
     cast = floor_cast(ann={"opening": long}, ben={"opening": long})
-    await debate(cast, round_count=1, context_tokens=6000)
+    await debate(cast, round_count=1, context_tokens=6000, debate_format="casual")
     closings = stages_sent(cast)[-1]
     assert "(Left out because the whole does not fit: round 0 Speaker 1, opening" in closings.user
 
@@ -368,7 +431,7 @@ async def test_a_long_debate_is_looked_through_for_names_once() -> None:
     _kept.cache_clear()
     cast = floor_cast()
     await debate(cast, names=("Ann", "Ben", "Cyd"), round_count=6)
-    assert len(stages_sent(cast)) == 8
+    assert len(stages_sent(cast)) == 16
     assert _kept.cache_info().misses == 1
 
 

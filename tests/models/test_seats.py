@@ -122,7 +122,9 @@ async def test_preflight_passes_what_can_run(server: ModelServer) -> None:
 
 
 async def test_preflight_looks_at_fallbacks_too(server: ModelServer) -> None:
-    assert "no model 'm9'" in await refused(seats_on("openai:m1", judge_fallbacks=("openai:m9",)))
+    assert "`ollama pull m9`" in await refused(
+        seats_on("openai:m1", judge_fallbacks=("ollama:m9",))
+    )
 
 
 async def test_preflight_finds_what_would_fail(

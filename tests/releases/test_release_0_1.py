@@ -68,8 +68,12 @@ def test_a_stopped_debate_is_resumed_without_paying_twice(name: str, tmp_path: P
         ended = contend.here("resume", stored["id"], "--quiet", "--json")
         while ended.code == 3:  # it waits for a person after each round
             ended = contend.here("resume", stored["id"], "--quiet", "--json")
-        assert sorted(spoken(ended.json)) == sorted(spoken(stored["record"]))
-        assert len(models.calls) == stored["calls"] - stored["paid"]
+        said = [turn for turn in spoken(ended.json) if not turn[0].endswith("-other-order")]
+        assert sorted(said) == sorted(spoken(stored["record"]))
+        # Release 0.1 read a formal debate in one order only.
+        added = len(ended.json["turns"]) - len(said)
+        assert added == (3 if name == "moderated" else 0)
+        assert len(models.calls) == stored["calls"] - stored["paid"] + added
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "waiting"])

@@ -28,7 +28,6 @@ REFUSED = {
     "min over max": (["ask", QUESTION, "-s", "max_rounds=2"], "min_rounds (3) is larger than"),
     "pause": (["ask", QUESTION, "--pause", "often"], "'--pause': 'often' is not one of"),
     "provider": (["ask", QUESTION, "-m", "opnai:m"], "Did you mean 'openai:m'?"),
-    "openai model": (["ask", QUESTION, "-m", "openai:mm"], "Did you mean 'openai:m'?"),
     "ollama model": (["ask", QUESTION, "-m", "ollama:othr"], "ollama pull othr"),
     "option": (["ask", QUESTION, "--modell", "m"], "--modell. Did you mean --model? See `contend"),
     "both outputs": (["ask", QUESTION, "--json", "--events"], "use only one of them"),

@@ -334,15 +334,11 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         ["--seat", "Ann=", *SEATS[2:], *JUDGE],
         "'--seat Ann=' is not in the form NAME=MODEL",
     ),
-    "a model nobody has": (
-        [*SEATS, "--seat", "Dan=openai:cydd", *JUDGE],
-        "Did you mean 'openai:cyd'?",
-    ),
     "an Ollama model that is not there": (
         [*SEATS, "--seat", "Dan=ollama:dan", *JUDGE],
         "ollama pull dan",
     ),
-    "a judge nobody has": ([*SEATS, "-s", "judge_model=openai:juge"], "'openai:judge'"),
+    "a judge nobody has": ([*SEATS, "-s", "judge_model=ollama:juge"], "ollama pull juge"),
     "no rounds": ([*SEATS, *JUDGE, "-s", "max_rounds=0"], "between 1 and 50, not 0"),
 }
 

@@ -31,6 +31,12 @@ def folder_of(record: dict[str, Any]) -> Path:
     return Path(record["output_dir"])
 
 
+def test_a_model_the_server_does_not_list_is_tried(contend: Command) -> None:
+    ended = contend(*ASK, *SIDES, "-s", "judge_model=openai:hidden")
+    assert ended.code == 0, ended.err
+    assert "does not list the model 'hidden'" in " ".join(ended.err.split())
+
+
 def test_a_debate_for_people(contend: Command) -> None:
     ended = contend(*ASK, *SIDES)
     assert ended.code == 0, ended.err
@@ -45,7 +51,7 @@ def test_a_debate_for_people(contend: Command) -> None:
         SUMMARY,
         "Scores",
         "Ann 7.00, Ben 7.00",
-        "nobody: the best scores are equal",
+        "nobody, a draw: the best scores are equal",
         "Folder",
     ):
         assert line in ended.out, line

@@ -203,9 +203,9 @@ def test_a_port_that_is_taken_is_told(contend: Command) -> None:
 
 
 def test_a_model_that_is_not_there_is_told_at_the_start(contend: Command) -> None:
-    refused = contend.here("serve", "-m", "openai:nope", CONTEND_SERVICE_TOKEN=TOKEN)
+    refused = contend.here("serve", "-m", "ollama:nope", CONTEND_SERVICE_TOKEN=TOKEN)
     assert refused.code == 2
-    assert "has no model 'nope'" in refused.err
+    assert "ollama pull nope" in refused.err
 
 
 def test_a_database_that_is_away_is_told_at_the_start(contend: Command) -> None:

@@ -186,7 +186,7 @@ async def scored(path: Path, **changes: Any) -> dict[str, str]:
 
 async def test_the_summary_tells_who_won_or_why_nobody_did(tmp_path: Path) -> None:
     pages = await scored(tmp_path, debate_format="competitive")
-    assert "- **Winner:** nobody: contested: who leads depends on" in pages["summary.md"]
+    assert "- **Winner:** nobody, a draw: contested: who leads depends on" in pages["summary.md"]
     assert "6 contested: two readings differ by more than" in pages["summary.md"]
     (row,) = [line for line in pages["summary.md"].splitlines() if "Ann: closing" in line]
     assert row.endswith("| contested, overlong -2 |")

@@ -217,11 +217,30 @@ def test_a_refused_key_is_said_without_it(server: ModelServer) -> None:
 
 
 def test_an_unknown_model_comes_with_the_nearest(server: ModelServer) -> None:
-    server.models = ["gpt-5-mini", "qwen3:32b"]
-    assert "Did you mean 'openai:gpt-5-mini'?" in refused("openai:gpt5-mini")
+    server.models = ["qwen3:32b"]
     said = refused("ollama:qwen3:30b")
     assert "'ollama:qwen3:32b'" in said
     assert "ollama pull qwen3:30b" in said
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("address", ["", "https://api.openai.com/v1"])
+def test_openai_itself_refuses_a_model_it_does_not_list(
+    address: str, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def listed(*_: object) -> list[str]:
+        return ["gpt-5-mini"]
+
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    monkeypatch.setattr("contend.models.providers.openai._list_models", listed)
+    assert "Did you mean 'openai:gpt-5-mini'?" in refused("openai:gpt5-mini")
+
+
+def test_a_compatible_server_may_serve_a_model_it_does_not_list(server: ModelServer) -> None:
+    server.models = [f"m{number}" for number in range(10)]
+    (notice,) = asyncio.run(check_models(["openai:m1", "openai:hidden"]))
+    assert "does not list the model 'hidden'; it lists m0, m1, m2" in notice
+    assert "m7 and 2 more. The debate uses the name as given." in notice
     assert server.calls == []
 
 
@@ -301,9 +320,8 @@ def test_a_refused_key_is_one_line_whatever_was_sent(
 def test_lists_of_other_shapes_are_read_or_left(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with answering({"/models": (200, body)}) as address:
         at(address, monkeypatch)
-        asyncio.run(check_models(["openai:m1"]))
-        if "m1" in body:
-            assert "no model 'm2'" in refused("openai:m2")
+        assert asyncio.run(check_models(["openai:m1"])) == []
+        assert len(asyncio.run(check_models(["openai:m2"]))) == ("m1" in body)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from contend.graph.readings import Deduction, SideScore, TurnScore
 from contend.graph.settings import ModeratedSettings
 from contend.graph.values import Seat
 from contend.nodes.moderated.totals import (
+    Result,
     apply_deductions,
     final_scores,
+    find_winner,
     mean_marks,
     score_side,
     turn_score,
     weighted,
-    winner_of,
 )
 
 WEIGHTS = ModeratedSettings().scoring_weights
@@ -132,19 +133,31 @@ def sides(ann: list[TurnScore], ben: list[TurnScore]) -> list[SideScore]:
 
 
 def test_the_better_mean_wins() -> None:
-    assert winner_of(sides([scored(ANN, 6)], [scored(BEN, 6.1)]), 1) == ("ben", "")
+    assert find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, 7, 7)]), 0.5) == Result("ben")
 
 
-def test_equal_means_are_a_tie() -> None:
-    tied = sides([scored(ANN, 4), scored(ANN, 8)], [scored(BEN, 6)])
-    assert winner_of(tied, 1) == (None, "the best scores are equal")
+def test_equal_means_are_a_draw() -> None:
+    tied = sides([scored(ANN, 4, 4), scored(ANN, 8, 8)], [scored(BEN, 6, 6)])
+    assert find_winner(tied, 0) == Result(None, "the best scores are equal", draw=True)
+
+
+@pytest.mark.parametrize(
+    ("best", "margin", "winner"),
+    [(6.4, 0.5, None), (6.5, 0.5, "ben"), (6.1, 0.1, "ben"), (6.01, 0, "ben"), (7, 1.5, None)],
+)
+def test_a_winner_needs_a_margin(best: float, margin: float, winner: str | None) -> None:
+    result = find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, best, best)]), margin)
+    why = f"the best lead by {best - 6:.2f}, a winner needs {margin:g}"
+    assert result == (Result(winner) if winner else Result(None, why, draw=True))
 
 
 def test_a_winner_must_lead_in_both_orders() -> None:
-    one_order_each = sides([scored(ANN, 7, 5)], [scored(BEN, 6, 6.5)])
-    assert winner_of(one_order_each, 2)[0] is None
-    assert "depends on the order" in winner_of(one_order_each, 2)[1]
-    assert winner_of(sides([scored(ANN, 7, 6.6)], [scored(BEN, 6, 6.5)]), 2)[0] == "ann"
+    one_order_each = sides([scored(ANN, 8, 6)], [scored(BEN, 6, 6.5)])
+    result = find_winner(one_order_each, 0.5)
+    assert result.winner is None
+    assert result.draw
+    assert "depends on the order" in result.no_winner
+    assert find_winner(sides([scored(ANN, 7, 6.6)], [scored(BEN, 6, 6.5)]), 0.5).winner == "ann"
 
 
 def test_a_contested_turn_still_counts_against_a_sure_winner() -> None:
@@ -152,31 +165,36 @@ def test_a_contested_turn_still_counts_against_a_sure_winner() -> None:
     ann = [scored(ANN, 7, 7), scored(ANN, 1, 9)]
     ben = [scored(BEN, 6, 6), scored(BEN, 6, 6)]
     assert score_side(ANN, ann, WEIGHTS).total == pytest.approx(7)
-    assert winner_of(sides(ann, ben), 2)[0] is None
+    assert find_winner(sides(ann, ben), 0.5).winner is None
 
 
-def test_a_side_without_a_score_leaves_no_winner() -> None:
-    assert winner_of(sides([scored(ANN, 2, 9)], [scored(BEN, 6, 6)]), 2)[0] is None
-    assert winner_of(sides([], [scored(BEN, 6)]), 1)[0] is None
+def test_a_side_whose_scores_are_all_contested_makes_it_a_draw() -> None:
+    result = find_winner(sides([scored(ANN, 2, 9)], [scored(BEN, 6, 6)]), 0.5)
+    assert result == Result(None, "not every side has a score that counts", draw=True)
 
 
 def test_nobody_wins_while_a_statement_lacks_a_reading() -> None:
     lone = turn_score("t", "ann", {1: marks(9)}, [], WEIGHTS, 2)
     assert lone.orders == (1,)
     assert lone.readings == pytest.approx((9,))
-    told = (None, "not every statement was read in every order")
-    assert winner_of(sides([lone, scored(ANN, 9, 9)], [scored(BEN, 6, 6)]), 2) == told
+    result = find_winner(sides([lone, scored(ANN, 9, 9)], [scored(BEN, 6, 6)]), 0.5)
+    assert result == Result(None, "not every statement was read in both orders")
 
 
-@pytest.mark.parametrize(
-    ("orders", "why"),
-    [(1, "not every statement was scored"), (2, "not every statement was read in every order")],
-)
-def test_nobody_wins_while_a_statement_has_no_score(orders: int, why: str) -> None:
-    stands = sides([scored(ANN, *[9] * orders)], [scored(BEN, *[6] * orders)])
-    usual: dict[str, Any] = {"orders": orders, "margin": 2, "judge_model": "m:x"}
-    verdict = final_scores(stands, declares_winner=True, unscored=["r0.closing.ben"], **usual)
-    assert (verdict.winner, verdict.no_winner) == (None, why)
-    assert final_scores(stands, declares_winner=True, unscored=[], **usual).winner == "ann"
-    quiet = final_scores(stands, declares_winner=False, unscored=["r0.closing.ben"], **usual)
-    assert (quiet.winner, quiet.no_winner) == (None, "")
+USUAL: dict[str, Any] = {"contested_margin": 2, "winner_margin": 0.5, "judge_model": "m:x"}
+
+
+def test_nobody_wins_while_a_statement_has_no_score() -> None:
+    stands = sides([scored(ANN, 9, 9)], [scored(BEN, 6, 6)])
+    verdict = final_scores(stands, declares_winner=True, unscored=["r0.closing.ben"], **USUAL)
+    why = "not every statement was read in both orders"
+    assert (verdict.winner, verdict.no_winner, verdict.draw) == (None, why, False)
+
+
+def test_the_lead_is_reported_where_a_winner_is_declared() -> None:
+    stands = sides([scored(ANN, 9, 9)], [scored(BEN, 6, 6)])
+    verdict = final_scores(stands, declares_winner=True, unscored=[], **USUAL)
+    assert (verdict.winner, verdict.winner_margin) == ("ann", 0.5)
+    assert verdict.lead == pytest.approx(3)
+    quiet = final_scores(stands, declares_winner=False, unscored=[], **USUAL)
+    assert (quiet.winner, quiet.no_winner, quiet.lead) == (None, "", None)
