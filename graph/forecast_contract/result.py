@@ -1,13 +1,15 @@
 """The result of a forecast."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from contend.graph.forecast_contract import terms
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role, Share
+from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role
 
+Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
 _ABSENT = "null when it is absent; report.gaps says why."
 
 

@@ -116,7 +116,7 @@ class _Forecast:
         stated = stated_in(self.kept, number)
         for outcome in self.outcomes:
             held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
-            if held and max(held.values()) - min(held.values()) >= numbers.DISAGREEMENT:
+            if numbers.spread(list(stated.values()), outcome.id) >= numbers.DISAGREEMENT:
                 high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
                 apart = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
                 yield f"{outcome.label} ({outcome.id}): {apart}"
@@ -125,13 +125,14 @@ class _Forecast:
                 yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
 
     def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
+        pooled, judge, agreed = map(numbers.rounded, (self.pooled, self.judge, self.agreed))
         return tuple(
             contract.OutcomeForecast(
                 outcome_id=outcome,
-                probability=self.pooled.get(outcome),
+                probability=pooled.get(outcome),
                 role_assessments=tuple(self._assessments(outcome)),
-                judge_probability=self.judge.get(outcome),
-                consensus_probability=self.agreed.get(outcome),
+                judge_probability=judge.get(outcome),
+                consensus_probability=agreed.get(outcome),
             )
             for outcome in self.outcome_ids
         )
@@ -140,19 +141,20 @@ class _Forecast:
         for role in self.settings.roles:
             given = self.latest[role].reading.stated if role in self.latest else None
             if given and outcome in given.probabilities:
-                probability, confidence = given.probabilities[outcome], given.confidence
+                probability = numbers.rounded(given.probabilities)[outcome]
                 yield contract.RoleAssessment(
-                    role=role, probability=probability, confidence=confidence
+                    role=role, probability=probability, confidence=given.confidence
                 )
 
     def _pools(self) -> tuple[contract.Pools, ...]:
         linear = numbers.linear_pool(self.stated, self.outcome_ids)
         odds = numbers.log_odds_pool(self.stated, self.outcome_ids)
         sharp = numbers.extremised(odds, self.settings.extremising_factor)
+        pooled, linear, odds, sharp = map(numbers.rounded, (self.pooled, linear, odds, sharp))
         return tuple(
             contract.Pools(
                 outcome_id=outcome,
-                contract=self.pooled.get(outcome),
+                contract=pooled.get(outcome),
                 linear=linear.get(outcome),
                 log_odds=odds.get(outcome),
                 extremised=sharp.get(outcome),

@@ -154,10 +154,10 @@ class TestNumbers:
             {"a": 0.6, "b": 0.35, "c": 0.15}
         )
         assert {o: row.judge_probability for o, row in rows.items()} == pytest.approx(
-            {"a": 62 / 103, "b": 31 / 103, "c": 10 / 103}
+            {"a": 62 / 103, "b": 31 / 103, "c": 10 / 103}, abs=1e-4
         )
         assert {o: row.probability for o, row in rows.items()} == pytest.approx(
-            {"a": 0.578043, "b": 0.308253, "c": 0.113704}, abs=1e-6
+            {"a": 0.578043, "b": 0.308253, "c": 0.113704}, abs=1e-4
         )
         assert [each.role for each in rows["b"].role_assessments] == ["optimist", "pessimist"]
         assert gaps(result) == [("probabilities", "judge", 1)]
@@ -170,8 +170,8 @@ class TestNumbers:
         assert len(asks(played, "judge", "numbers")) == 1
         # a: 0.6, 0.4, 0.8; b: 0.3, 0.4; c: 0.1, 0.2.
         by_outcome = [each.consensus_score for each in result.report.consensus_by_outcome]
-        assert by_outcome == pytest.approx([1 - 0.163299 / 0.471405, 0.9, 0.9], abs=1e-5)
-        assert result.consensus_score == pytest.approx(sum(by_outcome) / 3)  # type: ignore[arg-type]
+        assert by_outcome == pytest.approx([1 - 0.163299 / 0.471405, 0.9, 0.9], abs=1e-4)
+        assert result.consensus_score == pytest.approx(sum(by_outcome) / 3, abs=1e-4)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "given",
@@ -419,7 +419,7 @@ class TestTime:
         # What the call took before it was cut off, nobody said.
         assert result.metadata.sonnet_tokens_used.input is None
         assert result.metadata.sonnet_calls == 30
-        assert result.report.confidence == pytest.approx((5 * 0.6 + 0.8) / 6 * 15 / 16)
+        assert result.report.confidence == pytest.approx((5 * 0.6 + 0.8) / 6 * 15 / 16, abs=1e-4)
 
     async def test_one_that_hangs_in_every_round_costs_the_others_nothing(self) -> None:
         async def endless(sent: Sent) -> None:
