@@ -1,6 +1,7 @@
 """One role's argument: the turn, its probabilities, and second requests for missing parts."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -68,7 +69,7 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
-    turn, outcomes = spoken["turn"], context_of(state).outcome_ids
+    turn, outcomes = spoken["turn"], context_of(state).outcome_labels
     read = read_decision(
         runtime,
         spoken,
@@ -90,8 +91,8 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
     return turn.model_copy(update={"assessment": reading.model_copy(update=update)})
 
 
-def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
-    probabilities = read_distribution(stated.raw, outcomes) or {}
+def normalise_stated(stated: StatedProbabilities, outcomes: Iterable[str]) -> StatedProbabilities:
+    probabilities = read_distribution(stated.raw, list(outcomes)) or {}
     return stated.model_copy(update={"probabilities": probabilities})
 
 
@@ -99,12 +100,12 @@ async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
     """Ask once more for probabilities of an argument or a verdict that could not be parsed."""
-    outcomes, reading = context_of(state).outcome_ids, turn.assessment
+    outcomes, reading = context_of(state).outcome_labels, turn.assessment
     if not isinstance(reading, Stating):
         return turn, []
-    if is_complete(reading.stated.probabilities, outcomes):
+    if is_complete(reading.stated.probabilities, list(outcomes)):
         return turn, []
-    form = replies.numbers_form(outcomes, small=is_demonstration([seat]))
+    form = replies.numbers_form(list(outcomes), small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
     reading = _with_form(reading, filled, outcomes)
@@ -117,7 +118,7 @@ async def with_numbers(
     return turn, [*filled["degraded"], reported]
 
 
-def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> Stating:
+def _with_form(reading: Stating, filled: Filled, outcomes: replies.Outcomes) -> Stating:
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading

@@ -224,6 +224,17 @@ class TestNumbers:
         assert [first.probability, first.confidence] == pytest.approx([0.7, 0.9])
         assert asks(played, "optimist", "numbers") == []
 
+    async def test_text_and_labels_are_read_without_a_second_call(self) -> None:
+        def loosely(block: dict[str, Any]) -> dict[str, Any]:
+            given = {"It opens": "70%", "NO ": "0.3"}
+            return block | {"outcome": "it opens", "probabilities": given}
+
+        played = await forecasted(panel(optimist=arguing("optimist", loosely)))
+        result = result_of(played)
+        assert result.probability_distribution[0].role_assessments[0].probability == 0.7
+        assert result.debate_log.rounds[0].arguments[0].outcome_supported == "yes"
+        assert asks(played, "optimist", "numbers") == []
+
     async def test_a_digit_repeated_without_end_is_no_number(self) -> None:
         def optimist(sent: Sent) -> str:
             return "{}" if sent.schema else f"Probabilities: yes {'9' * 400}, no 1"
