@@ -118,7 +118,7 @@ class Precedent(Contract):
 
 
 class TokensUsed(Contract):
-    """Tokens in and out; null when a provider did not say."""
+    """Tokens in and out, as far as providers reported them; see report.calls_without_usage."""
 
     input: int | None
     output: int | None
@@ -200,6 +200,9 @@ class Report(Contract):
     raw_probabilities: tuple[RawValues, ...]
     pools: tuple[Pools, ...]
     extremising_factor: float
+    calls_without_usage: int = Field(
+        0, description="Turns and lost calls whose tokens are unknown, and not counted."
+    )
     replaced_arguments: tuple[Replaced, ...]
 
 

@@ -179,6 +179,12 @@ def score_from_form(
     return _score(scores, argument, _line(form.get("reason")), "extraction")
 
 
+def points_form(points: Sequence[str]) -> type[BaseModel]:
+    """Build a form for the earlier points that an argument answers or builds on."""
+    point: Any = Literal[tuple(points)]
+    return create_model("Points", refers_to=(list[point], ...))
+
+
 class _PrecedentEntry(BaseModel):
     event: str
     date: str
@@ -216,7 +222,7 @@ def _stated(given: Any, confidence: Any, outcomes: Outcomes) -> StatedProbabilit
         if raw.setdefault(outcome, number) != number:
             unclear.add(outcome)
     raw = {outcome: number for outcome, number in raw.items() if outcome not in unclear}
-    return StatedProbabilities(raw=raw, confidence=_percentage_or_share(confidence))
+    return StatedProbabilities(raw=raw, confidence=_share(confidence))
 
 
 def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
@@ -349,7 +355,7 @@ def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | N
     # A number may be infinite if a model repeats a digit.
     if len(raw) < len(outcomes) or not all(map(math.isfinite, raw.values())):
         return None
-    confidence = _percentage_or_share(_labelled(speech, "confidence"))
+    confidence = _share(_labelled(speech, "confidence"))
     return StatedProbabilities(raw=raw, confidence=confidence)
 
 

@@ -17,7 +17,7 @@ from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.calls.work import Work, turn_work, with_turns
-from contend.nodes.forecast.arguments import all_arguments, context_of
+from contend.nodes.forecast.arguments import all_arguments, context_of, kept_arguments
 from contend.nodes.forecast.calls import (
     Filled,
     fill_once,
@@ -53,7 +53,9 @@ async def argue(
     overlong = _report_overlong(runtime, seat, turn)
     turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
-    return turn_work(turn, [*spoken["degraded"], *overlong, *no_numbers, *no_precedents])
+    turn, no_references = await _with_references(state, runtime, seat, turn, deadline)
+    problems = [*overlong, *no_numbers, *no_precedents, *no_references]
+    return turn_work(turn, [*spoken["degraded"], *problems])
 
 
 def _report_overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
@@ -155,4 +157,26 @@ async def _with_precedents(
     have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
     why = f"{have}, {how_often(filled)}"
     reported = report_problem(runtime, seat, turn.round, "no_precedents", why)
+    return turn, [*filled["degraded"], reported]
+
+
+async def _with_references(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+) -> tuple[Turn, list[Degradation]]:
+    """Ask once which earlier points a closing argument rests on, if it cites none."""
+    earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
+    reading = reading_of(turn)
+    is_closing = turn.round == runtime.context.max_rounds
+    if not is_closing or not earlier or reading.refers_to:
+        return turn, []
+    seen, form = with_turns(state, [turn]), replies.points_form(earlier)
+    filled = await fill_once(seen, runtime, seat, "references", turn, form, deadline)
+    cited = dict.fromkeys(filled["block"]["refers_to"] if filled["block"] else ())
+    asked = reading.asked_again + filled["called"]
+    reading = reading.model_copy(update={"refers_to": tuple(cited), "asked_again": asked})
+    turn = add_extraction_cost(turn, filled).model_copy(update={"assessment": reading})
+    if cited:
+        return turn, filled["degraded"]
+    why = f"it refers to no point of earlier rounds, {how_often(filled)}"
+    reported = report_problem(runtime, seat, turn.round, "no_references", why)
     return turn, [*filled["degraded"], reported]

@@ -117,14 +117,17 @@ class _ForecastValues:
         match self.part:
             case "final":
                 return _bytes(_CONTEXT_FOR_VERDICT)
-            case "rebuttal" | "closing":
+            case "rebuttal" | "closing" | "references":
                 return self._room(_SHARE) - _size([self._arguments_so_far])
             case "stronger":
                 return self._room(_SHARE - _POINTS_SHARE)
         return self._room(_SHARE)
 
     def _others(self) -> list[ScoredArgument]:
-        return [said for said in self._kept if said.role != self.seat.role]
+        others = [said for said in self._kept if said.role != self.seat.role]
+        if self.part != "references":
+            return others
+        return [said for said in others if said.turn.round < self._about.round]
 
     @cached_property
     def _arguments_so_far(self) -> str:
@@ -134,7 +137,7 @@ class _ForecastValues:
 
     def _own_line(self) -> str:
         before = [s for s in self._kept if s.role == self.seat.role]
-        if self.part == "stronger" or not before or not before[-1].reading.point:
+        if self.part in ("stronger", "references") or not before or not before[-1].reading.point:
             return ""
         reading = before[-1].reading
         numbers = " ".join(f"{o} {p:.0%}" for o, p in reading.stated.probabilities.items())
@@ -212,7 +215,7 @@ class _ForecastValues:
     def _weakness(self) -> str:
         scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
         reason = scored.reason if scored else ""
-        return self.data("score", reason) if reason else "it scored under 0.2."
+        return self.data("score", reason) if reason else "it scored too low."
 
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids

@@ -13,6 +13,7 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import (
+    QUALITY_GOAL,
     ScoredArgument,
     all_arguments,
     cited_precedents,
@@ -20,15 +21,15 @@ from contend.nodes.forecast.arguments import (
     kept_arguments,
     latest_statements,
     of_round,
+    reach_goal,
     stated_in,
     verdict_numbers,
     verdict_of,
 )
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
+from contend.nodes.timing import known_usage, spoken_by_models, worked_ms
 
-GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
 # What a repeated call reports.
 _FURTHER_TRIES = ("retried", "fell_back")
 
@@ -203,19 +204,19 @@ class _Forecast:
     def report(self) -> contract.Report:
         gaps = tuple(gaps_of(self.state, self.settings, self.kept))
         kept = {each.turn.id for each in self.kept}
-        composites = [each.composite for each in self.kept if each.composite is not None]
         last = self.settings.max_rounds
         closing = of_round(self.kept, last) if last > 1 else []
         return contract.Report(
             partial=bool(gaps),
             confidence=self._confidence(),
             gaps=gaps,
-            argument_quality=_goal([c > GOOD_ENOUGH for c in composites], QUALITY_GOAL),
+            argument_quality=_goal(reach_goal(self.kept), QUALITY_GOAL),
             closing_references=_goal([bool(each.reading.refers_to) for each in closing]),
             consensus_by_outcome=tuple(self._consensus()),
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
             extremising_factor=self.settings.extremising_factor,
+            calls_without_usage=known_usage(self.state).unknown,
             replaced_arguments=tuple(
                 contract.Replaced(round=each.turn.round, argument=_argument(each))
                 for each in all_arguments(self.state)
@@ -281,7 +282,7 @@ def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
 
 def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.ResultMetadata:
     turns = spoken_by_models(state)
-    usage = total_usage(state)
+    usage = known_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
     asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))
