@@ -19,7 +19,15 @@ from contend.nodes.forecast.arguments import (
     verdict_numbers,
     verdict_of,
 )
+from contend.nodes.forecast.context import (
+    left_out,
+    question_and_outcomes,
+    room_for_facts,
+    size_of,
+    tokens_to_bytes,
+)
 from contend.nodes.forecast.numbers import is_complete
+from contend.nodes.forecast.schedule import round_phase
 
 _NO_CONFIDENCE = "it gave no confidence between 0 and 1"
 
@@ -42,6 +50,7 @@ def gaps_of(
         why = f"{found} of at least {FEWEST_PRECEDENTS} with a date and an outcome"
         yield Gap(what="historical_precedents", why=why, role="historian")
     yield from _verdict_gaps(state)
+    yield from _context_gaps(state, settings)
     if misses_goal(kept):
         reached = reach_goal(kept)
         good = f"{sum(reached)} of {len(reached)} arguments scored above {GOOD_ENOUGH:g}"
@@ -97,6 +106,23 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
     if verdict is not None and verdict.read_from != "block":
         why = "the verdict's record could not be read"
         yield Gap(what="key_insights", why=why, role="judge")
+
+
+def _context_gaps(state: DebateState, settings: ForecastSettings) -> Iterator[Gap]:
+    """List what the prompts did not tell of the request."""
+    context = context_of(state)
+    held = dict.fromkeys(round_phase(settings, each) for each in range(1, state["round"] + 1))
+    for part in (*held, "final"):
+        if missing := left_out(context, room_for_facts(settings, part)):
+            where = "the verdict" if part == "final" else f"the {part} arguments"
+            yield Gap(what="context", why=f"no room in prompts of {where} for {', '.join(missing)}")
+    asked = size_of([question_and_outcomes(state["question"], context)])
+    if asked > tokens_to_bytes(settings.argument_input_tokens):
+        why = (
+            "the question and its outcomes alone are longer than argument_input_tokens "
+            f"({settings.argument_input_tokens}), so all prompts are longer"
+        )
+        yield Gap(what="argument_input_tokens", why=why)
 
 
 def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:

@@ -371,9 +371,41 @@ class TestWhatIsSent:
             "Sentiment: The crew is tired.",
             "Not known: No tide data.",
             "Region: the sound",
-            "(1 further facts left out for room.)",
+            "A bridge. A bridge. ",
         ):
             assert fact in opening
+        (gap,) = (e for e in result_of(played).report.gaps if "opening" in e.why)
+        assert gap.why == "no room in prompts of the opening arguments for description in full"
+
+    async def test_every_section_reaches_every_prompt_and_the_rest_is_a_gap(self) -> None:
+        def many(name: str) -> list[str]:
+            return [f"{name} {n} about the bridge and its many builders." for n in range(1, 31)]
+
+        data = {
+            "economic_highlights": many("Economy"),
+            "sentiment_highlights": many("Sentiment"),
+            "data_gaps": many("Gap"),
+        }
+        given = request(simulation_summary={"key_findings": many("Finding")}, data_summary=data)
+        played = await forecasted(given={"question": QUESTION, "request": given})
+        arguments = [s for s in played.cast.sent if asked_for(s) in ("argument", "verdict")]
+        for sent in arguments:
+            for name in ("Economy", "Sentiment", "Gap", "Finding"):
+                assert f"{name} 1 about" in sent.user
+        gaps = [each for each in result_of(played).report.gaps if each.what == "context"]
+        assert len(gaps) == 4
+        assert gaps[0].why.startswith("no room in prompts of the opening arguments for key_find")
+        assert "data_gaps 2" in gaps[0].why
+        assert "the verdict" in gaps[-1].why
+
+    async def test_a_question_longer_than_the_budget_is_told(self) -> None:
+        question = "Will it open? " * 200
+        given = {"question": question, "request": request(task={"question": question})}
+        played = await forecasted(given=given, max_rounds=1)
+        assert question in self.sent(played, "optimist", 1).user
+        (gap,) = result_of(played).report.gaps
+        assert gap.what == "argument_input_tokens"
+        assert "longer than argument_input_tokens (600)" in gap.why
 
     async def test_closing_speakers_see_points_of_every_round_however_long(self) -> None:
         def wordy(role: str) -> Any:
@@ -669,7 +701,8 @@ async def test_a_judge_that_answered_a_replaced_argument_argues_again() -> None:
     def pessimist(sent: Sent) -> str:
         if asked_for(sent) == "stronger":
             block = {"outcome": "no", "probabilities": {"yes": 0.3, "no": 0.7}, "confidence": 0.5}
-            return fenced(sent, block | {"point": "Better."}, "a second try")
+            more = {"point": "Better.", "refers_to": ["O1"]}
+            return fenced(sent, block | more, "a second try")
         return arguing("pessimist")(sent)
 
     calm = judging(weak_first)
@@ -689,7 +722,7 @@ async def test_a_judge_that_answered_a_replaced_argument_argues_again() -> None:
     assert replaced == ["The pessimist argues in round 3.", "The judge argues in round 3."]
     yes = {e.role: e.probability for e in result.probability_distribution[0].role_assessments}
     assert yes["judge"] == 0.35
-    assert result.metadata.sonnet_calls == 31 + 2 + 2 + 1  # its second version cites nothing
+    assert result.metadata.sonnet_calls == 31 + 2 + 2
     assert result.metadata.total_arguments == 15
     told = [(entry.what, entry.seat) for entry in played.degraded]
     assert told == [("argued_again", "pessimist"), ("argued_anew", "judge")]
