@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import NO_USAGE, Usage, WorkSpan
@@ -60,6 +61,23 @@ def spoken_by_models(state: DebateState) -> list[Turn]:
 
 def total_usage(state: DebateState) -> Usage:
     return sum((each.usage for each in _work(state)), NO_USAGE)
+
+
+class KnownUsage(NamedTuple):
+    """Tokens that providers reported, and how many calls they did not report."""
+
+    input_tokens: int
+    output_tokens: int
+    unknown: int
+
+
+def known_usage(state: DebateState) -> KnownUsage:
+    used = [each.usage for each in _work(state)]
+    return KnownUsage(
+        sum(usage.input_tokens or 0 for usage in used),
+        sum(usage.output_tokens or 0 for usage in used),
+        sum(None in (usage.input_tokens, usage.output_tokens) for usage in used),
+    )
 
 
 def _work(state: DebateState) -> list[Turn | WorkSpan]:

@@ -132,6 +132,10 @@ class PredictionContext(terms.Contract):
     def outcome_ids(self) -> tuple[str, ...]:
         return tuple(outcome.id for outcome in self.outcomes)
 
+    @property
+    def outcome_labels(self) -> dict[str, str]:
+        return {outcome.id: outcome.label for outcome in self.outcomes}
+
     @model_validator(mode="after")
     def _check_outcomes(self) -> Self:
         twice = terms.first_repeated(each.casefold() for each in self.outcome_ids)

@@ -1,13 +1,15 @@
 """The result of a forecast."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from contend.graph.forecast_contract import terms
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role, Share
+from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role
 
+Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
 _ABSENT = "null when it is absent; report.gaps says why."
 
 
@@ -116,7 +118,7 @@ class Precedent(Contract):
 
 
 class TokensUsed(Contract):
-    """Tokens in and out; null when a provider did not say."""
+    """Tokens in and out, as far as providers reported them; see report.calls_without_usage."""
 
     input: int | None
     output: int | None
@@ -198,6 +200,9 @@ class Report(Contract):
     raw_probabilities: tuple[RawValues, ...]
     pools: tuple[Pools, ...]
     extremising_factor: float
+    calls_without_usage: int = Field(
+        0, description="Turns and lost calls whose tokens are unknown, and not counted."
+    )
     replaced_arguments: tuple[Replaced, ...]
 
 

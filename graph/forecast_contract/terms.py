@@ -25,6 +25,7 @@ MAX_ARGUMENT_LENGTH = 500
 FEWEST_OUTCOMES, MOST_OUTCOMES = 2, 20
 MOST_ROUNDS = 10
 MAX_REQUEST_BYTES = 262_144
+DECIMALS = 4
 
 
 def check_roles(roles: tuple[Role, ...]) -> tuple[Role, ...]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,9 +22,16 @@ from contend.models.replies.signals import labelled_value
 _LONGEST_POINT, _LONGEST_ITEM, _MOST_ITEMS = 300, 500, 12
 _MOST_SPLITS = 3
 _STEP = 10
-_NUMBER = r"(\d+(?:\.\d+)?)\s*(%?)"
+_NUMBER = r"(\d+(?:\.\d+)?)\s*(%|percent|)"
+_NUMBER_TEXT = re.compile(rf"[~≈]?\s*{_NUMBER}", re.IGNORECASE)
+# What separates the outcomes in a line of probabilities.
+_BETWEEN_OUTCOMES = re.compile(r"[,;|/]|\band\b")
+_SHORTEST_MISSPELT = 3
 _POINT_ID = re.compile(r"\b([OPCHJ]\d{1,2})\b")
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+
+Outcomes = Mapping[str, str]
+"""Labels of outcomes by id."""
 
 
 # Every field is read on its own; what cannot be parsed is left out, never corrected.
@@ -58,10 +65,10 @@ class ScoreBlock(BaseModel):
     reason: Any = None
 
 
-def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> ArgumentReading:
+def argument_from_block(block: ArgumentBlock, outcomes: Outcomes) -> ArgumentReading:
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
-        outcome=_one_of(block.outcome, outcomes),
+        outcome=find_outcome(block.outcome, outcomes),
         point=_line(block.point)[:_LONGEST_POINT],
         evidence=_lines(block.evidence),
         rebuts=_roles(block.rebuts),
@@ -72,7 +79,7 @@ def argument_from_block(block: ArgumentBlock, outcomes: Sequence[str]) -> Argume
 
 
 def verdict_from_block(
-    block: VerdictBlock, outcomes: Sequence[str], points: Sequence[str]
+    block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
     """Read the verdict's block; an insight counts only with the point it comes from."""
     given = block.insights if isinstance(block.insights, list) else []
@@ -91,19 +98,19 @@ def score_from_block(
     return _score(scores, argument, _line(block.reason), "block")
 
 
-def argument_from_words(speech: str, outcomes: Sequence[str]) -> ArgumentReading | None:
+def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
     """Read `Probabilities: yes 70 %, no 30 %`; None unless one line states all of them."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
     return ArgumentReading(
         stated=stated,
-        outcome=_one_of(_labelled(speech, r"(?:supports?|outcome)"), outcomes),
+        outcome=find_outcome(_labelled(speech, r"(?:supports?|outcome)"), outcomes),
         read_from="words",
     )
 
 
-def verdict_from_words(speech: str, outcomes: Sequence[str]) -> VerdictReading | None:
+def verdict_from_words(speech: str, outcomes: Outcomes) -> VerdictReading | None:
     stated = _stated_in_words(speech, outcomes)
     return VerdictReading(stated=stated, read_from="words") if stated else None
 
@@ -141,7 +148,7 @@ def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
 
 
 def stated_from_form(
-    form: dict[str, Any], outcomes: Sequence[str]
+    form: dict[str, Any], outcomes: Outcomes
 ) -> tuple[StatedProbabilities, str | None]:
     if "split" in form:
         shares = [int(number) for number in re.findall(r"(\d+) %", form["split"])]
@@ -150,7 +157,7 @@ def stated_from_form(
     else:
         given = {each["outcome"]: each["probability"] for each in form["probabilities"]}
         confidence = form["confidence"]
-    return _stated(given, confidence, outcomes), _one_of(form["outcome"], outcomes)
+    return _stated(given, confidence, outcomes), find_outcome(form["outcome"], outcomes)
 
 
 def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel]:
@@ -170,6 +177,12 @@ def score_from_form(
     unit = 10 if small else 1
     scores = {name: _share(form[name] / unit) for name in criteria}
     return _score(scores, argument, _line(form.get("reason")), "extraction")
+
+
+def points_form(points: Sequence[str]) -> type[BaseModel]:
+    """Build a form for the earlier points that an argument answers or builds on."""
+    point: Any = Literal[tuple(points)]
+    return create_model("Points", refers_to=(list[point], ...))
 
 
 class _PrecedentEntry(BaseModel):
@@ -199,17 +212,55 @@ def _list_splits(outcomes: Sequence[str]) -> list[str]:
     ]
 
 
-def _stated(given: Any, confidence: Any, outcomes: Sequence[str]) -> StatedProbabilities:
-    known = {outcome.casefold(): outcome for outcome in outcomes}
+def _stated(given: Any, confidence: Any, outcomes: Outcomes) -> StatedProbabilities:
     raw: dict[str, float] = {}
+    unclear = set[str]()
     for key, value in given.items() if isinstance(given, dict) else ():
-        number, outcome = _number(value), known.get(str(key).casefold())
-        if number is not None and outcome is not None:
-            raw[outcome] = number
-    return StatedProbabilities(raw=raw, confidence=_percentage_or_share(confidence))
+        number, outcome = _number(value), find_outcome(key, outcomes)
+        if number is None or outcome is None:
+            continue
+        if raw.setdefault(outcome, number) != number:
+            unclear.add(outcome)
+    raw = {outcome: number for outcome, number in raw.items() if outcome not in unclear}
+    return StatedProbabilities(raw=raw, confidence=_share(confidence))
+
+
+def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
+    """Return the id of the outcome that is meant by an id or a label, or nothing if in doubt."""
+    name = "" if given is None else str(given).strip().strip("`'\"*.")  # 0 may be an id
+    by_name: dict[str, set[str]] = {}
+    for outcome, label in outcomes.items():
+        for known in (outcome, label, f"{outcome}: {label}", f"{outcome} ({label})"):
+            by_name.setdefault(_plain(known), set()).add(outcome)
+    exact = [outcome for outcome in outcomes if outcome.casefold() == name.casefold()]
+    found = by_name.get(_plain(name), set()) if not exact else set(exact)
+    if not found:
+        alike = (ids for known, ids in by_name.items() if _is_misspelt(_plain(name), known))
+        found = set().union(*alike)
+    return found.pop() if len(found) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def _is_misspelt(given: str, known: str) -> bool:
+    """Whether the two differ by one letter; another digit is another name."""
+    if abs(len(given) - len(known)) > 1 or min(len(given), len(known)) < _SHORTEST_MISSPELT:
+        return False
+    pairs = enumerate(zip(given, known, strict=False))
+    at = next((at for at, (left, right) in pairs if left != right), min(len(given), len(known)))
+    rests = {(given[at + 1 :], known[at + 1 :]), (given[at + 1 :], known[at:])}
+    rests.add((given[at:], known[at + 1 :]))
+    is_digit = given[at : at + 1].isdigit() or known[at : at + 1].isdigit()
+    return not is_digit and any(left == right for left, right in rests)
 
 
 def _number(value: Any) -> float | None:
+    """Return a number, also if it is written as text: 0.7, 70%."""
+    if isinstance(value, str):
+        written = _NUMBER_TEXT.fullmatch(value.strip())
+        value = _written_number(*written.groups()) if written else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -217,6 +268,10 @@ def _number(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def _written_number(digits: str, sign: str) -> float:
+    return float(f"{digits}e-2" if sign else digits)
 
 
 def _share(value: Any) -> float | None:
@@ -271,14 +326,13 @@ def _precedents(value: Any) -> tuple[PastEvent, ...]:
     return tuple(e for e in read if e.event and e.date and e.outcome)[:_MOST_ITEMS]
 
 
-def _insight(
-    given: dict[str, Any], outcomes: Sequence[str], points: Sequence[str]
-) -> Insight | None:
+def _insight(given: dict[str, Any], outcomes: Outcomes, points: Sequence[str]) -> Insight | None:
     text, point = _line(given.get("insight")), _one_of(given.get("point"), points)
     impact = _one_of(given.get("impact"), get_args(Impact))
     if not text or point is None or impact is None:
         return None
-    affected = tuple(o for each in _lines(given.get("outcomes")) if (o := _one_of(each, outcomes)))
+    named = (find_outcome(each, outcomes) for each in _lines(given.get("outcomes")))
+    affected = tuple(outcome for outcome in named if outcome)
     return Insight(insight=text[:_LONGEST_ITEM], point=point, impact=impact, outcomes=affected)
 
 
@@ -295,25 +349,39 @@ def _score(
     return ScoreReading(argument=argument, scores=known, reason=reason, read_from=read_from)
 
 
-def _stated_in_words(speech: str, outcomes: Sequence[str]) -> StatedProbabilities | None:
+def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | None:
     stated = _labelled(speech, r"probabilit(?:y|ies)")
+    raw = _numbers_by_id(stated, outcomes) or _numbers_by_part(stated, outcomes)
+    # A number may be infinite if a model repeats a digit.
+    if len(raw) < len(outcomes) or not all(map(math.isfinite, raw.values())):
+        return None
+    confidence = _share(_labelled(speech, "confidence"))
+    return StatedProbabilities(raw=raw, confidence=confidence)
+
+
+def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
+    """Read the number after each id; nothing unless each has exactly one."""
     raw: dict[str, float] = {}
-    signs = set[str]()
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{_NUMBER}(?![\w.])"
         found = re.findall(pattern, stated, re.IGNORECASE)
-        # A number may be infinite if a model repeats a digit.
-        if len(found) != 1 or (number := _number(float(found[0][0]))) is None:
-            return None
-        raw[outcome] = number
-        signs.add(found[0][1])
-    if len(signs) != 1:
-        return None
-    confidence, said = None, re.fullmatch(_NUMBER, _labelled(speech, "confidence"))
-    if said:
-        number = float(said[1])
-        confidence = _share(number / 100) if said[2] else _percentage_or_share(number)
-    return StatedProbabilities(raw=raw, confidence=confidence)
+        if len(found) != 1:
+            return {}
+        raw[outcome] = _written_number(*found[0])
+    return raw
+
+
+def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
+    """Read `NAME NUMBER` between commas, whatever the name; nothing if one has two numbers."""
+    raw: dict[str, float] = {}
+    for part in _BETWEEN_OUTCOMES.split(stated):
+        written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{_NUMBER}\W*", part, re.IGNORECASE)
+        outcome = find_outcome(written[1], outcomes) if written else None
+        if written and outcome:
+            if outcome in raw:
+                return {}
+            raw[outcome] = _written_number(written[2], written[3])
+    return raw
 
 
 def _labelled(speech: str, label: str) -> str:

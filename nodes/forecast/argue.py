@@ -1,6 +1,7 @@
 """One role's argument: the turn, its probabilities, and second requests for missing parts."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -16,7 +17,7 @@ from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.calls.work import Work, turn_work, with_turns
-from contend.nodes.forecast.arguments import all_arguments, context_of
+from contend.nodes.forecast.arguments import all_arguments, context_of, kept_arguments
 from contend.nodes.forecast.calls import (
     Filled,
     fill_once,
@@ -52,7 +53,9 @@ async def argue(
     overlong = _report_overlong(runtime, seat, turn)
     turn, no_numbers = await with_numbers(state, runtime, seat, turn, deadline)
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
-    return turn_work(turn, [*spoken["degraded"], *overlong, *no_numbers, *no_precedents])
+    turn, no_references = await _with_references(state, runtime, seat, turn, deadline)
+    problems = [*overlong, *no_numbers, *no_precedents, *no_references]
+    return turn_work(turn, [*spoken["degraded"], *problems])
 
 
 def _report_overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
@@ -68,7 +71,7 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
-    turn, outcomes = spoken["turn"], context_of(state).outcome_ids
+    turn, outcomes = spoken["turn"], context_of(state).outcome_labels
     read = read_decision(
         runtime,
         spoken,
@@ -90,8 +93,8 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
     return turn.model_copy(update={"assessment": reading.model_copy(update=update)})
 
 
-def normalise_stated(stated: StatedProbabilities, outcomes: tuple[str, ...]) -> StatedProbabilities:
-    probabilities = read_distribution(stated.raw, outcomes) or {}
+def normalise_stated(stated: StatedProbabilities, outcomes: Iterable[str]) -> StatedProbabilities:
+    probabilities = read_distribution(stated.raw, list(outcomes)) or {}
     return stated.model_copy(update={"probabilities": probabilities})
 
 
@@ -99,12 +102,12 @@ async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
     """Ask once more for probabilities of an argument or a verdict that could not be parsed."""
-    outcomes, reading = context_of(state).outcome_ids, turn.assessment
+    outcomes, reading = context_of(state).outcome_labels, turn.assessment
     if not isinstance(reading, Stating):
         return turn, []
-    if is_complete(reading.stated.probabilities, outcomes):
+    if is_complete(reading.stated.probabilities, list(outcomes)):
         return turn, []
-    form = replies.numbers_form(outcomes, small=is_demonstration([seat]))
+    form = replies.numbers_form(list(outcomes), small=is_demonstration([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
     reading = _with_form(reading, filled, outcomes)
@@ -117,7 +120,7 @@ async def with_numbers(
     return turn, [*filled["degraded"], reported]
 
 
-def _with_form(reading: Stating, filled: Filled, outcomes: tuple[str, ...]) -> Stating:
+def _with_form(reading: Stating, filled: Filled, outcomes: replies.Outcomes) -> Stating:
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading
@@ -154,4 +157,26 @@ async def _with_precedents(
     have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
     why = f"{have}, {how_often(filled)}"
     reported = report_problem(runtime, seat, turn.round, "no_precedents", why)
+    return turn, [*filled["degraded"], reported]
+
+
+async def _with_references(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
+) -> tuple[Turn, list[Degradation]]:
+    """Ask once which earlier points a closing argument rests on, if it cites none."""
+    earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
+    reading = reading_of(turn)
+    is_closing = turn.round == runtime.context.max_rounds
+    if not is_closing or not earlier or reading.refers_to:
+        return turn, []
+    seen, form = with_turns(state, [turn]), replies.points_form(earlier)
+    filled = await fill_once(seen, runtime, seat, "references", turn, form, deadline)
+    cited = dict.fromkeys(filled["block"]["refers_to"] if filled["block"] else ())
+    asked = reading.asked_again + filled["called"]
+    reading = reading.model_copy(update={"refers_to": tuple(cited), "asked_again": asked})
+    turn = add_extraction_cost(turn, filled).model_copy(update={"assessment": reading})
+    if cited:
+        return turn, filled["degraded"]
+    why = f"it refers to no point of earlier rounds, {how_often(filled)}"
+    reported = report_problem(runtime, seat, turn.round, "no_references", why)
     return turn, [*filled["degraded"], reported]

@@ -12,6 +12,8 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of
 from contend.nodes.forecast.numbers import Distribution, consensus
 
+GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
+
 
 @dataclass(frozen=True)
 class ScoredArgument:
@@ -67,6 +69,17 @@ def kept_arguments(state: DebateState) -> list[ScoredArgument]:
 
 def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArgument]:
     return [said for said in arguments if said.turn.round == number]
+
+
+def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
+    """Say of each scored argument whether its composite is good enough."""
+    return [said.composite > GOOD_ENOUGH for said in arguments if said.composite is not None]
+
+
+def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
+    """Whether too few are good enough, even if all that are still expected will be."""
+    reached = [*reach_goal(arguments), *[True] * expected]
+    return sum(reached) < QUALITY_GOAL * len(reached)
 
 
 def stated_in(arguments: Iterable[ScoredArgument], number: int) -> dict[str, Distribution]:

@@ -1,5 +1,6 @@
 """Score all arguments of a round, and have weak or outdated ones argued again."""
 
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -13,7 +14,14 @@ from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
 from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue, reading_of
-from contend.nodes.forecast.arguments import ScoredArgument, all_arguments, kept_arguments, of_round
+from contend.nodes.forecast.arguments import (
+    GOOD_ENOUGH,
+    ScoredArgument,
+    all_arguments,
+    kept_arguments,
+    misses_goal,
+    of_round,
+)
 from contend.nodes.forecast.calls import TurnPublisher
 from contend.nodes.forecast.schedule import Clock, round_phase
 from contend.nodes.forecast.score import score_argument
@@ -33,11 +41,37 @@ async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     ]
     if misled:
         calls.append(_argue_anew_once(state, runtime, misled.turn, clock, publisher))
-    results = await gather_results(calls)
-    work = join_work(each for each in results if not isinstance(each, ModelFailed))
+    work = await _join(calls)
+    seen = with_turns(state, work["turns"])
+    below = _below_goal(seen, [*state.get("given_up", []), *work["given_up"]])
+    more = await _join(
+        [_argue_again_once(seen, runtime, said.turn, clock, publisher) for said in below]
+    )
+    work = join_work([work, more])
     publisher.publish(work["turns"])
     work["spans"].append(span_since(began))
     return update_of(work)
+
+
+async def _join(calls: Sequence[Awaitable[Work]]) -> Work:
+    results = await gather_results(calls)
+    return join_work(each for each in results if not isinstance(each, ModelFailed))
+
+
+def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
+    """Return what can still be improved in this round if too few arguments are good enough."""
+    if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
+        return []
+    said = of_round(all_arguments(state), state["round"])
+    versions = [each.role for each in said]
+    return [
+        each
+        for each in said
+        if each.composite is not None
+        and each.composite <= GOOD_ENOUGH
+        and versions.count(each.role) == 1
+        and each.turn.id not in given_up
+    ]
 
 
 def _open(state: DebateState) -> list[ScoredArgument]:
@@ -84,15 +118,26 @@ async def _weigh(
     before = _find(seen, argument)
     if not _is_weak(before):
         return scored
-    seat = seat_with_id(state, argument.seat)
+    return join_work([scored, await _argue_again(seen, node_runtime, argument, clock, publisher)])
+
+
+async def _argue_again(
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    argument: Turn,
+    clock: Clock,
+    publisher: TurnPublisher,
+) -> Work:
+    """Let a role argue once more, and score the new version."""
+    seat, before = seat_with_id(state, argument.seat), _find(state, argument)
     again = await argue(
-        seen, node_runtime, seat, "stronger", argument, clock.end_of("second_versions")
+        state, node_runtime, seat, "stronger", argument, clock.end_of("second_versions")
     )
     if not again["turns"]:
-        return join_work([scored, again])
+        return again
     (second,) = again["turns"]
     publisher.publish(again["turns"])
-    seen = with_turns(seen, [second])
+    seen = with_turns(state, [second])
     rescored = await score_argument(seen, node_runtime, second, clock.end_of("scores"))
     after = _find(with_turns(seen, rescored["turns"]), second)
     kept = "the second" if (after.composite or 0) > (before.composite or 0) else "the first"
@@ -100,7 +145,7 @@ async def _weigh(
     rescored["degraded"].append(
         report_problem(node_runtime, seat, argument.round, "argued_again", why)
     )
-    return join_work([scored, again, rescored])
+    return join_work([again, rescored])
 
 
 async def _argue_anew(
@@ -129,6 +174,7 @@ async def _argue_anew(
 
 # Tasks, so that the calls for one argument are counted for themselves, as in propose.
 _weigh_once = stored_task("_weigh", _weigh)
+_argue_again_once = stored_task("_argue_again", _argue_again)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)
 
 

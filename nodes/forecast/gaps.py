@@ -8,14 +8,28 @@ from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
 from contend.nodes.forecast.arguments import (
+    GOOD_ENOUGH,
+    QUALITY_GOAL,
     ScoredArgument,
     cited_precedents,
     context_of,
     latest_statements,
+    misses_goal,
+    reach_goal,
     verdict_numbers,
     verdict_of,
 )
+from contend.nodes.forecast.context import (
+    left_out,
+    question_and_outcomes,
+    room_for_facts,
+    size_of,
+    tokens_to_bytes,
+)
 from contend.nodes.forecast.numbers import is_complete
+from contend.nodes.forecast.schedule import round_phase
+
+_NO_CONFIDENCE = "it gave no confidence between 0 and 1"
 
 
 def gaps_of(
@@ -36,6 +50,11 @@ def gaps_of(
         why = f"{found} of at least {FEWEST_PRECEDENTS} with a date and an outcome"
         yield Gap(what="historical_precedents", why=why, role="historian")
     yield from _verdict_gaps(state)
+    yield from _context_gaps(state, settings)
+    if misses_goal(kept):
+        reached = reach_goal(kept)
+        good = f"{sum(reached)} of {len(reached)} arguments scored above {GOOD_ENOUGH:g}"
+        yield Gap(what="argument_quality", why=f"{good}; the goal is {QUALITY_GOAL:.0%}")
 
 
 def _argument_gaps(
@@ -54,6 +73,10 @@ def _argument_gaps(
         yield gap("outcome_supported", "it could not be read")
     if said.composite is None:
         yield gap("scores", "it was not scored", "not_scored")
+    if said.reading.stated.raw and said.reading.stated.confidence is None:
+        yield gap("confidence", _NO_CONFIDENCE)
+    if why := _why(state, role, number, "no_references"):
+        yield Gap(what="references", why=why, role=role, round=number)
 
 
 def _assessment_gaps(
@@ -78,9 +101,28 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
     elif missing:
         why = f"the judge gave no readable probability for {', '.join(missing)}"
         yield Gap(what="verdict", why=why, role="judge")
+    if verdict is not None and verdict.stated.raw and verdict.stated.confidence is None:
+        yield Gap(what="confidence", why=_NO_CONFIDENCE, role="judge")
     if verdict is not None and verdict.read_from != "block":
         why = "the verdict's record could not be read"
         yield Gap(what="key_insights", why=why, role="judge")
+
+
+def _context_gaps(state: DebateState, settings: ForecastSettings) -> Iterator[Gap]:
+    """List what the prompts did not tell of the request."""
+    context = context_of(state)
+    held = dict.fromkeys(round_phase(settings, each) for each in range(1, state["round"] + 1))
+    for part in (*held, "final"):
+        if missing := left_out(context, room_for_facts(settings, part)):
+            where = "the verdict" if part == "final" else f"the {part} arguments"
+            yield Gap(what="context", why=f"no room in prompts of {where} for {', '.join(missing)}")
+    asked = size_of([question_and_outcomes(state["question"], context)])
+    if asked > tokens_to_bytes(settings.argument_input_tokens):
+        why = (
+            "the question and its outcomes alone are longer than argument_input_tokens "
+            f"({settings.argument_input_tokens}), so all prompts are longer"
+        )
+        yield Gap(what="argument_input_tokens", why=why)
 
 
 def _why(state: DebateState, seat: str, number: int, *whats: str) -> str | None:

@@ -3,9 +3,15 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from statistics import fmean, pstdev
 
-from contend.graph.forecast_contract.terms import COMPOSITE_WEIGHTS, Criterion, Direction
+from contend.graph.forecast_contract.terms import (
+    COMPOSITE_WEIGHTS,
+    DECIMALS,
+    Criterion,
+    Direction,
+)
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
@@ -97,7 +103,7 @@ def mean_known(values: Sequence[float | None]) -> float | None:
 
 def spread(distributions: Sequence[Distribution], outcome: str) -> float:
     stated = [each[outcome] for each in distributions if outcome in each]
-    return max(stated) - min(stated) if stated else 0.0
+    return round(max(stated) - min(stated), DECIMALS) if stated else 0.0
 
 
 def movement(
@@ -113,8 +119,19 @@ def movement(
 
 
 def composite(scores: Mapping[Criterion, float]) -> float:
-    weight = sum(COMPOSITE_WEIGHTS[name] for name in scores)
-    return sum(COMPOSITE_WEIGHTS[name] * score for name, score in scores.items()) / weight
+    """Return the weighted mean to four decimals; as decimals, so that limits are met exactly."""
+    weights = {name: Decimal(str(COMPOSITE_WEIGHTS[name])) for name in scores}
+    total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
+    return round(float(total / sum(weights.values())), DECIMALS)
+
+
+def rounded(values: Distribution) -> dict[str, float]:
+    """Round to four decimals; what sums to 1 still does, as the largest takes the difference."""
+    shown = {outcome: round(value, DECIMALS) for outcome, value in values.items()}
+    if math.isclose(sum(values.values()), 1):
+        largest = max(shown, key=shown.__getitem__)
+        shown[largest] = round(shown[largest] + 1 - sum(shown.values()), DECIMALS)
+    return shown
 
 
 # --- the further pools ---

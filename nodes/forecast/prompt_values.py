@@ -18,18 +18,21 @@ from contend.nodes.forecast.arguments import (
     of_round,
     point_id,
 )
+from contend.nodes.forecast.context import (
+    fact_lines,
+    question_and_outcomes,
+    room_for_facts,
+    size_of,
+    tokens_to_bytes,
+)
 from contend.prompts import render
 
-# Typical for English. The check against the model's window uses a more cautious count.
-_BYTES_PER_TOKEN = 3.8
-# The share of an argument's prompt that points and facts have together; the rest is the role, the
-# task and the form. Points may take the most of it, and facts have what they leave.
-_SHARE, _POINTS_SHARE = 0.4, 0.32
+# The share of an argument's prompt that points may take.
+_POINTS_SHARE = 0.32
 # Tokens of an argument that its block takes, words per token, and the fewest useful words.
 _BLOCK_TOKENS, _WORDS_PER_TOKEN, _FEWEST_WORDS = 150, 0.7, 25
-# Tokens of points shown to the scoring judge, and of context for the verdict.
+# Tokens of points shown to the scoring judge.
 _POINTS_FOR_SCORING = 160
-_CONTEXT_FOR_VERDICT = 400
 
 _BANDS: dict[Criterion, str] = {
     "logical_strength": "0-0.3 fallacies or leaps; 0.3-0.6 mostly sound, with gaps; "
@@ -93,48 +96,34 @@ class _ForecastValues:
         return kept_arguments(self.state)
 
     def _room(self, share: float) -> int:
-        return _bytes(share * self._settings.argument_input_tokens)
+        return tokens_to_bytes(share * self._settings.argument_input_tokens)
 
     def _words(self) -> int:
         tokens = self._settings.max_argument_length - _BLOCK_TOKENS
         return max(_FEWEST_WORDS, round(tokens * _WORDS_PER_TOKEN // 5 * 5))
 
     def _asked(self) -> str:
-        outcomes = (
-            f"- {each.id}: {each.label}" + (f" ({each.description})" if each.description else "")
-            for each in self._context.outcomes
-        )
-        return "\n".join([self.state["question"], "Outcomes:", *outcomes])
+        return question_and_outcomes(self.state["question"], self._context)
 
     def _situation(self) -> str:
-        facts = list(_facts(self._context))
-        lines = _fitting(facts, self._room_for_facts())
-        left_out = len(facts) - len(lines)
-        more = [f"({left_out} further facts left out for room.)"] if left_out else []
-        return self.data("question", "\n".join([self._asked(), *lines, *more]))
-
-    def _room_for_facts(self) -> int:
-        match self.part:
-            case "final":
-                return _bytes(_CONTEXT_FOR_VERDICT)
-            case "rebuttal" | "closing":
-                return self._room(_SHARE) - _size([self._arguments_so_far])
-            case "stronger":
-                return self._room(_SHARE - _POINTS_SHARE)
-        return self._room(_SHARE)
+        lines = fact_lines(self._context, room_for_facts(self._settings, self.part))
+        return self.data("question", "\n".join([self._asked(), *lines]))
 
     def _others(self) -> list[ScoredArgument]:
-        return [said for said in self._kept if said.role != self.seat.role]
+        others = [said for said in self._kept if said.role != self.seat.role]
+        if self.part != "references":
+            return others
+        return [said for said in others if said.turn.round < self._about.round]
 
     @cached_property
     def _arguments_so_far(self) -> str:
         own = self._own_line()
-        room = self._room(_POINTS_SHARE) - _size([own])
+        room = self._room(_POINTS_SHARE) - size_of([own])
         return self._points(self._others(), room, own)
 
     def _own_line(self) -> str:
         before = [s for s in self._kept if s.role == self.seat.role]
-        if self.part == "stronger" or not before or not before[-1].reading.point:
+        if self.part in ("stronger", "references") or not before or not before[-1].reading.point:
             return ""
         reading = before[-1].reading
         numbers = " ".join(f"{o} {p:.0%}" for o, p in reading.stated.probabilities.items())
@@ -150,7 +139,7 @@ class _ForecastValues:
             if each.turn.round < number
             or (late and each.turn.round == number and each.role != role)
         ]
-        points = self._points(said, _bytes(_POINTS_FOR_SCORING))
+        points = self._points(said, tokens_to_bytes(_POINTS_FOR_SCORING))
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
@@ -158,8 +147,8 @@ class _ForecastValues:
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)
-        shown = _fitting(new, room - min(room // 2, _size(old)))
-        older = _fitting(old, room - _size(shown))
+        shown = _fitting(new, room - min(room // 2, size_of(old)))
+        older = _fitting(old, room - size_of(shown))
         left_out = len(new) + len(old) - len(shown) - len(older)
         more = [f"({left_out} further points left out for room.)"] if left_out else []
         lines = [*(line for line in first if line), *more, *reversed(older), *shown]
@@ -212,7 +201,7 @@ class _ForecastValues:
     def _weakness(self) -> str:
         scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
         reason = scored.reason if scored else ""
-        return self.data("score", reason) if reason else "it scored under 0.2."
+        return self.data("score", reason) if reason else "it scored too low."
 
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids
@@ -245,43 +234,10 @@ def _supporting(said: ScoredArgument) -> str:
     return f", {outcome}" if given is None else f", {outcome} {given:.0%}"
 
 
-def _facts(context: PredictionContext) -> Iterable[str]:
-    task, simulated, data = context.task, context.simulation_summary, context.data_summary
-    yield from (text for text in (task.description,) if text)
-    yield from (f"Decided by: {text}" for text in (task.resolution_criteria,) if text)
-    if data.timeframe.start:
-        yield f"From: {data.timeframe.start.isoformat()}"
-    if data.timeframe.end:
-        yield f"Due: {data.timeframe.end.isoformat()}"
-    if simulated.final_distribution:
-        shown = (
-            f"{each.outcome_id} {each.probability:.0%}" for each in simulated.final_distribution
-        )
-        yield f"Simulation: {', '.join(shown)}"
-    for variable in sorted(context.key_variables, key=lambda each: -each.importance):
-        known = variable.current_value
-        value = "" if known is None else f" is {known if isinstance(known, str) else f'{known:g}'}"
-        kind = f"{variable.category}, " if variable.category else ""
-        yield f"Variable: {variable.name}{value} ({kind}importance {variable.importance:g})"
-    yield from (f"Finding: {text}" for text in simulated.key_findings)
-    yield from (f"Economy: {text}" for text in data.economic_highlights)
-    yield from (f"Sentiment: {text}" for text in data.sentiment_highlights)
-    yield from (f"Not known: {text}" for text in data.data_gaps)
-    yield from (f"Region: {text}" for text in (data.region,) if text)
-
-
-def _bytes(tokens: float) -> int:
-    return round(tokens * _BYTES_PER_TOKEN)
-
-
-def _size(lines: Iterable[str]) -> int:
-    return sum(len(line.encode()) + 1 for line in lines)
-
-
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
     """Return the whole lines that fit; a line that is too long is skipped."""
     fitting: list[str] = []
     for line in lines:
-        if _size([*fitting, line]) <= room:
+        if size_of([*fitting, line]) <= room:
             fitting.append(line)
     return fitting

@@ -13,6 +13,7 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import (
+    QUALITY_GOAL,
     ScoredArgument,
     all_arguments,
     cited_precedents,
@@ -20,15 +21,15 @@ from contend.nodes.forecast.arguments import (
     kept_arguments,
     latest_statements,
     of_round,
+    reach_goal,
     stated_in,
     verdict_numbers,
     verdict_of,
 )
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
+from contend.nodes.timing import known_usage, spoken_by_models, worked_ms
 
-GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
 # What a repeated call reports.
 _FURTHER_TRIES = ("retried", "fell_back")
 
@@ -116,7 +117,7 @@ class _Forecast:
         stated = stated_in(self.kept, number)
         for outcome in self.outcomes:
             held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
-            if held and max(held.values()) - min(held.values()) >= numbers.DISAGREEMENT:
+            if numbers.spread(list(stated.values()), outcome.id) >= numbers.DISAGREEMENT:
                 high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
                 apart = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
                 yield f"{outcome.label} ({outcome.id}): {apart}"
@@ -125,13 +126,14 @@ class _Forecast:
                 yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
 
     def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
+        pooled, judge, agreed = map(numbers.rounded, (self.pooled, self.judge, self.agreed))
         return tuple(
             contract.OutcomeForecast(
                 outcome_id=outcome,
-                probability=self.pooled.get(outcome),
+                probability=pooled.get(outcome),
                 role_assessments=tuple(self._assessments(outcome)),
-                judge_probability=self.judge.get(outcome),
-                consensus_probability=self.agreed.get(outcome),
+                judge_probability=judge.get(outcome),
+                consensus_probability=agreed.get(outcome),
             )
             for outcome in self.outcome_ids
         )
@@ -140,19 +142,20 @@ class _Forecast:
         for role in self.settings.roles:
             given = self.latest[role].reading.stated if role in self.latest else None
             if given and outcome in given.probabilities:
-                probability, confidence = given.probabilities[outcome], given.confidence
+                probability = numbers.rounded(given.probabilities)[outcome]
                 yield contract.RoleAssessment(
-                    role=role, probability=probability, confidence=confidence
+                    role=role, probability=probability, confidence=given.confidence
                 )
 
     def _pools(self) -> tuple[contract.Pools, ...]:
         linear = numbers.linear_pool(self.stated, self.outcome_ids)
         odds = numbers.log_odds_pool(self.stated, self.outcome_ids)
         sharp = numbers.extremised(odds, self.settings.extremising_factor)
+        pooled, linear, odds, sharp = map(numbers.rounded, (self.pooled, linear, odds, sharp))
         return tuple(
             contract.Pools(
                 outcome_id=outcome,
-                contract=self.pooled.get(outcome),
+                contract=pooled.get(outcome),
                 linear=linear.get(outcome),
                 log_odds=odds.get(outcome),
                 extremised=sharp.get(outcome),
@@ -201,19 +204,19 @@ class _Forecast:
     def report(self) -> contract.Report:
         gaps = tuple(gaps_of(self.state, self.settings, self.kept))
         kept = {each.turn.id for each in self.kept}
-        composites = [each.composite for each in self.kept if each.composite is not None]
         last = self.settings.max_rounds
         closing = of_round(self.kept, last) if last > 1 else []
         return contract.Report(
             partial=bool(gaps),
             confidence=self._confidence(),
             gaps=gaps,
-            argument_quality=_goal([c > GOOD_ENOUGH for c in composites], QUALITY_GOAL),
+            argument_quality=_goal(reach_goal(self.kept), QUALITY_GOAL),
             closing_references=_goal([bool(each.reading.refers_to) for each in closing]),
             consensus_by_outcome=tuple(self._consensus()),
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
             extremising_factor=self.settings.extremising_factor,
+            calls_without_usage=known_usage(self.state).unknown,
             replaced_arguments=tuple(
                 contract.Replaced(round=each.turn.round, argument=_argument(each))
                 for each in all_arguments(self.state)
@@ -279,7 +282,7 @@ def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
 
 def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.ResultMetadata:
     turns = spoken_by_models(state)
-    usage = total_usage(state)
+    usage = known_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
     asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))

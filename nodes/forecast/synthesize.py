@@ -62,7 +62,7 @@ async def _give_verdict(
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
-    turn, outcomes = spoken["turn"], context_of(state).outcome_ids
+    turn, outcomes = spoken["turn"], context_of(state).outcome_labels
     points = [each.point_id for each in kept_arguments(state)]
     read = read_decision(
         runtime,

@@ -6,7 +6,6 @@ from contend.graph.readings import SEVERITY_MARKS, Assessment, Point
 from contend.graph.state import DebateState
 from contend.models.replies.critique import all_points
 
-
 _STATUS_WORDS = {"partial": "partly resolved", "dropped": "not raised again"}
 
 

@@ -16,6 +16,7 @@ from tests.support.forecasting import (
     QUESTION,
     YES,
     arguing,
+    argument_block,
     asked_for,
     fenced,
     forecasted,
@@ -154,13 +155,13 @@ class TestNumbers:
             {"a": 0.6, "b": 0.35, "c": 0.15}
         )
         assert {o: row.judge_probability for o, row in rows.items()} == pytest.approx(
-            {"a": 62 / 103, "b": 31 / 103, "c": 10 / 103}
+            {"a": 62 / 103, "b": 31 / 103, "c": 10 / 103}, abs=1e-4
         )
         assert {o: row.probability for o, row in rows.items()} == pytest.approx(
-            {"a": 0.578043, "b": 0.308253, "c": 0.113704}, abs=1e-6
+            {"a": 0.578043, "b": 0.308253, "c": 0.113704}, abs=1e-4
         )
         assert [each.role for each in rows["b"].role_assessments] == ["optimist", "pessimist"]
-        assert gaps(result) == [("probabilities", "judge", 1)]
+        assert gaps(result) == [("probabilities", "judge", 1), ("confidence", "judge", None)]
         assert result.report.gaps[0].why == "no readable probability for b, c, asked twice"
         raw = {(each.part, each.role): each.values for each in result.report.raw_probabilities}
         assert raw["verdict", "judge"] == {"a": 62, "b": 31, "c": 10}
@@ -170,8 +171,8 @@ class TestNumbers:
         assert len(asks(played, "judge", "numbers")) == 1
         # a: 0.6, 0.4, 0.8; b: 0.3, 0.4; c: 0.1, 0.2.
         by_outcome = [each.consensus_score for each in result.report.consensus_by_outcome]
-        assert by_outcome == pytest.approx([1 - 0.163299 / 0.471405, 0.9, 0.9], abs=1e-5)
-        assert result.consensus_score == pytest.approx(sum(by_outcome) / 3)  # type: ignore[arg-type]
+        assert by_outcome == pytest.approx([1 - 0.163299 / 0.471405, 0.9, 0.9], abs=1e-4)
+        assert result.consensus_score == pytest.approx(sum(by_outcome) / 3, abs=1e-4)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "given",
@@ -193,6 +194,8 @@ class TestNumbers:
         }
 
         def optimist(sent: Sent) -> str:
+            if asked_for(sent) == "references":
+                return json.dumps({"refers_to": ["P1"]})
             return json.dumps(form) if sent.schema else given
 
         played = await forecasted(panel(optimist=optimist))
@@ -201,7 +204,7 @@ class TestNumbers:
         first = result.probability_distribution[0].role_assessments[0]
         assert (first.role, first.probability, first.confidence) == ("optimist", 0.75, 0.4)
         assert result.debate_log.rounds[0].arguments[0].outcome_supported == "yes"
-        assert result.metadata.sonnet_calls == 34
+        assert result.metadata.sonnet_calls == 35
         assert len(asks(played, "optimist", "numbers")) == 3
         assert given in asks(played, "optimist", "numbers")[0].user
 
@@ -213,7 +216,7 @@ class TestNumbers:
         for row in result.probability_distribution:
             assert "optimist" not in [each.role for each in row.role_assessments]
         kinds = {gap[0] for gap in gaps(result)}
-        assert kinds == {"probabilities", "outcome_supported", "assessment"}
+        assert kinds == {"probabilities", "outcome_supported", "assessment", "references"}
         yes = result.probability_distribution[0]
         assert yes.consensus_probability == pytest.approx((0.4 + 0.5 + 0.6 + 0.7) / 4)
 
@@ -222,6 +225,17 @@ class TestNumbers:
         played = await forecasted(panel(optimist=words))
         first = result_of(played).probability_distribution[0].role_assessments[0]
         assert [first.probability, first.confidence] == pytest.approx([0.7, 0.9])
+        assert asks(played, "optimist", "numbers") == []
+
+    async def test_text_and_labels_are_read_without_a_second_call(self) -> None:
+        def loosely(block: dict[str, Any]) -> dict[str, Any]:
+            given = {"It opens": "70%", "NO ": "0.3"}
+            return block | {"outcome": "it opens", "probabilities": given}
+
+        played = await forecasted(panel(optimist=arguing("optimist", loosely)))
+        result = result_of(played)
+        assert result.probability_distribution[0].role_assessments[0].probability == 0.7
+        assert result.debate_log.rounds[0].arguments[0].outcome_supported == "yes"
         assert asks(played, "optimist", "numbers") == []
 
     async def test_a_digit_repeated_without_end_is_no_number(self) -> None:
@@ -396,6 +410,63 @@ class TestPrecedents:
         assert told == ["no_precedents"] * missing
 
 
+class TestReferences:
+    @pytest.mark.parametrize(("named", "missing"), [(["P1", "H2"], 0), ([], 1)])
+    async def test_a_closing_that_cites_nothing_is_asked_once(
+        self, named: list[str], missing: int
+    ) -> None:
+        alone = arguing("optimist", lambda block: block | {"refers_to": []})
+
+        def optimist(sent: Sent) -> str:
+            is_form = asked_for(sent) == "references"
+            return json.dumps({"refers_to": named}) if is_form else alone(sent)
+
+        played = await forecasted(panel(optimist=optimist))
+        result = result_of(played)
+        (asked,) = asks(played, "optimist", "references")
+        assert "P1 pessimist" in asked.user
+        assert gaps(result) == [("references", "optimist", 3)] * missing
+        assert result.report.closing_references.share == 1 - 0.2 * missing
+
+
+class TestConfidence:
+    @pytest.mark.parametrize("given", [85, -0.1, 1.2, None, "high"])
+    async def test_what_is_not_between_0_and_1_is_missing(self, given: Any) -> None:
+        cast = panel(optimist=arguing("optimist", lambda block: block | {"confidence": given}))
+        result = result_of(await forecasted(cast, max_rounds=1))
+        assert gaps(result) == [("confidence", "optimist", 1)]
+        assert result.probability_distribution[0].role_assessments[0].confidence is None
+
+
+class TestQualityGoal:
+    @pytest.mark.parametrize(("second", "missing"), [(0.6, 0), (0.3, 1)])
+    async def test_arguments_below_the_goal_are_asked_for_once_more(
+        self, second: float, missing: int
+    ) -> None:
+        mediocre = ("optimist", "pessimist")
+
+        def score(sent: Sent) -> dict[str, Any]:
+            if scored_role(sent) not in mediocre:
+                return scores()
+            value = second if "Again," in sent.user else 0.4
+            return scores(value, value, value)
+
+        def role(name: str) -> Callable[[Sent], str]:
+            def say(sent: Sent) -> str:
+                if asked_for(sent) != "stronger":
+                    return arguing(name)(sent)
+                return fenced(sent, argument_block(name, 1), "Again, and better.")
+
+            return say
+
+        cast = panel(judge=judging(score), **{name: role(name) for name in mediocre})
+        played = await forecasted(cast, max_rounds=1)
+        result = result_of(played)
+        assert [len(asks(played, name, "stronger")) for name in ROLES] == [1, 1, 0, 0, 0]
+        assert result.report.argument_quality.share == (1.0 if not missing else 0.6)
+        assert gaps(result) == [("argument_quality", None, None)] * missing
+
+
 @pytest.mark.looptime
 class TestTime:
     async def test_what_is_missing_when_the_time_is_up_is_named(self) -> None:
@@ -417,9 +488,10 @@ class TestTime:
         assert stated == {role: numbers[2] for role, numbers in YES.items()}
         assert [entry.what for entry in played.degraded] == ["out_of_time"]
         # What the call took before it was cut off, nobody said.
-        assert result.metadata.sonnet_tokens_used.input is None
+        assert result.metadata.sonnet_tokens_used.input == 290
+        assert result.report.calls_without_usage == 1
         assert result.metadata.sonnet_calls == 30
-        assert result.report.confidence == pytest.approx((5 * 0.6 + 0.8) / 6 * 15 / 16)
+        assert result.report.confidence == pytest.approx((5 * 0.6 + 0.8) / 6 * 15 / 16, abs=1e-4)
 
     async def test_one_that_hangs_in_every_round_costs_the_others_nothing(self) -> None:
         async def endless(sent: Sent) -> None:

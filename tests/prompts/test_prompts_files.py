@@ -43,7 +43,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "historian": ("precedents",),
         "judge": ("score", "scores", "final"),
         # Parts that all roles share; there is no role of this name.
-        "all": ("opening", "rebuttal", "closing", "stronger", "numbers"),
+        "all": ("opening", "rebuttal", "closing", "stronger", "numbers", "references"),
     },
 }
 STYLES = ("free_discussion", "structured_opposition", "iterative_improvement")

@@ -25,6 +25,7 @@ WANTED: dict[str, tuple[str, str, int, str]] = {
     "historian_precedents": ("historian", "precedents", 0, ""),
     "pessimist_stronger": ("pessimist", "stronger", 1, ""),
     "optimist_numbers": ("optimist", "numbers", 0, ""),
+    "pessimist_references": ("pessimist", "references", 0, ""),
     "judge_score": ("judge", "score", 2, "optimist"),
     "judge_final": ("judge", "verdict", 0, ""),
 }
@@ -39,7 +40,9 @@ def cast() -> Cast:
     def pessimist(sent: Sent) -> str:
         if asked_for(sent) == "stronger":
             return fenced(sent, {"probabilities": {"yes": 0.2, "no": 0.8}}, "Once more.")
-        return arguing("pessimist")(sent)
+        if asked_for(sent) == "references":
+            return json.dumps({"refers_to": ["O1"]})
+        return arguing("pessimist", lambda block: block | {"refers_to": []})(sent)
 
     def score(sent: Sent) -> dict[str, Any]:
         weak = scored_role(sent) == "pessimist" and round_of(sent) == 1

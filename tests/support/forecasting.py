@@ -67,6 +67,7 @@ def asked_for(sent: Sent) -> str:
         "was found too weak": "stronger",
         "could not be read. State them": "numbers",
         "cites fewer than two precedents": "precedents",
+        "refers to no point of the earlier": "references",
     }
     return next((what for sign, what in signs.items() if sign in sent.user), "argument")
 
@@ -95,7 +96,10 @@ def argument_block(role: str, number: int, yes: float | None = None) -> dict[str
     }
     if number > 1:
         other = "pessimist" if role != "pessimist" else "optimist"
-        block |= {"rebuts": [other], "refers_to": [f"{other[0].upper()}{number - 1}"]}
+        block |= {
+            "rebuts": [other],
+            "refers_to": [f"{other[0].upper()}{number - 1}", f"{role[0].upper()}1"],
+        }
     if role == "historian" and number == 1:
         block |= {"precedents": PRECEDENTS}
     return block

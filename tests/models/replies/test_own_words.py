@@ -176,7 +176,7 @@ def rates(reply: str) -> bool:
 
 
 def sets_probabilities(reply: str) -> bool:
-    return argument_from_words(reply, ["yes", "no"]) is not None
+    return argument_from_words(reply, {"yes": "It opens", "no": "It does not"}) is not None
 
 
 def sets_scores(reply: str) -> bool:

@@ -22,6 +22,7 @@ from contend.nodes.forecast.numbers import (
     mean_known,
     movement,
     read_distribution,
+    rounded,
     spread,
 )
 
@@ -119,6 +120,18 @@ def test_the_composite_weighs_logic_and_evidence_twice_as_much_as_novelty() -> N
     assert composite({"logical_strength": 0.9, "novelty": 0.3}) == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("limit", [0.2, 0.4, 0.7])
+def test_a_composite_that_is_exactly_a_limit_is_neither_above_nor_below_it(limit: float) -> None:
+    assert composite(dict.fromkeys(CRITERIA, limit)) == limit
+    assert composite({"evidence_quality": limit, "novelty": limit}) == limit
+
+
+def test_rounded_numbers_still_sum_to_one() -> None:
+    assert rounded({"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}) == {"a": 0.3334, "b": 0.3333, "c": 0.3333}
+    assert rounded({"a": 0.123456}) == {"a": 0.1235}
+    assert rounded({}) == {}
+
+
 def test_movement_is_of_those_who_spoke_twice() -> None:
     before = {"optimist": {"yes": 0.6}, "pessimist": {"yes": 0.2}}
     assert movement(before, {"optimist": {"yes": 0.7}, "pessimist": {"yes": 0.2}}, "yes") == (
@@ -132,6 +145,7 @@ def test_movement_is_of_those_who_spoke_twice() -> None:
 
 def test_the_spread_and_the_mean_of_what_is_known() -> None:
     assert spread([{"yes": 0.2}, {"yes": 0.7}, {}], "yes") == pytest.approx(0.5)
+    assert spread([{"yes": 0.7}, {"yes": 0.5}], "yes") == 0.2
     assert spread([], "yes") == 0
     assert mean_known([0.2, None, 0.4]) == pytest.approx(0.3)
     assert mean_known([None]) is None
