@@ -144,8 +144,10 @@ class Folder:
         return {turn: _turn_title(about) for turn, about in self._known.items()}
 
     def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
-        facts = [("Round", str(turn.round)), ("Model", turn.model or "none")]
-        facts += [("Answers", turn.replies_to)] if turn.replies_to else []
+        facts = [("Id", turn.id), ("Round", str(turn.round)), ("Model", turn.model or "none")]
+        if turn.replies_to:
+            answered = self._statements.get(turn.replies_to, "a turn")
+            facts.append(("Answers", f"{answered} ({turn.replies_to})"))
         facts += [("Tokens", _tokens(turn, about["tokens"]))]
         title = Title(f"{about['speaker']}: {about['phase']}")
         parts: list[Part] = [title, Facts(facts), Words(turn.text)]
@@ -167,6 +169,9 @@ class Folder:
         made = {"markdown": page.as_markdown, "text": page.as_text, "json": page.as_json}
         write_private_file(self.path / f"{name}.{self._ending}", made[self._form]().encode())
 
+    def _link(self, file: str) -> str:
+        return f"[{file}]({file})" if self._form == "markdown" else file
+
     def _index(
         self,
         record: Mapping[str, Any],
@@ -182,11 +187,13 @@ class Folder:
         facts = [
             *_head(record),
             ("Messages", f"{len(names)}{'' if record['status'] == 'done' else ' so far'}"),
-            ("Other files", ", ".join(others)),
+            ("Other files", ", ".join(map(self._link, others))),
+            *[(f"{s['name']} argues", s["position"]) for s in record["seats"] if s["position"]],
         ]
         head = ("No.", "File", "Speaker", "Phase", "Round", "Tokens", "Begins")
         keys = ("number", "file", "speaker", "phase", "round", "tokens", "content")
-        rows = [[str(each[key]) for key in keys] for each in listed]
+        shown = [{**each, "file": self._link(str(each["file"]))} for each in listed]
+        rows = [[str(each[key]) for key in keys] for each in shown]
         parts: list[Part] = [Title(record["question"]), Facts(facts), Rows(head, rows)]
         data = {**_identity(record), "files": others, "messages": listed}
         return ExportPage(parts, data)
@@ -254,6 +261,7 @@ def _tokens(turn: Turn, tokens: int) -> str:
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
     usage, timing = record["usage"], record["timing"]
     facts = [
+        ("Question", record["question"]),
         *_head(record),
         ("Ended", wording.why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
@@ -283,7 +291,7 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     names = wording.seat_names(record["seats"])
     parts: list[Part] = [
         Title("Summary"),
-        Facts(_head(record)),
+        Facts([("Question", record["question"]), *_head(record)]),
         Words(record["final_answer"] or "There is no summary yet."),
     ]
     if outcome := _outcome(record):
@@ -348,8 +356,16 @@ def _whole(
     turns: Sequence[Turn], abouts: Sequence[Mapping[str, Any]], record: Mapping[str, Any]
 ) -> ExportPage:
     parts: list[Part] = [Title(record["question"]), Facts(_head(record))]
-    said = []
-    for turn, about in zip(turns, abouts, strict=True):
-        parts += [Title(f"{about['speaker']}: {about['phase']}", 2), Words(turn.text)]
+    said, stage = [], ""
+    closings = wording.closings_begin(turns)
+    opening = wording.opening_title(seat["role"] for seat in record["seats"])
+    for at, (turn, about) in enumerate(zip(turns, abouts, strict=True)):
+        heading = f"Round {turn.round}" if turn.round else opening
+        heading = wording.CLOSINGS if at >= closings else heading
+        heading = "Result" if PHASES[turn.phase].after_rounds else heading
+        if heading != stage:
+            parts.append(Title(heading, 2))
+            stage = heading
+        parts += [Title(f"{about['speaker']}: {about['phase']}", 3), Words(turn.text)]
         said.append({**about, "id": turn.id, "text": turn.text})
     return ExportPage(parts, {**_identity(record), "messages": said})

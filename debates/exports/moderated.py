@@ -71,6 +71,7 @@ def moderated_facts(record: Record) -> list[tuple[str, str]]:
         return []
     return [
         *score_facts(record),
+        *_criteria_facts(record),
         *_check_facts(record["fact_checks"]),
         *_ruling_facts(record),
         *([("Folder", record["output_dir"])] if record.get("output_dir") else []),
@@ -89,6 +90,17 @@ def score_facts(record: Record) -> list[tuple[str, str]]:
     facts = [("Scores", f"{shown} ({'; '.join(notes)})")]
     result = result_words(scoring, names.get(record["winner"]))
     return facts + ([("Winner", result)] if result else [])
+
+
+def _criteria_facts(record: Record) -> list[tuple[str, str]]:
+    return [
+        (
+            name,
+            ", ".join(f"{_criterion(c)} {_number(mark)}" for c, mark in each["breakdown"].items()),
+        )
+        for name, each in (record["scores"] or {}).items()
+        if each["breakdown"]
+    ]
 
 
 def _check_facts(checks: Sequence[Record]) -> list[tuple[str, str]]:

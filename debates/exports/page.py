@@ -9,6 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 _TEXT_WIDTH = 100
+# The headings of a page go down to level 3.
+_DEEPEST = 4
+_HEADING = re.compile(r"^#{1,3}(?= )", re.MULTILINE)
+_FENCED = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _PIPE = re.compile(r"(\\*)\|")
 
 
@@ -66,7 +70,14 @@ def _markdown(part: Part) -> str:
             lines = [_cells(tuple(head)), "|" + "---|" * len(head)]
             return "\n".join([*lines, *(_cells(tuple(row)) for row in rows)]) if rows else ""
         case Words(text):
-            return text
+            return _demote_headings(text)
+
+
+def _demote_headings(text: str) -> str:
+    """Put a speaker's own headings below those of the page; fenced code stays as it is."""
+    parts = _FENCED.split(text)
+    parts[::2] = [_HEADING.sub(rf"{'#' * _DEEPEST}", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 # Cached: an index is rewritten for every new row.

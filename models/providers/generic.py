@@ -17,6 +17,13 @@ _REPORT_FINISH = frozenset({
     "together", "xai",
 })  # fmt: skip
 
+# Provider -> the optional dependency of this package that installs it.
+_EXTRAS = {
+    **{name: name for name in ("anthropic", "deepseek", "fireworks", "groq", "mistralai", "xai")},
+    "google_genai": "google-genai",
+    **dict.fromkeys(("anthropic_bedrock", "bedrock", "bedrock_converse"), "aws"),
+}
+
 
 def provider(name: str) -> Provider:
     return Provider(
@@ -53,11 +60,16 @@ async def _check(provider_name: str, names: list[str]) -> None:
         try:
             _open(provider_name, name, Options())
         except ImportError as error:
-            raise BadInput(
-                f"{provider_name}:{name} needs a package that is not installed: {first_line(error)}"
-            ) from error
+            raise BadInput(_missing_package(provider_name, name, error)) from error
         except Exception as error:
             raise BadInput(f"Cannot use {provider_name}:{name}: {_why(error)}") from error
+
+
+def _missing_package(provider_name: str, name: str, error: ImportError) -> str:
+    needs = f"{provider_name}:{name} needs a package that is not installed"
+    if extra := _EXTRAS.get(provider_name):
+        return f"{needs}. Install it with: pip install 'contend[{extra}]'"
+    return f"{needs}: {first_line(error)}"
 
 
 def _why(error: Exception) -> str:

@@ -32,7 +32,7 @@ def _index(home: Path) -> str:
 
 
 def _rows(index: str) -> list[str]:
-    return re.findall(r"\| (messages/\S+) \|", index)
+    return re.findall(r"\| \[(messages/\S+)\]\(", index)
 
 
 def test_the_folder_of_a_killed_debate_is_readable_and_completed_on_resume(

@@ -51,6 +51,7 @@ def test_a_debate_for_people(contend: Command) -> None:
         SUMMARY,
         "Scores",
         "Ann 7.00, Ben 7.00",
+        "logical coherence 7.00",
         "nobody, a draw: the best scores are equal",
         "Folder",
     ):
@@ -81,14 +82,16 @@ def test_the_folder_has_the_seeds_structure(contend: Command) -> None:
 def test_the_index_lets_a_reader_choose(contend: Command) -> None:
     record = contend.here(*ASK, *SIDES, "--json").json
     index = (folder_of(record) / "index.md").read_text()
-    rows = [line for line in index.splitlines() if "| messages/" in line]
+    rows = [line for line in index.splitlines() if "| [messages/" in line]
     assert len(rows) == len(record["turns"])
     opening = next(row for row in rows if "opening statement" in row)
     cells = [cell.strip() for cell in opening.strip("|").split("|")]
     assert cells[2:5] == ["Ann", "opening statement", "0"]
     assert int(cells[5]) > 0
     assert cells[6] == "This is the opening of Ann."
-    assert (folder_of(record) / cells[1]).is_file()
+    file = cells[1].removeprefix("[").partition("]")[0]
+    assert cells[1] == f"[{file}]({file})"
+    assert (folder_of(record) / file).is_file()
     assert "**Status:** done" in index
     assert f"**Messages:** {len(rows)}\n" in index
 

@@ -171,9 +171,9 @@ def swayed(sent: Sent) -> str:
     return with_block("The first is best.", scores=marks)(sent)
 
 
-def written(path: Path, stands: FolderState) -> dict[str, str]:
+def written(path: Path, stands: FolderState, *, transcript: bool = False) -> dict[str, str]:
     path.mkdir(exist_ok=True)
-    folder(path).update(stands)
+    Folder(DEBATE, FolderPlan(path, "markdown", transcript=transcript)).update(stands)
     return {str(each.relative_to(path)): each.read_text() for each in path.rglob("*.md")}
 
 
@@ -241,3 +241,24 @@ PAGE = ExportPage(
 )
 def test_a_page_in_every_form(made: str, text: str) -> None:
     assert made == text
+
+
+async def test_the_pages_can_be_read_alone(tmp_path: Path) -> None:
+    said = "# Mine\n\n```\n# code\n```"
+    played = await debate(floor_cast(ann={"argument": said}), round_count=1)
+    pages = written(tmp_path, FolderState("done", None, played.state), transcript=True)
+    for name in ("metadata.md", "summary.md"):
+        assert f"- **Question:** {DEBATE.question}" in pages[name]
+    index = pages["index.md"]
+    assert "- **Ann argues:** It makes it safer." in index
+    assert "[summary.md](summary.md)" in index
+    linked = re.findall(r"\]\((messages/[^)]+)\)", index)
+    assert linked
+    assert set(linked) <= set(pages)
+    assert "- **Answers:** Ann: argument, round 1 (r1.argument.ann)" in "".join(pages.values())
+    assert "- **Id:** r1.argument.ann" in "".join(pages.values())
+    headings = [line for line in pages["transcript.md"].splitlines() if line.startswith("## ")]
+    assert headings == [
+        *("## Opening statements", "## Round 1", "## Closing statements", "## Result"),
+    ]
+    assert "\n#### Mine\n\n```\n# code\n```" in pages["transcript.md"]

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -29,6 +31,7 @@ from contend.models.providers.registry import (
 from tests.support.model_server import ModelServer
 from tests.support.scripted import ScriptedChat
 
+ROOT = Path(__file__).parents[3]
 HTML = (200, "<!doctype html>\n<p>Hello</p>")
 Answers = dict[str, tuple[int, str]]
 """Status and body by path; anything else is a 404."""
@@ -261,8 +264,24 @@ def test_a_service_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> No
     assert "canary" not in said
 
 
-def test_a_provider_whose_package_is_missing_is_refused() -> None:
-    assert "needs a package that is not installed" in refused("groq:x")
+@pytest.mark.parametrize(
+    ("spec", "install"),
+    [
+        ("groq:x", "pip install 'contend[groq]'"),
+        ("google_genai:x", "pip install 'contend[google-genai]'"),
+        ("bedrock_converse:x", "pip install 'contend[aws]'"),
+        ("cohere:x", "langchain-cohere"),
+    ],
+)
+def test_a_provider_whose_package_is_missing_is_refused(spec: str, install: str) -> None:
+    said = refused(spec)
+    assert "needs a package that is not installed" in said
+    assert install in said
+
+
+def test_every_extra_that_an_error_names_can_be_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(generic._EXTRAS.values()) == set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize("answer", [HTML, (200, "{}"), (200, "[1]"), (404, "no"), (500, "no")])
