@@ -178,6 +178,15 @@ class Replaced(Contract):
     argument: Argument
 
 
+class Overlong(Contract):
+    """An argument over the length limit; it is kept whole."""
+
+    role: Role
+    round: int
+    tokens: int
+    limit: int
+
+
 class Goal(Contract):
     """A share that is measured, and how large it should be."""
 
@@ -204,6 +213,7 @@ class Report(Contract):
         0, description="Turns and lost calls whose tokens are unknown, and not counted."
     )
     replaced_arguments: tuple[Replaced, ...]
+    overlong_arguments: tuple[Overlong, ...] = ()
 
 
 class DebateResult(Contract):
