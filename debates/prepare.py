@@ -122,9 +122,11 @@ def write_debate(
     request: DebateRequest | None = None,
     *,
     task_id: str | None = None,
+    debate_id: str | None = None,
 ) -> StoredDebate:
     """Write the record of a new debate; refuse a task that has an unfinished one."""
-    debate_id, settings, seats = str(uuid4()), prepared.settings, prepared.plan.seats
+    settings, seats = prepared.settings, prepared.plan.seats
+    debate_id = debate_id or str(uuid4())
     # Name the chosen models in the settings, so that a resumed debate does not choose again.
     chosen = settings.with_models({seat.id: seat.model for seat in seats})
     chosen = chosen.model_copy(update={"embedding_model": prepared.plan.embedding_model})

@@ -29,6 +29,10 @@ _RESOLUTION = (
 )
 
 
+class DebateExists(Exception):
+    """There is a debate with this id."""
+
+
 class TaskAccepted(Exception):
     """The task already has an unfinished debate."""
 
@@ -62,21 +66,23 @@ class Repository:
         demonstration: bool,
         task_id: str | None = None,
     ) -> None:
+        row = tables.debates.insert().values(
+            id=debate_id,
+            protocol=protocol,
+            question=state["question"],
+            status="running",
+            created_at=_now(),
+            updated_at=_now(),
+            settings=settings,
+            state=dump_state(state),
+            demonstration=demonstration,
+            last_seq=0,
+        )
         with tables.write(self._engine) as connection:
-            connection.execute(
-                tables.debates.insert().values(
-                    id=debate_id,
-                    protocol=protocol,
-                    question=state["question"],
-                    status="running",
-                    created_at=_now(),
-                    updated_at=_now(),
-                    settings=settings,
-                    state=dump_state(state),
-                    demonstration=demonstration,
-                    last_seq=0,
-                )
-            )
+            try:
+                connection.execute(row)
+            except sa.exc.IntegrityError as taken:
+                raise DebateExists(debate_id) from taken
             if task_id is not None:
                 _accept(connection, debate_id, task_id)
 
@@ -148,6 +154,14 @@ class Repository:
 
     def debate_of(self, task_id: str) -> str | None:
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
+        with self._engine.connect() as connection:
+            return connection.execute(query).scalar()
+
+    def newest_of_task(self, task_id: str) -> str | None:
+        """Return the id of the newest debate of a task."""
+        debates = tables.debates.c
+        named = debates.state["request"]["task_id"].as_string() == task_id
+        query = sa.select(debates.id).where(named).order_by(debates.created_at.desc()).limit(1)
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
 

@@ -14,7 +14,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.service import errors
-from contend.service.routes import router
+from contend.service.routes import health, router
 from contend.service.runs import Runs, ServiceOptions
 
 _ABOUT = (
@@ -40,6 +40,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
+    made.include_router(health)
     made.exception_handler(errors.Refused)(errors.on_refused)
     made.exception_handler(DatabaseUnavailable)(errors.on_away)
     made.exception_handler(RequestValidationError)(errors.on_invalid)

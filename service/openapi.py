@@ -22,11 +22,12 @@ _WHICH = {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
 _WHEN = {
     401: "No valid service token.",
     404: "There is no such forecast, or no such part of it.",
-    409: "The forecast has no result: it is running, paused or failed.",
+    409: "The forecast has no result yet: it is running or paused.",
     413: f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.",
     415: "The request is not JSON.",
     422: "The request is invalid; `problems` says where.",
     429: "Too many debates are running.",
+    502: "The models failed, or nothing they said could be read.",
     503: "Temporarily unavailable; `error` says why.",
 }
 _RUNNING = {"debate_id": ID, "status": "running"}
@@ -42,6 +43,7 @@ _EXAMPLES = {
         problems=["prediction_context.outcomes: Field required"],
     ),
     429: ErrorBody(error="busy", detail="32 debates are running; try again later."),
+    502: ErrorBody(error="failed", detail="The debate failed: ...", debate_id=ID, status="failed"),
     503: ErrorBody(error="database_away", detail="The database of this service is not available."),
 }
 

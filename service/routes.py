@@ -1,9 +1,10 @@
-"""The five endpoints under /api/v1/reasoning/debate."""
+"""The endpoints under /api/v1/reasoning/debate, and those for health checks."""
 
+from hashlib import sha256
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Path, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 from starlette.requests import ClientDisconnect
@@ -57,10 +58,11 @@ class ConsensusAnswer(BaseModel):
     disagreement_map: list[Disagreement]
 
 
-_FIND = errors(401, 404, 409, 422, 503)
+_FIND = errors(401, 404, 409, 422, 502, 503)
 _Id = Annotated[UUID, Path(description="The debate's id.", examples=[ID])]
 
 router = APIRouter(prefix=PREFIX, tags=["forecast"], dependencies=[Depends(require_token)])
+health = APIRouter(include_in_schema=False)
 
 
 def _runs(request: Request) -> Runs:
@@ -69,6 +71,20 @@ def _runs(request: Request) -> Runs:
 
 
 _Runs = Annotated[Runs, Depends(_runs)]
+
+
+@health.get("/healthz")
+async def get_health() -> dict[str, str]:
+    """Answer as long as the process runs."""
+    return {"status": "ok"}
+
+
+@health.get("/readyz")
+async def get_readiness(runs: _Runs) -> dict[str, str]:
+    """Answer with 503 while the service cannot take a request."""
+    await runs.check_ready()
+    return {"status": "ready"}
+
 
 _BODY = {
     "requestBody": {
@@ -94,7 +110,7 @@ _BODY = {
         **accepted(
             Accepted(debate_id=ID, task_id="task-7", status="running", location=f"{PREFIX}/{ID}")
         ),
-        **errors(401, 409, 413, 415, 422, 429, 503),
+        **errors(401, 409, 413, 415, 422, 429, 502, 503),
     },
 )
 async def post_debate(
@@ -108,15 +124,34 @@ async def post_debate(
             examples=["respond-async"],
         ),
     ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=200,
+            description="A repeated request with the same key gets the first result.",
+            examples=["bridge-1-2027-05-01"],
+        ),
+    ] = None,
 ) -> JSONResponse:
     """Run a debate; return its result, or immediately its id."""
     wanted = _parsed(await read_body(request))
     preferred = _wants_async(",".join(request.headers.getlist("prefer")))
-    run = await runs.start(wanted)
-    debate = run.debate if preferred else await runs.wait(run)
+    debate_id = _id_of_key(idempotency_key) if idempotency_key else None
+    debate = None
+    if debate_id:
+        debate = await runs.find_repeated(wanted, debate_id, wait=not preferred)
+    if debate is None:
+        run = await runs.start(wanted, debate_id)
+        debate = run.debate if preferred else await runs.wait(run)
     if debate.status == "running":
         return _accepted(debate, wanted.task_id, preferred=preferred)
     return JSONResponse(_result(debate))
+
+
+def _id_of_key(key: str) -> str:
+    """Derive the debate's id from the key, so that all services find it again."""
+    return str(UUID(bytes=sha256(key.encode()).digest()[:16], version=4))
 
 
 def _accepted(debate: StoredDebate, task_id: str, *, preferred: bool) -> JSONResponse:
@@ -125,6 +160,22 @@ def _accepted(debate: StoredDebate, task_id: str, *, preferred: bool) -> JSONRes
     headers = {"Location": location}
     headers |= {"Preference-Applied": "respond-async"} if preferred else {}
     return JSONResponse(body.model_dump(), 202, headers=headers)
+
+
+@router.get(
+    "",
+    summary="The result of the newest debate of a task",
+    response_model=None,
+    responses={**ok(DebateResult, "result", "The result."), **_FIND},
+)
+async def get_task(
+    task_id: Annotated[
+        str, Query(min_length=1, max_length=200, description="The task.", examples=["task-7"])
+    ],
+    runs: _Runs,
+) -> JSONResponse:
+    """Return the whole result of the task's newest debate."""
+    return JSONResponse(_result(await runs.find_task(task_id)))
 
 
 @router.get(
@@ -238,15 +289,19 @@ _HOW_TO_RESUME = ". The service resumes its own debates; resume others with"
 
 def _result(debate: StoredDebate) -> dict[str, Any]:
     result: dict[str, Any] | None = debate.state.get("forecast")
+    more = {"debate_id": debate.id, "status": debate.status}
     if debate.status == "done" and result:
+        if all(row["probability"] is None for row in result["probability_distribution"]):
+            detail = "No probability could be read from any model's reply."
+            raise Refused(502, "no_forecast", detail, **more)
         return result
+    if debate.status == "failed":
+        raise Refused(502, "failed", f"The debate failed: {debate.error}", **more)
     resume = f"{_HOW_TO_RESUME} `contend resume {debate.id[:8]}`."
     words = {
         "running": "The debate is still running; try again later.",
-        "failed": f"The debate failed: {debate.error}",
         "paused": f"The debate is paused{resume}",
         "interrupted": f"The debate was interrupted{resume}",
     }
     detail = words.get(debate.status, "The debate has no result.")
-    more = {"debate_id": debate.id, "status": debate.status}
     raise Refused(409, "no_result", detail, **more)

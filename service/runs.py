@@ -15,7 +15,7 @@ from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
-from contend.debates.repository import Repository, TaskAccepted, UnfinishedTask
+from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate, wait_for_event
 from contend.debates.settings_sources import configure
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
@@ -25,7 +25,6 @@ from contend.models.failures import scrub
 from contend.service.errors import Refused, database_away
 from contend.service.logs import log_error, log_note, log_trouble
 
-MOST_AT_ONCE = 32
 # After the debate's own limit, which ends it with a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
@@ -42,6 +41,8 @@ class ServiceOptions:
     model: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None
+    max_running: int = 32
+    """How many debates may run at the same time."""
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         flags: dict[str, Any] = {**self.assignments, **wanted}
@@ -116,7 +117,7 @@ class Runs:
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
-        free = MOST_AT_ONCE - len(self._running) - self._starting
+        free = self._options.max_running - len(self._running) - self._starting
         due = [
             each.debate
             for each in unfinished
@@ -144,15 +145,47 @@ class Runs:
         ours = found.status == "interrupted" and debate_id in self._running
         return found.model_copy(update={"status": "running"}) if ours else found
 
-    async def start(self, request: DebateRequest) -> Run:
+    async def find_task(self, task_id: str) -> StoredDebate:
+        """Return the newest forecast of a task, or refuse with 404."""
+        # PostgreSQL cannot even compare with NUL.
+        known = "\x00" not in task_id
+        found = await asyncio.to_thread(self.records.newest_of_task, task_id) if known else None
+        if found is None:
+            raise Refused(404, "not_found", "No forecast has this task_id.")
+        return await self.find(found)
+
+    async def find_repeated(
+        self, request: DebateRequest, debate_id: str, *, wait: bool
+    ) -> StoredDebate | None:
+        """Return the debate of an earlier request with the same key, if there was one."""
+        try:
+            found = await self.find(debate_id)
+        except Refused:
+            return None
+        if found.state.get("request") != request.model_dump(mode="json"):
+            detail = "This Idempotency-Key was used for another request. Use a new one."
+            raise Refused(422, "key_reused", detail, debate_id=debate_id)
+        run = self._running.get(debate_id)
+        return await self.wait(run) if run and wait else found
+
+    async def check_ready(self) -> None:
+        """Refuse if the service is stopping or cannot reach its database."""
+        if self._stopping.is_set():
+            raise Refused(503, "stopping", "The service is stopping.")
+        await asyncio.to_thread(self.records.debate_of, "")
+
+    async def start(self, request: DebateRequest, debate_id: str | None = None) -> Run:
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
-        if len(self._running) + self._starting >= MOST_AT_ONCE:
-            detail = f"{MOST_AT_ONCE} debates are running; try again later."
+        if len(self._running) + self._starting >= self._options.max_running:
+            detail = f"{self._options.max_running} debates are running; try again later."
             raise Refused(429, "busy", detail)
         self._starting += 1
         try:
-            debate = await self._prepared(request)
+            debate = await self._prepared(request, debate_id)
+        except DebateExists as taken:
+            detail = "A request with the same Idempotency-Key was accepted just now."
+            raise Refused(409, "already_running", detail, debate_id=debate_id) from taken
         except TaskAccepted as taken:
             detail = f"Task {request.task_id!r} already has a running debate."
             running = await asyncio.to_thread(self.records.debate_of, request.task_id)
@@ -172,14 +205,19 @@ class Runs:
         task.add_done_callback(lambda _: self._running.pop(debate.id, None))
         return run
 
-    async def _prepared(self, request: DebateRequest) -> StoredDebate:
+    async def _prepared(self, request: DebateRequest, debate_id: str | None) -> StoredDebate:
         with _refusing(503, "misconfigured", "The settings of this service cannot be used"):
             settings = await asyncio.to_thread(self._options.settings, settings_of(request))
         draft = draft_debate(request.prediction_context.task.question, settings)
         with _refusing(503, "models_unavailable", "The models of this service are not available"):
             prepared = await prepare_debate(draft, fetch=False)
         return await asyncio.to_thread(
-            write_debate, self.records, prepared, request, task_id=request.task_id
+            write_debate,
+            self.records,
+            prepared,
+            request,
+            task_id=request.task_id,
+            debate_id=debate_id,
         )
 
     async def _run(self, debate: StoredDebate, control: RunControl) -> StoredDebate | None:

@@ -2,7 +2,7 @@
 
 from contend.cli import database
 from contend.cli.view.console import stdout, write_json
-from contend.cli.view.forecast import print_forecast_of
+from contend.cli.view.forecast import print_forecast_of, print_rounds_of
 from contend.cli.view.format import resume_command
 from contend.cli.view.renderer import Renderer
 from contend.debates.exports.wording import closings_begin, local_time, sentence
@@ -35,6 +35,7 @@ def _print_text(debate: StoredDebate, *, thinking: bool) -> None:
     if debate.error:
         screen.sections.note(f"Failed: {debate.error}")
     if debate.status == "done":
+        print_rounds_of(debate)
         print_forecast_of(debate)
         screen.footer(debate)
     else:

@@ -14,6 +14,9 @@ def serve(
     port: Annotated[
         int, typer.Option(metavar="PORT", min=1, max=65535, help="Port to listen on.")
     ] = 8000,
+    max_running: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Debates that may run at the same time.")
+    ] = 32,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
@@ -23,5 +26,5 @@ def serve(
     from contend.debates.settings_sources import parse_assignments
     from contend.service.runs import ServiceOptions
 
-    options = ServiceOptions(model, parse_assignments(assignments or []), config)
+    options = ServiceOptions(model, parse_assignments(assignments or []), config, max_running)
     serve_forecasts(host, port, options)

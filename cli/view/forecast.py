@@ -11,6 +11,7 @@ from rich.text import Text
 from contend.cli.view.console import print_hanging, stderr, stdout
 from contend.cli.view.format import counted, one_line, plain
 from contend.debates.exports.forecast import (
+    POOL_WORDS,
     gap_words,
     insight_facts,
     of_one,
@@ -30,12 +31,6 @@ _NARROW = 100
 _ROOM_FOR_ROLES = 80
 _FACT = 14
 _NUMBERS = ("argument", "probabilities", "rounds", "verdict")
-_POOL_WORDS = {
-    "contract": "judge and roles",
-    "linear": "linear mean",
-    "log_odds": "mean log-odds",
-    "extremised": "extremised",
-}
 
 
 def print_forecast(screen: Console, forecast: Mapping[str, Any], outcomes: Labels) -> None:
@@ -56,6 +51,20 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
     if debate.status == "done" and forecast:
         screen = stderr() if to_stderr else stdout()
         print_forecast(screen, forecast, outcome_labels(debate.state))
+
+
+def print_rounds_of(debate: StoredDebate) -> None:
+    """Print what each round of a forecast came to."""
+    forecast = debate.state.get("forecast")
+    for held in forecast["debate_log"]["rounds"] if forecast else ():
+        words = f"Round {held['round_number']}. {round_words(_round_facts(held))}"
+        print_hanging(stdout(), words, hang=2)
+
+
+def _round_facts(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a stored round as its event had them."""
+    scores = {e["role"]: e["scores"]["composite"] for e in held["arguments"] if e["scores"]}
+    return {"phase": held["phase"], "summary": held["round_summary"], "scores": scores}
 
 
 def quiet_lines(forecast: Mapping[str, Any]) -> list[str]:
@@ -138,7 +147,7 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    for name, words in _POOL_WORDS.items():
+    for name, words in POOL_WORDS.items():
         shown = ", ".join(f"{each['outcome_id']} {percent(each[name])}" for each in pools)
         yield "Pool", f"{words}: {shown}"
 
@@ -183,7 +192,7 @@ def _score_table(title: str, rows: Sequence[Row]) -> Table:
     for heading in ("Forecasts", "Brier", "Log loss"):
         table.add_column(heading, justify="right")
     for row in rows:
-        name = _POOL_WORDS.get(row.name, row.name)
+        name = POOL_WORDS.get(row.name, row.name)
         table.add_row(Text(plain(name)), str(row.count), f"{row.brier:.4f}", f"{row.log_loss:.4f}")
     return table
 

@@ -7,6 +7,24 @@ from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title
 
 _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 
+_ARGUMENT_HEAD = (
+    "round",
+    "role",
+    "supports",
+    "probabilities",
+    "score",
+    "logic, evidence, novelty",
+    "evidence cited",
+    "rebuts",
+)
+_CRITERIA = ("logical_strength", "evidence_quality", "novelty")
+POOL_WORDS = {
+    "contract": "judge and roles",
+    "linear": "linear mean",
+    "log_odds": "mean log-odds",
+    "extremised": "extremised",
+}
+
 
 def forecast_section(record: Mapping[str, Any]) -> str:
     parts = forecast_parts(record)
@@ -19,7 +37,15 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
         return []
     rows = list(_rows(forecast, outcome_labels(record)))
     facts = [*fate_facts(record), *_facts(forecast)]
-    return [Title("Forecast", 2), Rows(_HEAD, rows), Facts(facts)]
+    return [
+        Title("Forecast", 2),
+        Rows(_HEAD, rows),
+        Facts(facts),
+        Title("Arguments", 3),
+        Rows(_ARGUMENT_HEAD, list(_argument_rows(forecast))),
+        Title("Pools", 3),
+        Rows(("outcome", *POOL_WORDS.values()), list(_pool_rows(forecast))),
+    ]
 
 
 def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -59,7 +85,46 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Confidence", of_one(report["confidence"])
     for each in report["gaps"]:
         yield "Missing", gap_words(each)
+    yield from disagreement_facts(forecast)
     yield from insight_facts(forecast)
+
+
+def _argument_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
+    stated = {
+        (each["round"], each["role"]): each["values"]
+        for each in forecast["report"]["raw_probabilities"]
+        if each["part"] == "argument"
+    }
+    for held in forecast["debate_log"]["rounds"]:
+        for each in held["arguments"]:
+            given = stated.get((held["round_number"], each["role"]), {})
+            scores = each["scores"] or {}
+            yield [
+                str(held["round_number"]),
+                each["role"],
+                each["outcome_supported"] or "-",
+                ", ".join(f"{outcome} {value:g}" for outcome, value in given.items()) or "-",
+                _score(scores.get("composite")),
+                ", ".join(_score(scores.get(name)) for name in _CRITERIA),
+                "; ".join(each["evidence_cited"]) or "-",
+                ", ".join(each["rebuts"]) or "-",
+            ]
+
+
+def _pool_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
+    for each in forecast["report"]["pools"]:
+        yield [each["outcome_id"], *(percent(each[name]) for name in POOL_WORDS)]
+
+
+def disagreement_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for each in forecast["disagreement_map"]:
+        state = "resolved" if each["resolved"] else "still open"
+        stances = "; ".join(f"{p['role']} {p['stance']}" for p in each["positions"])
+        yield "Disagreement", f"{each['topic']} ({state}): {stances}"
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def insight_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

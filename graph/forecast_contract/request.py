@@ -1,7 +1,10 @@
 """The request of a forecast."""
 
-from datetime import date
-from typing import Annotated, Self
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from itertools import chain
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -37,8 +40,44 @@ def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from chain.from_iterable(map(_texts_in, (*value, *value.values())))
+    elif isinstance(value, list):
+        yield from chain.from_iterable(map(_texts_in, value))
+
+
+def _date(value: object) -> object:
+    """Take the day of a date with a time."""
+    try:
+        return datetime.fromisoformat(value).date() if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _importance(value: object) -> object:
+    return _IMPORTANCE.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+_IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
 _STORABLE, _NOT_EMPTY = AfterValidator(_refuse_unstorable), AfterValidator(_refuse_empty)
-_Words = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
+_Value = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
+_Words = Annotated[
+    _Value,
+    BeforeValidator(
+        lambda value: "" if value is None else value, json_schema_input_type=_Value | None
+    ),
+]
+_Date = Annotated[date, BeforeValidator(_date, json_schema_input_type=date | datetime)]
+_Importance = Annotated[
+    terms.Share,
+    BeforeValidator(
+        _importance,
+        json_schema_input_type=terms.Share | Literal["low", "medium", "high", "critical"],
+    ),
+]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000), _STORABLE, _NOT_EMPTY]
 _Question = Annotated[
     str, StringConstraints(min_length=1, max_length=10_000), _STORABLE, _NOT_EMPTY
@@ -48,11 +87,28 @@ _Items = Annotated[tuple[_Text, ...], Field(max_length=50), BeforeValidator(_tup
 
 
 class PredictionTask(terms.Contract):
-    """The original prediction task."""
+    """The original prediction task; fields of your own are shown to those who argue."""
+
+    model_config = ConfigDict(extra="allow")
 
     question: _Question = Field(description="What is to be predicted.")
     description: _Words = Field("", description="Background for those who argue.")
     resolution_criteria: _Words = Field("", description="What decides which outcome came true.")
+
+    @property
+    def further_fields(self) -> dict[str, str]:
+        given = self.model_extra or {}
+        return {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in given.items()
+        }
+
+    @model_validator(mode="after")
+    def _check_further_fields(self) -> Self:
+        json.dumps(self.model_extra, allow_nan=False)
+        for text in _texts_in(self.model_extra):
+            _refuse_unstorable(text)
+        return self
 
 
 class Outcome(terms.Contract):
@@ -68,8 +124,8 @@ class KeyVariable(terms.Contract):
 
     name: _Text
     category: _Words = ""
-    importance: terms.Share
-    current_value: _Words | float | None = Field(None, union_mode="left_to_right")
+    importance: _Importance
+    current_value: _Value | float | None = Field(None, union_mode="left_to_right")
 
 
 class OutcomeProbability(terms.Contract):
@@ -93,8 +149,8 @@ class SimulationSummary(terms.Contract):
 class Timeframe(terms.Contract):
     """From when to when; the forecast comes due at the end."""
 
-    start: date | None = None
-    end: date | None = None
+    start: _Date | None = None
+    end: _Date | None = None
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:

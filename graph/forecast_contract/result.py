@@ -9,17 +9,17 @@ from contend.graph.forecast_contract import terms
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role
 
-Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
+_Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
 _ABSENT = "null when it is absent; report.gaps says why."
 
 
 class Scores(Contract):
     """How good an argument is; criteria that were not asked for are null."""
 
-    logical_strength: Share | None = None
-    evidence_quality: Share | None = None
-    novelty: Share | None = None
-    composite: Share = Field(description="Weighted average: 0.4, 0.4 and 0.2.")
+    logical_strength: _Share | None = None
+    evidence_quality: _Share | None = None
+    novelty: _Share | None = None
+    composite: _Share = Field(description="Weighted average: 0.4, 0.4 and 0.2.")
 
 
 class Argument(Contract):
@@ -68,7 +68,7 @@ class Position(Contract):
 
     role: Role
     stance: str
-    strength: Share | None = Field(description=f"How sure the role says it is; {_ABSENT}")
+    strength: _Share | None = Field(description=f"How sure the role says it is; {_ABSENT}")
 
 
 class Disagreement(Contract):
@@ -83,18 +83,18 @@ class RoleAssessment(Contract):
     """One role's own probability, as it last stated it."""
 
     role: Role
-    probability: Share
-    confidence: Share | None = Field(description=f"Of the role in its own numbers; {_ABSENT}")
+    probability: _Share
+    confidence: _Share | None = Field(description=f"Of the role in its own numbers; {_ABSENT}")
 
 
 class OutcomeForecast(Contract):
     """The forecast of one outcome."""
 
     outcome_id: str
-    probability: Share | None = Field(description=f"Debate-derived; {_ABSENT}")
+    probability: _Share | None = Field(description=f"Debate-derived; {_ABSENT}")
     role_assessments: tuple[RoleAssessment, ...]
-    judge_probability: Share | None = Field(description=f"The judge's verdict; {_ABSENT}")
-    consensus_probability: Share | None = Field(description=f"Mean over roles; {_ABSENT}")
+    judge_probability: _Share | None = Field(description=f"The judge's verdict; {_ABSENT}")
+    consensus_probability: _Share | None = Field(description=f"Mean over roles; {_ABSENT}")
 
 
 class KeyInsight(Contract):
@@ -112,7 +112,7 @@ class Precedent(Contract):
 
     event: str
     date: str
-    similarity_score: Share | None = Field(description=f"From 0 to 1; {_ABSENT}")
+    similarity_score: _Share | None = Field(description=f"From 0 to 1; {_ABSENT}")
     outcome: str
     relevance: str
 
@@ -158,17 +158,17 @@ class Pools(Contract):
     """One outcome under four ways of pooling; `contract` is the debate's own probability."""
 
     outcome_id: str
-    contract: Share | None
-    linear: Share | None
-    log_odds: Share | None
-    extremised: Share | None
+    contract: _Share | None
+    linear: _Share | None
+    log_odds: _Share | None
+    extremised: _Share | None
 
 
 class OutcomeConsensus(Contract):
     """How much the roles agree on one outcome."""
 
     outcome_id: str
-    consensus_score: Share | None
+    consensus_score: _Share | None
 
 
 class Replaced(Contract):
@@ -178,19 +178,28 @@ class Replaced(Contract):
     argument: Argument
 
 
+class Overlong(Contract):
+    """An argument over the length limit; it is kept whole."""
+
+    role: Role
+    round: int
+    tokens: int
+    limit: int
+
+
 class Goal(Contract):
     """A share that is measured, and how large it should be."""
 
-    share: Share | None = Field(description="null when there was nothing to measure.")
+    share: _Share | None = Field(description="null when there was nothing to measure.")
     of: int = Field(description="How many arguments it was measured on.")
-    goal: Share | None = None
+    goal: _Share | None = None
 
 
 class Report(Contract):
     """What lies beside the contract's own fields: how whole the forecast is, and its raw values."""
 
     partial: bool
-    confidence: Share | None = Field(
+    confidence: _Share | None = Field(
         description="Mean stated confidence times the share of the numbers that came."
     )
     gaps: tuple[Gap, ...]
@@ -204,6 +213,7 @@ class Report(Contract):
         0, description="Turns and lost calls whose tokens are unknown, and not counted."
     )
     replaced_arguments: tuple[Replaced, ...]
+    overlong_arguments: tuple[Overlong, ...] = ()
 
 
 class DebateResult(Contract):
@@ -213,7 +223,7 @@ class DebateResult(Contract):
     task_id: str
     completed_at: datetime
     debate_log: DebateLog
-    consensus_score: Share | None = Field(description=f"From 0 to 1, over outcomes; {_ABSENT}")
+    consensus_score: _Share | None = Field(description=f"From 0 to 1, over outcomes; {_ABSENT}")
     disagreement_map: tuple[Disagreement, ...]
     probability_distribution: tuple[OutcomeForecast, ...]
     key_insights: tuple[KeyInsight, ...]

@@ -49,7 +49,7 @@ def first_repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-OUTCOME_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+OUTCOME_ID = r"^[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,62}[A-Za-z0-9_.-])?$"
 OutcomeId = Annotated[str, StringConstraints(pattern=OUTCOME_ID)]
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -94,6 +94,7 @@ def _facts(context: PredictionContext) -> Iterator[tuple[str, str]]:
         yield "description", task.description
     if task.resolution_criteria:
         yield "resolution_criteria", f"Decided by: {task.resolution_criteria}"
+    yield from (("task", f"{name}: {text}") for name, text in task.further_fields.items())
     if data.timeframe.start:
         yield "start", f"From: {data.timeframe.start.isoformat()}"
     if data.timeframe.end:

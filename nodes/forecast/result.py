@@ -222,7 +222,19 @@ class _Forecast:
                 for each in all_arguments(self.state)
                 if each.turn.id not in kept
             ),
+            overlong_arguments=tuple(self._overlong()),
         )
+
+    def _overlong(self) -> Iterator[contract.Overlong]:
+        for each in self.kept:
+            length = each.turn.length
+            if length and each.turn.is_overlong:
+                yield contract.Overlong(
+                    role=each.role,
+                    round=each.turn.round,
+                    tokens=length.tokens,
+                    limit=length.limit,
+                )
 
     def _consensus(self) -> Iterator[contract.OutcomeConsensus]:
         for outcome in self.outcome_ids:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from contend.debates import leases, tables
 from contend.debates.leases import LEASE, Lease, LeaseLost
-from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
@@ -261,11 +261,12 @@ def test_giving_up_does_not_change_a_debate_that_ended(records: Repository) -> N
 
 def test_an_error_tells_nothing_of_what_was_to_be_stored(records: Repository) -> None:
     debate = begin(records)
-    with pytest.raises(sa.exc.IntegrityError) as refused:
+    with pytest.raises(DebateExists) as refused:
         records.start(
             debate, "adversarial", state(), {"proposer_prompt": "canary"}, demonstration=False
         )
-    assert "canary" not in str(refused.value)
+    assert isinstance(refused.value.__cause__, sa.exc.IntegrityError)
+    assert "canary" not in f"{refused.value} {refused.value.__cause__}"
 
 
 BROKEN = "nul \x00, half a pair \ud83d, an emoji 🧱"

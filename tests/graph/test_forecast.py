@@ -377,6 +377,14 @@ class TestWhatIsSent:
         (gap,) = (e for e in result_of(played).report.gaps if "opening" in e.why)
         assert gap.why == "no room in prompts of the opening arguments for description in full"
 
+    async def test_unknown_fields_of_the_task_are_shown(self) -> None:
+        task = {"question": QUESTION, "owner": {"team": "bridges"}, "horizon": "short"}
+        given = {"question": QUESTION, "request": request(task=task)}
+        played = await forecasted(given=given, max_rounds=1)
+        opening = self.sent(played, "optimist", 1).user
+        assert 'owner: {"team": "bridges"}\nhorizon: short' in opening
+        assert played.state["trace"]["request"]["prediction_context"]["task"] == task
+
     async def test_every_section_reaches_every_prompt_and_the_rest_is_a_gap(self) -> None:
         def many(name: str) -> list[str]:
             return [f"{name} {n} about the bridge and its many builders." for n in range(1, 31)]
@@ -441,6 +449,8 @@ class TestWhatIsSent:
         (told,) = played.degraded
         assert (told.seat, told.what) == ("optimist", "overlong")
         assert f"tokens of at most {length}; it is kept whole" in told.why
+        (overlong,) = result_of(played).report.overlong_arguments
+        assert (overlong.role, overlong.round, overlong.limit) == ("optimist", 1, length)
 
     async def test_a_score_is_told_what_was_known_before_the_argument(self) -> None:
         played = await forecasted()

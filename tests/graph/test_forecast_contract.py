@@ -84,6 +84,36 @@ def test_what_has_a_default_may_be_left_out() -> None:
 
 
 CONTEXT = "prediction_context"
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "read"),
+    [
+        ("task.owner", {"team": "bridges"}, {"team": "bridges"}),
+        ("data_summary.timeframe.end", "2027-05-01T12:30:00Z", "2027-05-01"),
+        ("data_summary.timeframe.start", "2026-11-01T00:00:00", "2026-11-01"),
+        ("key_variables.0.importance", "High", 0.75),
+        ("key_variables.0.importance", "low", 0.25),
+        ("outcomes.1.id", "no way", "no way"),
+    ],
+)
+def test_what_integrators_send_is_accepted(path: str, given: Any, read: Any) -> None:
+    sent = changed(f"{CONTEXT}.{path}", given)
+    if path == "outcomes.1.id":
+        sent[CONTEXT]["simulation_summary"]["final_distribution"].pop()
+    at: Any = DebateRequest.model_validate_json(json.dumps(sent)).model_dump(mode="json")[CONTEXT]
+    for step in path.split("."):
+        at = at[int(step) if step.isdigit() else step]
+    assert at == read
+
+
+def test_null_descriptions_are_empty_ones() -> None:
+    sent = changed(f"{CONTEXT}.task.description", "")
+    sent[CONTEXT]["task"]["description"] = sent[CONTEXT]["outcomes"][0]["description"] = None
+    context = DebateRequest.model_validate_json(json.dumps(sent)).prediction_context
+    assert (context.task.description, context.outcomes[0].description) == ("", "")
+
+
 OUTCOME = {"id": "maybe", "label": "Perhaps"}
 REFUSED = {
     "no outcomes": changed(f"{CONTEXT}.outcomes", []),
@@ -94,7 +124,10 @@ REFUSED = {
     ),
     "duplicate ids": changed(f"{CONTEXT}.outcomes.1.id", "yes"),
     "duplicate ids in another case": changed(f"{CONTEXT}.outcomes.1.id", "YES"),
-    "odd id": changed(f"{CONTEXT}.outcomes.1.id", "no way"),
+    "odd id": changed(f"{CONTEXT}.outcomes.1.id", "no/way"),
+    "id that ends in a space": changed(f"{CONTEXT}.outcomes.1.id", "no "),
+    "importance in odd words": changed(f"{CONTEXT}.key_variables.0.importance", "huge"),
+    "NUL in a field of the task": changed(f"{CONTEXT}.task.owner", {"a": "b\x00"}),
     "empty label": changed(f"{CONTEXT}.outcomes.1.label", "  "),
     "probability as text": changed(
         f"{CONTEXT}.simulation_summary.final_distribution.0.probability", "0.55"

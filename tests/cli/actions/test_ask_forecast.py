@@ -136,7 +136,12 @@ def test_show_and_export_have_the_forecast(contend: Command) -> None:
     debate = contend.here(*ASK, *NAMED, "--json", "-q").json["id"]
     shown = contend.here("show", debate).out
     assert "yes: It opens" in shown
+    assert "Round 2. Scores of the rebuttal: optimist 0.62" in shown
     document = contend.here("export", debate, "--format", "md").out
+    row = "| 2 | pessimist | no | yes 0.3, no 0.7 | 0.62 | 0.70, 0.60, 0.50 | pessimist source 2 | "
+    assert f"{row}optimist |" in document
+    assert "| yes | 66% | 60% |" in document
+    assert "optimist 80% for It opens" in document
     assert "## Forecast" in document
     assert "| yes: It opens | 66% | 70% | 60% |" in document
 
@@ -550,8 +555,8 @@ def test_the_scoreboard_of_twenty_forecasts(
     pools = {
         "contract": contract,
         "linear": means[3],
-        "log_odds": [o / (1 + o) for o in odds],
-        "extremised": [o**1.1 / (1 + o**1.1) for o in odds],
+        "log_odds": [round(o / (1 + o), 4) for o in odds],
+        "extremised": [round(o**1.1 / (1 + o**1.1), 4) for o in odds],
     }
     for name, forecasts in pools.items():
         assert table("pools")[name] == pytest.approx((20, *scores(forecasts))), name
