@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -35,7 +35,7 @@ _PAUSE = 0.5
 # Freed when the disk is full, so that paid results can still be kept.
 _RESERVED_BYTES = 1_000_000
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
+_IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
 
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
@@ -68,7 +68,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         super().__init__(*given, **named)
         self._threads_with_files: set[str] = set()
         # Writes are queued, so that only the first one waits for a database that is away.
-        self._writing: AbstractAsyncContextManager[None] = asyncio.Lock()
+        self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         await self._save_kept_writes(_thread(config))
@@ -91,7 +91,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         async with self._writing:
             if await self._put_writes(config, writes, task_id, task_path):
                 return
-        ids = {key: config["configurable"][key] for key in IDS}
+        ids = {key: config["configurable"][key] for key in _IDS}
         _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
         await asyncio.to_thread(_keep_in_file, _thread(config), data)
 
