@@ -21,7 +21,7 @@ from contend.graph.settings import (
     snake_case,
 )
 from contend.graph.values import ToolName
-from contend.models.text import clean_data, shorten
+from contend.models.text import clean, clean_data, shorten
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
@@ -262,7 +262,8 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
         _refuse_bool_for_number(schema, name, each)
     try:
         # Databases refuse invalid text, such as bytes of a terminal in another encoding.
-        return schema.model_validate({name: clean_data(v.value) for name, v in given.items()})
+        cleaned = {name: clean_data(each.value, clean) for name, each in given.items()}
+        return schema.model_validate(cleaned)
     except ValidationError as error:
         raise BadInput(_describe_problem(schema, error.errors()[0], given)) from error
 

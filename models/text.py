@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 # What can drive a terminal (all but tab and newline), or reorder its lines.
@@ -15,13 +16,15 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("", text.replace("\x00", ""))
 
 
-def clean_data(data: Any) -> Any:
+def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
+    """Clean plain data: its text as a model's, unless told otherwise, and odd numbers."""
+    clean_text = clean_text or clean_piece
     if isinstance(data, str):
-        return clean_piece(data)
+        return clean_text(data)
     if isinstance(data, dict):
-        return {clean_piece(str(key)): clean_data(value) for key, value in data.items()}
+        return {clean_text(str(k)): clean_data(value, clean_text) for k, value in data.items()}
     if isinstance(data, list | tuple):
-        return [clean_data(each) for each in data]
+        return [clean_data(each, clean_text) for each in data]
     odd = isinstance(data, float) and not math.isfinite(data)
     large = isinstance(data, int) and data.bit_length() > _WIDEST_INTEGER
     return str(data) if odd or large else data

@@ -281,8 +281,9 @@ class TestAsync:
     def test_stopped_while_a_debate_is_about_to_begin(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def stopped_meanwhile(*_: object, **__: object) -> None:
+        async def stopped_meanwhile(*_: object, **__: object) -> list[str]:
             await runs_of(client).stop()
+            return []
 
         monkeypatch.setattr("contend.debates.prepare.preflight", stopped_meanwhile)
         assert client.post(PREFIX, json=asked()).json()["status"] == "paused"
@@ -557,7 +558,7 @@ class TestErrors:
     ) -> None:
         monkeypatch.setattr("contend.debates.run._Run.go", broken)
         body = client.post(PREFIX, json=asked()).json()
-        assert (body["error"], body["status"]) == ("no_result", "failed")
+        assert (body["error"], body["status"]) == ("failed", "failed")
         assert body["detail"].startswith("The debate failed: RuntimeError: broken")
         assert "sk-canary" not in body["detail"]
         with closing(open_repository()) as records:
