@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contend.debates.exports import wording
+from contend.debates.exports.embed import embed_data
 from contend.debates.exports.forecast import forecast_section
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.record import StoredDebate
@@ -16,7 +17,9 @@ from contend.models.text import shorten
 _LONGEST_HEADING = 120
 
 
-def to_markdown(debate: StoredDebate) -> str:
+def to_markdown(stored: StoredDebate) -> str:
+    data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
+    debate = StoredDebate.model_validate({**data, "question": stored.question})
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [

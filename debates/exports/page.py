@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from contend.debates.exports.embed import embed
+
 _TEXT_WIDTH = 100
-# The headings of a page go down to level 3.
-_DEEPEST = 4
-_HEADING = re.compile(r"^#{1,3}(?= )", re.MULTILINE)
-_FENCED = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _PIPE = re.compile(r"(\\*)\|")
 
 
@@ -63,28 +61,21 @@ def on_one_line(text: str) -> str:
 def _markdown(part: Part) -> str:
     match part:
         case Title(text, level):
-            return f"{'#' * level} {on_one_line(text)}"
+            return f"{'#' * level} {embed(on_one_line(text))}"
         case Facts(rows):
-            return "\n".join(f"- **{name}:** {on_one_line(value)}" for name, value in rows)
+            return "\n".join(f"- **{name}:** {embed(on_one_line(value))}" for name, value in rows)
         case Rows(head, rows):
             lines = [_cells(tuple(head)), "|" + "---|" * len(head)]
             return "\n".join([*lines, *(_cells(tuple(row)) for row in rows)]) if rows else ""
         case Words(text):
-            return _demote_headings(text)
-
-
-def _demote_headings(text: str) -> str:
-    """Put a speaker's own headings below those of the page; fenced code stays as it is."""
-    parts = _FENCED.split(text)
-    parts[::2] = [_HEADING.sub(rf"{'#' * _DEEPEST}", part) for part in parts[::2]]
-    return "".join(parts)
+            return embed(text)
 
 
 # Cached: an index is rewritten for every new row.
 @lru_cache(maxsize=4096)
 def _cells(cells: tuple[str, ...]) -> str:
     # Double the backslashes before a pipe, so that they do not escape its own.
-    shown = (_PIPE.sub(r"\1\1\\|", on_one_line(cell)) for cell in cells)
+    shown = (_PIPE.sub(r"\1\1\\|", embed(on_one_line(cell))) for cell in cells)
     return f"| {' | '.join(shown)} |"
 
 

@@ -1,0 +1,57 @@
+"""Text of models in our Markdown."""
+
+import pytest
+from markdown_it import MarkdownIt
+
+from contend.debates.exports.embed import embed, embed_data
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain *text*, a < b, `x<y>`", "plain *text*, a < b, `x<y>`"),
+        ("# One\n## Two\n#### Four\n#hash", "#### One\n#### Two\n#### Four\n#hash"),
+        ("> # Quoted\n- ## Listed", "> #### Quoted\n- #### Listed"),
+        ("Score\n=====\nBest\n---", "Score\n\\=====\nBest\n\\---"),
+        ("```\n# code <b>\n```\n# Text", "```\n# code <b>\n```\n#### Text"),
+        ("<script>x</script> <!-- y -->", "&lt;script>x&lt;/script> &lt;!-- y -->"),
+        ("![shot](https://host/pixel.png)", "!\\[shot](https://host/pixel.png)"),
+        ("```py\nnever closed", "```py\nnever closed\n```"),
+        ("~~~~\nnever closed", "~~~~\nnever closed\n~~~~"),
+        ("    # code\n", "    # code\n"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_what_is_shown(text: str, shown: str) -> None:
+    assert embed(text) == shown
+    assert embed(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Scores\n\nAnn wins.",
+        "Scores\n===",
+        "<h1>Scores</h1>",
+        "![x](https://host/x.png)",
+        '<img src="https://host/x.png">',
+        "a\n\n<div>\n\n# b",
+        "[![x](https://host/x.png)](https://host)",
+        "```\nopen",
+        "- ```\n  open",
+        "> ```\n> open",
+    ],
+)
+def test_nothing_that_follows_or_surrounds_it_changes(text: str) -> None:
+    html = MarkdownIt("commonmark").render(f"# Ours\n\n{embed(text)}\n\n## Ours too\n\nEnd.")
+    assert html.count("<h1>") == 1
+    assert "<h2>Ours too</h2>\n<p>End.</p>" in html
+    assert "<img" not in html
+    assert "<div>" not in html
+
+
+def test_every_text_of_plain_data_is_embedded() -> None:
+    assert embed_data({"a": ["# x", 1], "b": {"c": "<b>"}}) == {
+        "a": ["#### x", 1],
+        "b": {"c": "&lt;b>"},
+    }
