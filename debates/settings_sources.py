@@ -21,6 +21,7 @@ from contend.graph.settings import (
     snake_case,
 )
 from contend.graph.values import ToolName
+from contend.models.files import parse_yaml
 from contend.models.text import clean, clean_data, shorten
 
 PREFIX = "CONTEND_"
@@ -198,7 +199,7 @@ def _from_file(schema: type[DebateSettings], config: Path | None) -> dict[str, G
 
 def _mapping(path: Path) -> dict[Any, Any]:
     try:
-        loaded = yaml.safe_load(path.expanduser().read_text("utf-8"))
+        loaded = parse_yaml(path.expanduser().read_text("utf-8"))
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(f"The config file {path} cannot be read: {why}.") from error
@@ -244,7 +245,7 @@ def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> An
     if annotation is str:
         return text
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
     except yaml.YAMLError as error:
         raise BadInput(f"{name} ({source}) cannot be read: '{text}'.") from error
     if is_list and isinstance(value, str):

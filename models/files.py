@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import yaml
 
 from contend.graph.errors import BadInput
 from contend.models.text import clean_piece
@@ -59,3 +61,11 @@ def write_private_file(file: Path, content: bytes) -> None:
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)
+
+
+def parse_yaml(text: str) -> Any:
+    """Parse YAML; raise YAMLError for aliases too, which can make a small text enormous."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
+        raise yaml.YAMLError("aliases are not supported")
+    return yaml.load(text, loader)  # noqa: S506 - a safe one

@@ -143,7 +143,8 @@ _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
 def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
-    """Yield the readable files below a folder, without following links, which may loop."""
+    """Yield the readable files below a folder, without following links that loop or lead out."""
+    inside = Path(os.path.realpath(folder))
 
     def unreadable(error: OSError) -> None:
         problems.append(_explain_unreadable(Path(error.filename), error))
@@ -153,7 +154,9 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
         for name in sorted(name for name in names if not name.startswith(".")):
             path = Path(parent, name)
             suffix = path.suffix.lower()
-            if suffix in KINDS and stat.S_ISREG(_mode(path)):
+            if not Path(os.path.realpath(path)).is_relative_to(inside):
+                skipped["links out of the folder"] += 1
+            elif suffix in KINDS and stat.S_ISREG(_mode(path)):
                 yield path
             else:
                 kind = "broken links" if suffix in KINDS else clean_piece(suffix)

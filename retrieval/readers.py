@@ -46,6 +46,7 @@ _WESTERN = tuple(
     )
 )  # fmt: skip
 _FEW_LETTERS = 0.02
+_MOST_PAGES = 2000
 _MOST_LETTERS = 0.95
 
 
@@ -127,11 +128,17 @@ def _read_pdf(name: str, data: bytes) -> Source:
     if b"%%EOF" not in data[-2048:]:  # truncated; pypdf would read an older revision
         raise BadInput(damaged)
     try:
-        pages = [_tidy(page.extract_text()).strip() for page in PdfReader(io.BytesIO(data)).pages]
+        found = PdfReader(io.BytesIO(data)).pages
+        count = len(found)
+        readable = found if count <= _MOST_PAGES else []
+        pages = [_tidy(page.extract_text()).strip() for page in readable]
     except (DependencyError, FileNotDecryptedError) as error:
         raise BadInput(f"{name} is encrypted: save a copy without a password first.") from error
     except Exception as error:  # pypdf may raise anything
         raise BadInput(damaged) from error
+    if count > _MOST_PAGES:
+        limit = f"{count:,} pages, more than {_MOST_PAGES:,}"
+        raise BadInput(f"{name} has {limit}: give only the relevant part.")
     parts = tuple((number, text) for number, text in enumerate(pages, start=1) if text)
     if not parts:
         raise BadInput(

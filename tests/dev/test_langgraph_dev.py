@@ -117,6 +117,27 @@ async def test_only_the_api_is_served(server: DevServer) -> None:
         assert (await http.post("/a2a/adversarial", json={})).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("https://smith.langchain.com", True),
+        ("https://eu.smith.langchain.com", True),
+        ("http://localhost:3000", True),
+        ("http://127.0.0.1:8080", True),
+        ("https://evil.example", False),
+        ("https://smith.langchain.com.evil.example", False),
+        ("http://localhost.evil.example", False),
+    ],
+)
+async def test_only_studio_and_this_machine_may_call_from_a_page(
+    server: DevServer, origin: str, allowed: bool
+) -> None:
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    async with httpx.AsyncClient() as client:
+        answered = await client.options(f"{server.url}/threads", headers=asked)
+    assert ("access-control-allow-origin" in answered.headers) is allowed
+
+
 async def test_a_debate_streams_pauses_and_hears_the_user(
     server: DevServer, models: ModelServer
 ) -> None:

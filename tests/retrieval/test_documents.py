@@ -227,6 +227,25 @@ def test_links_may_loop_or_lead_nowhere(tmp_path: Path) -> None:
     assert notices == ["Skipped 2 files of unsupported types: broken links."]
 
 
+def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    secret = write(tmp_path / "secret.txt", "not yours")
+    write(tmp_path / "docs" / "a.txt", "text")
+    (tmp_path / "docs" / "out.txt").symlink_to(secret)
+    (tmp_path / "docs" / "in.txt").symlink_to(tmp_path / "docs" / "a.txt")
+    loaded, notices = load_documents([tmp_path / "docs"])
+    assert [one.document.name for one in loaded] == ["docs/a.txt"]
+    assert "Skipped 1 file of unsupported types: links out of the folder." in notices
+
+
+def test_a_pdf_of_too_many_pages_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    writer = PdfWriter()
+    for _ in range(2001):
+        writer.add_blank_page(72, 72)
+    writer.write(tmp_path / "long.pdf")
+    with pytest.raises(BadInput, match=r"has 2,001 pages, more than 2,000"):
+        load_documents([tmp_path / "long.pdf"])
+
+
 def test_the_same_content_is_taken_once_and_told(tmp_path: Path) -> None:
     first = write(tmp_path / "in" / "a.txt", "text")
     write(tmp_path / "in" / "b.md", "text")
