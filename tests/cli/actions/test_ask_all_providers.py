@@ -145,7 +145,7 @@ def test_a_real_moderated_debate_on_the_embedded_model_runs_through_all_phases(
         *("closing", "closing", "end", "synthesize"),
     ]
     assert phases.count("request") == 8
-    assert phases.count("score") == 3
+    assert phases.count("score") >= 6  # each stage in both orders, again where marks are missing
     assert all(turn["text"] for turn in record["turns"])
     held = {s["position"] for s in record["seats"] if s["role"] == "position_advocate"}
     assert len(held) == 2
