@@ -63,9 +63,10 @@ def write_private_file(file: Path, content: bytes) -> None:
         sink.write(content)
 
 
-def parse_yaml(text: str) -> Any:
+def parse_yaml(text: str, *, fast: bool = False) -> Any:
     """Parse YAML; raise YAMLError for aliases too, which can make a small text enormous."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    # The fast loader says less exactly where an error is.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
         raise yaml.YAMLError("aliases are not supported")
     return yaml.load(text, loader)  # noqa: S506 - a safe one

@@ -95,7 +95,7 @@ def parse_template(text: str, name: str, origin: Origin) -> Template:
             "use_when and tags, then another line ---."
         )
     try:
-        front = parse_yaml(parts[1])
+        front = parse_yaml(parts[1], fast=True)
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # also dates such as 2021-99-99
         raise BadInput(f"The front matter of {name} is not valid YAML.") from error
     if not isinstance(front, dict):

@@ -136,7 +136,7 @@ def test_the_source_of_a_refused_value_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a: [", "not valid YAML (line "),
+        (b"a: [", "not valid YAML (line 1"),
         (b"a: &a [*a]", "not valid YAML"),
         (b"- a", "NAME: VALUE"),
         (b"7", "NAME: VALUE"),
