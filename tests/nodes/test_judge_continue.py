@@ -106,6 +106,16 @@ def test_the_minimum_can_hold_a_ready_signal_too(
     assert (stop.reason if stop else None) == reason
 
 
+@pytest.mark.parametrize("source", ["words", "extraction"])
+@pytest.mark.parametrize(("status", "reason"), [("open", None), ("resolved", "skeptic_ready")])
+def test_ready_outside_the_block_does_not_stop_over_an_open_critical_point(
+    source: str, status: PointStatus, reason: str | None
+) -> None:
+    assessment = said(ready=True, status=status).model_copy(update={"read_from": source})
+    stop = stop_rule(assessment, 1, AdversarialSettings())
+    assert (stop.reason if stop else None) == reason
+
+
 @pytest.mark.parametrize(("mark", "reason"), [(9.5, "no_critical_issues"), (9, "score_reached")])
 def test_the_score_is_measured_against_the_setting(mark: float, reason: str | None) -> None:
     stop = stop_rule(said(worst="major", score=9), 3, AdversarialSettings(early_stop_score=mark))
