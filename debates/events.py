@@ -30,18 +30,20 @@ class Announcer:
     def __init__(self, debate_id: str, watch: Watch, last_seq: int = 0) -> None:
         self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
 
-    def pass_on(self, said: NodeEvent) -> None:
+    def number(self, said: NodeEvent) -> Event:
+        """Return the event with the next sequence number and the current time."""
         self.seq += 1
-        self.watch(
-            {
-                "type": "debate_event",
-                "v": 1,
-                "debate_id": self.debate_id,
-                "seq": self.seq,
-                "ts": datetime.now(UTC).isoformat(),
-                **said,
-            }
-        )
+        return {
+            "type": "debate_event",
+            "v": 1,
+            "debate_id": self.debate_id,
+            "seq": self.seq,
+            "ts": datetime.now(UTC).isoformat(),
+            **said,
+        }
+
+    def pass_on(self, said: NodeEvent) -> None:
+        self.watch(self.number(said))
 
     def say(
         self, event: EventName, round_number: int | None = None, content: str = "", **metadata: Any

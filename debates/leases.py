@@ -34,18 +34,18 @@ _held: set[str] = set()
 
 class Lease:
     def __init__(self, engine: sa.Engine, debate_id: str) -> None:
-        self._engine, self.debate_id, self._owner = engine, debate_id, str(uuid4())
-        self.is_mine = sa.and_(debates.c.id == debate_id, debates.c.lease_owner == self._owner)
+        self._engine, self.debate_id, self.owner = engine, debate_id, str(uuid4())
+        self.is_mine = sa.and_(debates.c.id == debate_id, debates.c.lease_owner == self.owner)
         self.saved: tuple[Turn, ...] = ()
         """The turns that this process has saved."""
 
     def acquire(self) -> None:
         """Take the lease if it is free or expired, or its holder is dead."""
-        _held.add(self._owner)
+        _held.add(self.owner)
         try:
             self._take()
         except BaseException:
-            _held.discard(self._owner)
+            _held.discard(self.owner)
             raise
 
     def _take(self) -> None:
@@ -63,7 +63,7 @@ class Lease:
                 debates.update()
                 .where(debates.c.id == self.debate_id, free)
                 .values(
-                    lease_owner=self._owner,
+                    lease_owner=self.owner,
                     lease_holder=f"{_machine()}:{os.getpid()}",
                     lease_until=written(now + LEASE),
                 )
@@ -80,7 +80,7 @@ class Lease:
             return True
 
     def release(self) -> None:
-        _held.discard(self._owner)
+        _held.discard(self.owner)
         with write(self._engine) as connection:
             self._set(connection, lease_owner=None, lease_holder=None, lease_until=None)
 

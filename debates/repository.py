@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.debates import tables
+from contend.debates.journal import Journal, forget_old_chunks
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.migrations import bring_up_to_date, stored_revision
 from contend.debates.record import StoredDebate, dump_state
@@ -47,6 +48,7 @@ class UnfinishedTask:
 class Repository:
     def __init__(self, where: "Path | Postgres") -> None:
         self._engine = tables.open_engine(where)
+        self.journal = Journal(self._engine)
         try:
             bring_up_to_date(self._engine)
         except BaseException:
@@ -85,6 +87,7 @@ class Repository:
                 raise DebateExists(debate_id) from taken
             if task_id is not None:
                 _accept(connection, debate_id, task_id)
+            forget_old_chunks(connection)
 
     def save(
         self,
@@ -132,6 +135,11 @@ class Repository:
             spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == rows[0].id)
             turns = connection.execute(spoken.order_by(tables.turns.c.position)).scalars()
             return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
+
+    def has(self, debate_id: str) -> bool:
+        query = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
+        with self._engine.connect() as connection:
+            return connection.execute(query).first() is not None
 
     def newest(self, limit: int) -> list[StoredDebate]:
         """Return the newest debates without their turns, newest first."""

@@ -12,15 +12,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from contend.debates.events import Announcer, Watch
+from contend.debates.events import Announcer, Event, Watch
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
+from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
 from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
-from contend.graph.events import EventName
+from contend.graph.events import EventName, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Remark, turns_of
@@ -84,7 +85,8 @@ class _Run:
         control: RunControl,
     ) -> None:
         self.records, self.lease, self.debate, self.graph = records, lease, debate, graph
-        self.announcer, self.control = Announcer(debate.id, watch, debate.last_seq), control
+        self.watch, self.control = watch, control
+        self.announcer = Announcer(debate.id, self._send, debate.last_seq)
         self.settings = debate.as_settings()
         self.state: DebateState = debate.as_state()
         self.config: Any = {
@@ -102,6 +104,12 @@ class _Run:
         start_clock()
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
+        try:
+            await self._run(given)
+        finally:  # while we still hold the lease
+            await self.records.journal.flush()
+
+    async def _run(self, given: DebateState | Command[Any] | None) -> None:
         try:
             interrupted = await self._stream(given)
         except (LeaseLost, DatabaseUnavailable):
@@ -124,6 +132,10 @@ class _Run:
                 answer = self.state.get("final_answer", "")
                 await self._close("done", "complete", answer, **_writer(self.state))
 
+    def _send(self, event: Event) -> None:
+        self.records.journal.add(event, self.lease)
+        self.watch(event)
+
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self.graph.aget_state(self.config)
@@ -133,17 +145,30 @@ class _Run:
             self._announce_start()
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
+        await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
             return Command(resume=remark.model_dump())
         # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
-            update["turns"] = [human_turn(self.state, remark.say)]
+            said = human_turn(self.state, remark.say)
+            self.announcer.pass_on(turn_event(said))
+            update["turns"] = [said]
+        if remark.finish:
+            update["finish"] = True
         unsaved = recorded.get("degraded", [])[len(self.state.get("degraded", [])) :]
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _store_unseen(self) -> None:
+        """Store the events of turns that ended just before a crash; `resume` shows them itself."""
+        journal = self.records.journal
+        seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
+        for turn in self.state.get("turns", []):
+            if turn.id not in seen:
+                journal.add(self.announcer.number(turn_event(turn)), self.lease)
 
     def _announce_start(self) -> None:
         seats = [seat.model_dump() for seat in self.state["seats"]]
@@ -255,12 +280,10 @@ async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
 
 
 def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and a finish nobody asked for."""
-    if remark.finish:
-        raise BadInput(
-            "--finish works only while the debate waits for you. Resume it without --finish, "
-            "or start debates with --pause each_round."
-        )
+    """Refuse a comment that no speaker would see, and an end to rounds that are over."""
+    if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
+        over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
+        raise BadInput(f"{over}. Resume the debate without --finish.")
     if remark.say and not (snapshot.created_at and snapshot.next):
         raise BadInput("No speaker would see your comment now. Resume the debate without --say.")
 
@@ -288,10 +311,3 @@ async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
         finally:
             with suppress(DatabaseUnavailable):  # it expires
                 await asyncio.to_thread(lease.release)
-
-
-async def wait_for_event(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for an event or a timeout; return whether the event is set."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-    return event.is_set()

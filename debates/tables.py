@@ -56,6 +56,22 @@ accepted = sa.Table(
     sa.Column("task_id", sa.String(200), nullable=False, unique=True),
 )
 
+events = sa.Table(
+    "debate_events",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(32), nullable=False),
+    sa.Column("is_chunk", sa.Boolean, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+)
+sa.Index(
+    "ix_debate_events_chunks",
+    events.c.debate_id,
+    sqlite_where=events.c.is_chunk,
+    postgresql_where=events.c.is_chunk,
+)
+
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
     """Create the engine for a file or a server, without connecting."""

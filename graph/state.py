@@ -132,6 +132,8 @@ class DebateState(TypedDict, total=False):
     given_up: Annotated[list[str], operator.add]  # turns that a forecast does not retry
     # Written by moderate, shortened as the turns are taken.
     programme: list[Step]
+    # Written when a person who resumes the debate asks for the answer.
+    finish: bool
     # Given to a call by its node, never kept.
     cue: CallSubject
     # Results.

@@ -46,14 +46,16 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     # What comes before the pause is free or a task: the node runs again when it is answered.
     pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
     remark = _ask_person(state, stop) if pauses else Remark()
-    if remark.finish and stop is None:
+    if (remark.finish or state.get("finish")) and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
     if stop:
         stop = stop.model_copy(update={"early": number < strategy.rounds[1]})
     _send_events(runtime, state, stop, judged)
     update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
     if remark.say:
-        work["turns"].append(human_turn(state, remark.say))
+        said = human_turn(state, remark.say)
+        publish_turn(runtime, said)
+        work["turns"].append(said)
     return update | update_of(work)
 
 

@@ -16,8 +16,9 @@ from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
-from contend.debates.run import open_repository, run_debate, wait_for_event
+from contend.debates.run import open_repository, run_debate
 from contend.debates.settings_sources import configure
+from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings.forecast import ForecastSettings, settings_of

@@ -121,6 +121,8 @@ class Renderer:
 
     def _on_seat_complete(self, event: Event) -> None:
         turn = ShownTurn.of_event(event)
+        if turn.phase == "remark":  # shown when the debate was resumed
+            return
         self._speakers.leave(turn.seat, turn.phase)
         if turn.phase != "score":
             self.sections.finish(turn, event["round"] or 0)

@@ -102,18 +102,30 @@ def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
     assert "is done" in again.err
 
 
-def test_finish_is_refused_where_nobody_waits_and_changes_nothing(
+def test_finish_ends_the_rounds_of_a_debate_that_was_interrupted(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(slowly("proposer", 1))
-    with contend.start(*ASK) as process:
+    with contend.start(*ASK, "--set", "min_rounds=3", "--set", "max_rounds=3") as process:
         models.wait_for_chunks(0, 2)
         _interrupt(process)
         _, err = process.communicate(timeout=200)
     debate = _resume_id(err)
+    finished = contend.here("resume", debate, "--finish", "--json", "--quiet")
+    assert (finished.code, finished.json["stop_reason"]) == (0, "user")
+    assert finished.json["total_rounds"] == 1
+
+
+def test_finish_is_refused_when_the_rounds_are_over(contend: Command, models: ModelServer) -> None:
+    def fails(role: str, number: int, reply: Reply) -> Reply:
+        return Reply(status=401) if role == "synthesizer" else reply
+
+    models.script = debaters(fails)
+    debate = _resume_id(contend.ask_here().err)
     refused = contend.here("resume", debate, "--finish")
     assert (refused.code, refused.out) == (2, "")
-    assert contend.here("show", debate, "--json").json["status"] == "paused"
+    assert "The rounds are over." in refused.err
+    assert contend.here("show", debate, "--json").json["status"] == "failed"
 
 
 def test_a_debate_that_another_runs_is_refused_in_one_line(contend: Command) -> None:

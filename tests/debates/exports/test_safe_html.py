@@ -1,0 +1,160 @@
+"""Model text as HTML: formatted, and never active."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contend.debates.exports import safe_html
+from contend.debates.exports.safe_html import StreamedHtml, to_html
+
+TEXT = """\
+# Keep the *monolith*
+
+Costs are $5 now and $6 later; $n^2$ grows, and \\(a_1 \\le b\\).
+
+- one
+- two
+
+  still two
+
+1. first
+   ```python
+   def split(team: int) -> bool:
+       return team > 4
+   ```
+
+> quoted
+
+| Option | Cost |
+|---|---:|
+| keep | 1 |
+
+$$\\frac{1}{2}$$
+
+```
+plain
+```
+The end.
+"""
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:x)",
+    "![x](https://evil.example/p.png)",
+    "![x](x 'onerror=alert(1)')",
+    "<svg onload=alert(1)>",
+    "<math><mtext><script>alert(1)</script></mtext></math>",
+    "$\\text{<script>alert(1)</script>}$",
+    "$\\href{javascript:alert(1)}{x}$",
+    '$$\\class{x" onclick="alert(1)}{y}$$',
+    "$\\mathrm{<img src=x onerror=alert(1)>}$",
+    "```<script>\nalert(1)\n```",
+    '```"onclick=alert(1)\nx\n```',
+    "```html\n<script>alert(1)</script>\n```",
+    "`<b onmouseover=alert(1)>`",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<style>body{display:none}</style>",
+    "<iframe src=//evil.example></iframe>",
+    "[a]: javascript:alert(1)\n\n[a]",
+    '[x](https://a.example "onclick=alert(1)")',
+    '<https://a.example/"onclick=alert(1)>',
+    "<javascript:alert(1)>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#x6A;avascript:alert(1)",
+    "[x](&#x6A;avascript:alert(1))",
+    "# <script>alert(1)</script>",
+    "| <img src=x onerror=alert(1)> |\n|---|\n| x |",
+]
+
+
+class Elements(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+
+def assert_harmless(html: str) -> None:
+    found = Elements(html)
+    assert set(found.tags) <= safe_html._TAGS
+    assert {name for name, _ in found.attributes} <= {
+        *("href", "title", "class", "start", "display", "rel", "stretchy", "fence", "separator"),
+        *("lspace", "rspace", "width", "columnalign", "linethickness", "mathvariant"),
+        *("minsize", "maxsize"),
+    }
+    for name, value in found.attributes:
+        assert (
+            name != "href" or value.startswith(("http:", "https:", "mailto:")) or ":" not in value
+        )
+
+
+def test_the_usual_forms_are_formatted() -> None:
+    html = to_html(TEXT)
+    assert "<h4>Keep the <em>monolith</em></h4>" in html
+    assert "$5 now and $6 later" in html
+    assert html.count("<math") == 3
+    assert '<span class="k">def</span>' in html
+    assert "<td>keep</td>" in html
+    assert "<blockquote>" in html
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_attack_becomes_active(attack: str) -> None:
+    assert_harmless(to_html(attack))
+    assert_harmless(StreamedHtml().add(attack)[1])
+
+
+@given(st.text(alphabet="<>&\"'`$\\[]()!#*_-|:/= \n\tscriptonxjava", max_size=80))
+def test_no_text_becomes_active(text: str) -> None:
+    assert_harmless(to_html(text))
+
+
+def test_links_lead_away_without_a_trace() -> None:
+    html = to_html("[x](https://a.example/)")
+    assert html == '<p><a href="https://a.example/" rel="noopener noreferrer nofollow">x</a></p>\n'
+
+
+@pytest.mark.parametrize("step", [1, 7, 40])
+def test_a_streamed_text_ends_as_the_whole_one(step: int) -> None:
+    stream, blocks = StreamedHtml(), [""]
+    for start in range(0, len(TEXT), step):
+        done, html = stream.add(TEXT[start : start + step])
+        assert done <= len(blocks)
+        blocks[done:] = _blocks(html)
+    assert "".join(blocks) == "".join(_blocks(to_html(TEXT)))
+
+
+def _blocks(html: str) -> list[str]:
+    """Split HTML at its top-level elements."""
+    blocks, depth, start = [], 0, 0
+    for at, char in enumerate(html):
+        if char == "<" and html[at + 1] == "/":
+            depth -= 1
+            if depth == 0:
+                end = html.index(">", at) + 1
+                blocks.append(html[start:end])
+                start = end + 1
+        elif char == "<" and not html.startswith("<br", at):
+            depth += 1
+    return blocks
+
+
+def test_a_long_open_block_is_shown_as_it_is() -> None:
+    stream = StreamedHtml()
+    _, html = stream.add("```\n" + "<b>\n" * 10_000)
+    assert html.startswith("<pre>```\n&lt;b&gt;")
+
+
+def test_an_invalid_formula_is_shown_as_it_is() -> None:
+    assert to_html("$x^$") == '<p><code class="formula">x^</code></p>\n'
+    assert to_html("$" + "x" * 3_000 + "$").startswith('<p><code class="formula">xxx')
