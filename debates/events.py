@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
 from contend.graph.events import EventName, NodeEvent, node_event
+
+if TYPE_CHECKING:
+    from contend.debates.record import StoredDebate
 
 
 class Event(TypedDict):
@@ -49,3 +52,18 @@ class Announcer:
         self, event: EventName, round_number: int | None = None, content: str = "", **metadata: Any
     ) -> None:
         self.pass_on(node_event(event, round_number, content, **metadata))
+
+
+def start_event(debate: "StoredDebate") -> NodeEvent:
+    state = debate.as_state()
+    return node_event(
+        "debate_start",
+        None,
+        debate.question,
+        protocol=debate.protocol,
+        seats=[seat.model_dump() for seat in state["seats"]],
+        settings=debate.settings,
+        demonstration=debate.demonstration,
+        documents=[each.model_dump() for each in state.get("documents", [])],
+        images=[each.name for each in state.get("images", [])],
+    )

@@ -93,6 +93,10 @@ class Journal:
         with self._engine.connect() as connection:
             return connection.execute(newest).scalar() or 0
 
+    def newest(self, debate_id: str) -> StoredEvent | None:
+        last = self.last_seq(debate_id)
+        return next(iter(self.read(debate_id, last - 1, 1, chunks=True)), None)
+
     def completed_turns(self, debate_id: str) -> set[str]:
         """Return the ids of the turns whose end viewers have seen."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")

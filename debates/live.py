@@ -1,14 +1,18 @@
 """Hands the events of debates to any number of viewers, whichever process runs the debates."""
 
 import asyncio
+import json
 from bisect import bisect_right
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
+from contend.debates.events import Announcer, Event, start_event
 from contend.debates.journal import Group, Journal, StoredEvent
+from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
+from contend.graph.events import turn_event
 
 _PAGE = 500
 # Viewers that fall further behind than this read from the database.
@@ -45,6 +49,11 @@ class LiveEvents:
         finally:
             await self._leave(debate_id, channel)
 
+    def close(self) -> None:
+        """End all streams."""
+        for channel in self._channels.values():
+            channel.end()
+
     def _enter(self, debate_id: str) -> "_Channel":
         channel = self._channels.get(debate_id)
         if channel is None:
@@ -68,7 +77,7 @@ class _Channel:
         self.viewers = 0
         self._recent: list[StoredEvent] = []
         self._since: int | None = None  # the event before the first recent one, once known
-        self._deleted = self._closing = False
+        self._ended = self._closing = False
         self._changed = asyncio.Event()
         self._gap = asyncio.Event()
         self._journal.listen(debate_id, self._receive)
@@ -80,9 +89,13 @@ class _Channel:
         self._gap.set()
         await self._reading  # not cancelled: a read in progress would leak its connection
 
+    def end(self) -> None:
+        self._ended = True
+        self._notify()
+
     async def read(self, after: int) -> list[StoredEvent] | None:
-        """Return events after one, from memory or the database; None if the debate is deleted."""
-        if self._deleted:
+        """Return events after one, from memory or the database; None if no more will come."""
+        if self._ended:
             return None
         if self._since is not None and after >= self._since:
             first = bisect_right(self._recent, after, key=lambda each: each.seq)
@@ -92,7 +105,7 @@ class _Channel:
     async def wait(self, after: int, seconds: float) -> bool:
         """Wait for an event after the given one; return False if none came in time."""
         changed = self._changed
-        if self._last > after or self._deleted:
+        if self._last > after or self._ended:
             return True
         return await wait_for_event(seconds, changed)
 
@@ -124,7 +137,7 @@ class _Channel:
         while True:
             with suppress(DatabaseUnavailable):
                 await self._read_new()
-            if self._deleted or self._closing:
+            if self._ended or self._closing:
                 return
             await wait_for_event(_SECONDS_BETWEEN_READS, self._gap)
             self._gap.clear()
@@ -139,8 +152,23 @@ class _Channel:
         if new:
             self._append(new)
         elif not stored and not await asyncio.to_thread(self._records.has, self._id):
-            self._deleted = True
-            self._notify()
+            self.end()
 
     async def _stored(self, after: int) -> list[StoredEvent]:
         return await asyncio.to_thread(self._journal.read, self._id, after, _PAGE, chunks=True)
+
+
+def events_of_record(debate: StoredDebate) -> list[StoredEvent]:
+    """Return the main events of a debate from before events were stored."""
+    events: list[Event] = []
+    announcer = Announcer(debate.id, events.append)
+    announcer.pass_on(start_event(debate))
+    for turn in debate.turns:
+        announcer.pass_on(turn_event(turn))
+    if debate.status == "done":
+        announcer.say("complete", debate.state.get("round"), debate.state.get("final_answer", ""))
+    elif debate.status == "failed":
+        announcer.say("error", debate.state.get("round"), debate.error or "")
+    else:
+        announcer.say("paused", debate.state.get("round"))
+    return [StoredEvent(each["seq"], each["event"], json.dumps(each)) for each in events]

@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from contend.debates.events import Announcer, Event, Watch
+from contend.debates.events import Announcer, Event, Watch, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
@@ -142,7 +142,7 @@ class _Run:
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
-            self._announce_start()
+            self.announcer.pass_on(start_event(self.debate))
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         await self._store_unseen()
@@ -169,20 +169,6 @@ class _Run:
         for turn in self.state.get("turns", []):
             if turn.id not in seen:
                 journal.add(self.announcer.number(turn_event(turn)), self.lease)
-
-    def _announce_start(self) -> None:
-        seats = [seat.model_dump() for seat in self.state["seats"]]
-        self.announcer.say(
-            "debate_start",
-            None,
-            self.debate.question,
-            protocol=self.debate.protocol,
-            seats=seats,
-            settings=self.debate.settings,
-            demonstration=self.debate.demonstration,
-            documents=[each.model_dump() for each in self.state.get("documents", [])],
-            images=[each.name for each in self.state.get("images", [])],
-        )
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ends the run."""

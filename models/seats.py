@@ -35,6 +35,12 @@ class SeatPlan:
     embedding_model: str
 
 
+@dataclass(frozen=True)
+class UsableModel:
+    spec: str
+    provider: str
+
+
 async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
     wanted = str(parse_spec(settings.embedding_model))
     if "embedding_model" in settings.model_fields_set:
@@ -97,6 +103,24 @@ async def preflight(
             _check_tools(seat, settings, documents)
     check_sight(seats, settings, images)
     return notices
+
+
+async def usable_models() -> list[UsableModel]:
+    """List what can be used now: Ollama's models, a hosted one per API key, the built-in ones."""
+    ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
+    hosted = [
+        UsableModel(model, provider)
+        for provider, model in _HOSTED.items()
+        if os.environ.get(API_KEYS[provider], "").strip()
+    ]
+    files = weights.embedded_files().items()
+    embedded = [
+        UsableModel(f"embedded:{name}", "embedded")
+        for name, needed in files
+        if all(weights.is_pulled(each, data_home()) for each in needed)
+        and str(EMBEDDED_EMBEDDING) != f"embedded:{name}"
+    ]
+    return [*ollama, *hosted, *embedded]
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:

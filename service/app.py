@@ -13,14 +13,17 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service import errors
+from contend.service import catalogue, debates, errors
+from contend.service.guards import Guard
+from contend.service.page import add_page
 from contend.service.routes import health, router
 from contend.service.runs import Runs, ServiceOptions
 
 _ABOUT = (
-    "Forecasting debates: five roles argue over outcomes for three rounds, every argument is "
-    "scored, and the numbers they state give a probability distribution. What a debate could not "
-    "produce is null and listed in `report.gaps`."
+    "Debates of language models. `/api/v1/debates` starts debates of every protocol and streams "
+    "their events. `/api/v1/reasoning/debate` is for forecasts: five roles argue over outcomes "
+    "for three rounds, every argument is scored, and the numbers they state give a probability "
+    "distribution. What a debate could not produce is null and listed in `report.gaps`."
 )
 
 
@@ -40,13 +43,17 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
+    made.include_router(debates.router)
+    made.include_router(catalogue.router)
     made.include_router(health)
+    add_page(made)
     made.exception_handler(errors.Refused)(errors.on_refused)
     made.exception_handler(DatabaseUnavailable)(errors.on_away)
     made.exception_handler(RequestValidationError)(errors.on_invalid)
     made.exception_handler(HTTPException)(errors.on_http_error)
     # As a handler of the app, the server would also print a traceback with secrets.
     made.add_middleware(ExceptionMiddleware, handlers={Exception: errors.on_unexpected})
+    made.add_middleware(Guard, only_loopback=not runs.options.open_to_network)
     made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
     return made
 

@@ -24,6 +24,12 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
         raise Refused(401, "unauthorized", "A valid service token is required: Bearer TOKEN.")
 
 
+async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
+    """Refuse requests without the token where other machines can connect."""
+    if request.app.state.runs.options.open_to_network:
+        await require_token(request)
+
+
 def _given(request: Request) -> bytes:
     """Return the token as bytes, because a header may not be valid text."""
     header = dict(request.scope["headers"]).get(b"authorization", b"")

@@ -21,7 +21,8 @@ _HEADERS: dict[str, tuple[str, str]] = {
 _WHICH = {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
 _WHEN = {
     401: "No valid service token.",
-    404: "There is no such forecast, or no such part of it.",
+    403: "Another web site sent the request.",
+    404: "There is no such debate, or no such part of it.",
     409: "The forecast has no result yet: it is running or paused.",
     413: f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.",
     415: "The request is not JSON.",
@@ -33,6 +34,7 @@ _WHEN = {
 _RUNNING = {"debate_id": ID, "status": "running"}
 _EXAMPLES = {
     401: ErrorBody(error="unauthorized", detail="A valid service token is required: Bearer TOKEN."),
+    403: ErrorBody(error="other_site", detail="Requests from other web sites are refused."),
     404: ErrorBody(error="not_found", detail=f"No forecast has the id {ID}."),
     409: ErrorBody(error="no_result", detail="The debate is still running; ...", **_RUNNING),
     413: ErrorBody(error="too_large", detail=_WHEN[413]),

@@ -13,6 +13,7 @@ from langgraph.runtime import RunControl
 
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
+from contend.debates.live import LiveEvents
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
@@ -21,7 +22,9 @@ from contend.debates.settings_sources import configure
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.settings import SETTINGS, DebateSettings, snake_case
 from contend.graph.settings.forecast import ForecastSettings, settings_of
+from contend.graph.state import Remark
 from contend.models.failures import scrub
 from contend.service.errors import Refused, database_away
 from contend.service.logs import log_error, log_note, log_trouble
@@ -45,38 +48,70 @@ class ServiceOptions:
     max_running: int = 32
     """How many debates may run at the same time."""
 
+    open_to_network: bool = False
+    """Whether other machines can connect, so that every request needs the token."""
+    allowed_models: tuple[str, ...] = ("*",)
+    """Patterns of the models that callers may choose."""
+
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
-        flags: dict[str, Any] = {**self.assignments, **wanted}
-        loaded = configure(PROTOCOL, flags, self.model, self.config, dict(os.environ)).settings
+        loaded = self.settings_of(PROTOCOL, wanted)
         if loaded.pause != "never":
             raise BadInput("pause must be 'never' in a service, because nobody can answer.")
         return cast("ForecastSettings", loaded)
+
+    def settings_of(
+        self, protocol: str, wanted: Mapping[str, object], model: str | None = None
+    ) -> DebateSettings:
+        """Combine the caller's settings with those of the service that the protocol has."""
+        others = {name for each in SETTINGS.values() for name in each.model_fields}
+        if protocol in SETTINGS:
+            others -= SETTINGS[protocol].model_fields.keys()
+        given = self.assignments.items()
+        ours = {name: value for name, value in given if snake_case(name) not in others}
+        flags: dict[str, Any] = {**ours, **wanted}
+        model = model or self.model
+        return configure(protocol, flags, model, self.config, dict(os.environ)).settings
 
 
 @dataclass
 class Run:
     debate: StoredDebate
     control: RunControl
+    begun: asyncio.Event
     task: asyncio.Task[StoredDebate | None]
+    refusal: str = ""
+
+    async def wait_for_start(self) -> None:
+        """Wait until the debate runs; refuse the request if it cannot."""
+        begun = asyncio.create_task(self.begun.wait())
+        await asyncio.wait({self.task, begun}, return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        if self.refusal:
+            raise Refused(409, "not_possible", self.refusal, debate_id=self.debate.id)
 
 
 class Runs:
     def __init__(self, options: ServiceOptions) -> None:
-        self._options = options
+        self.options = options
         self._records: Repository | None = None
+        self._live: LiveEvents | None = None
         self._running: dict[str, Run] = {}
         self._starting = 0
         self._stopping = asyncio.Event()
         self._resuming: asyncio.Task[None] | None = None
+        self._going_on: set[asyncio.Task[None]] = set()
         self._seen: dict[str, float] = {}
         """When each abandoned debate was first noticed."""
 
     async def open(self) -> None:
         self._records = await asyncio.to_thread(open_repository)
+        self._live = LiveEvents(self._records)
         self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
         self._stopping.set()
+        if self._live:
+            self._live.close()
         if self._running:
             log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
         for each in self._running.values():
@@ -107,7 +142,7 @@ class Runs:
                 if due:
                     log_note(f"Resuming {_debates(len(due))} left unfinished.")
                 for debate in due:
-                    self._begin(debate)
+                    self.begin(debate)
             except DatabaseUnavailable:  # reported to callers
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
@@ -118,7 +153,7 @@ class Runs:
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
-        free = self._options.max_running - len(self._running) - self._starting
+        free = self.options.max_running - len(self._running) - self._starting
         due = [
             each.debate
             for each in unfinished
@@ -133,6 +168,16 @@ class Runs:
             raise RuntimeError("the service is not started")
         return self._records
 
+    @property
+    def live(self) -> LiveEvents:
+        if self._live is None:
+            raise RuntimeError("the service is not started")
+        return self._live
+
+    def is_here(self, debate_id: str) -> bool:
+        """Return whether this service runs the debate."""
+        return debate_id in self._running
+
     async def find(self, debate_id: str) -> StoredDebate:
         """Return a forecast by its whole id, or refuse with 404."""
         missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
@@ -142,8 +187,11 @@ class Runs:
             raise missing from error
         if found.protocol != PROTOCOL:
             raise missing
+        return self.with_live_status(found)
+
+    def with_live_status(self, found: StoredDebate) -> StoredDebate:
         # Our own debate looks abandoned until it has its lease.
-        ours = found.status == "interrupted" and debate_id in self._running
+        ours = found.status == "interrupted" and self.is_here(found.id)
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def find_task(self, task_id: str) -> StoredDebate:
@@ -176,39 +224,47 @@ class Runs:
         await asyncio.to_thread(self.records.debate_of, "")
 
     async def start(self, request: DebateRequest, debate_id: str | None = None) -> Run:
+        with self.one_more():
+            try:
+                debate = await self._prepared(request, debate_id)
+            except DebateExists as taken:
+                detail = "A request with the same Idempotency-Key was accepted just now."
+                raise Refused(409, "already_running", detail, debate_id=debate_id) from taken
+            except TaskAccepted as taken:
+                detail = f"Task {request.task_id!r} already has a running debate."
+                running = await asyncio.to_thread(self.records.debate_of, request.task_id)
+                raise Refused(409, "already_running", detail, debate_id=running) from taken
+        return self.begin(debate)
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Reserve a place for a debate that is being prepared; refuse if there is none."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
-        if len(self._running) + self._starting >= self._options.max_running:
-            detail = f"{self._options.max_running} debates are running; try again later."
+        if len(self._running) + self._starting >= self.options.max_running:
+            detail = f"{self.options.max_running} debates are running; try again later."
             raise Refused(429, "busy", detail)
         self._starting += 1
         try:
-            debate = await self._prepared(request, debate_id)
-        except DebateExists as taken:
-            detail = "A request with the same Idempotency-Key was accepted just now."
-            raise Refused(409, "already_running", detail, debate_id=debate_id) from taken
-        except TaskAccepted as taken:
-            detail = f"Task {request.task_id!r} already has a running debate."
-            running = await asyncio.to_thread(self.records.debate_of, request.task_id)
-            raise Refused(409, "already_running", detail, debate_id=running) from taken
+            yield
         finally:
             self._starting -= 1
-        return self._begin(debate)
 
-    def _begin(self, debate: StoredDebate) -> Run:
+    def begin(self, debate: StoredDebate, remark: Remark | None = None) -> Run:
         debate = debate.model_copy(update={"status": "running"})
         control = RunControl()
         if self._stopping.is_set():  # after the debate was accepted
             control.request_drain(_STOPS)
-        task = asyncio.create_task(self._run(debate, control))
-        run = Run(debate, control, task)
+        begun = asyncio.Event()
+        task = asyncio.create_task(self._run(debate, control, begun, remark))
+        run = Run(debate, control, begun, task)
         self._running[debate.id] = run
         task.add_done_callback(lambda _: self._running.pop(debate.id, None))
         return run
 
     async def _prepared(self, request: DebateRequest, debate_id: str | None) -> StoredDebate:
         with _refusing(503, "misconfigured", "The settings of this service cannot be used"):
-            settings = await asyncio.to_thread(self._options.settings, settings_of(request))
+            settings = await asyncio.to_thread(self.options.settings, settings_of(request))
         draft = draft_debate(request.prediction_context.task.question, settings)
         with _refusing(503, "models_unavailable", "The models of this service are not available"):
             prepared = await prepare_debate(draft, fetch=False)
@@ -221,12 +277,37 @@ class Runs:
             debate_id=debate_id,
         )
 
-    async def _run(self, debate: StoredDebate, control: RunControl) -> StoredDebate | None:
+    def pause(self, debate_id: str) -> None:
+        """Stop a debate of this service after its current turn."""
+        self._running[debate_id].control.request_drain("paused by a user")
+
+    def go_on_in_background(self, debate_id: str, remark: Remark) -> None:
+        """Stop a debate after its current turn, and go on with what a person says."""
+        task = asyncio.create_task(self._pause_and_resume(debate_id, remark))
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
+
+    async def _pause_and_resume(self, debate_id: str, remark: Remark) -> None:
+        run = self._running[debate_id]
+        run.control.request_drain("a user has something to say")
+        await asyncio.wait({run.task})
+        stopped = await asyncio.to_thread(self.records.find, debate_id)
+        if stopped.status == "paused" and not self.is_here(debate_id):
+            self.begin(stopped, remark)
+
+    async def _run(
+        self,
+        debate: StoredDebate,
+        control: RunControl,
+        begun: asyncio.Event,
+        remark: Remark | None,
+    ) -> StoredDebate | None:
         """Return the debate as it ended; None after an error."""
         try:
-            return await run_debate(self.records, debate, lambda _: None, control)
+            return await run_debate(self.records, debate, lambda _: begun.set(), control, remark)
         # Another process runs it, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
+            self._running[debate.id].refusal = str(unable)
             log_trouble(f"debate {debate.id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             log_error(f"debate {debate.id} ended in an error", error)

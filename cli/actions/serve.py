@@ -5,6 +5,10 @@ import errno
 import os
 import signal
 import socket
+import sys
+import threading
+import webbrowser
+from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
@@ -12,10 +16,8 @@ import uvicorn
 from contend.cli.actions.ask import TerminalReporter
 from contend.cli.database import records
 from contend.cli.view.console import print_message
-from contend.debates.prepare import check_seats
+from contend.debates.prepare import draft_debate, prepare_debate
 from contend.graph.errors import BadInput
-from contend.graph.state import DebateState
-from contend.models.seats import choose_seats
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
@@ -26,25 +28,41 @@ from contend.service.runs import Runs, ServiceOptions
 _SECONDS_FOR_REQUESTS = 5
 
 
-def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
     """Check everything that would fail later, then serve until a signal stops the server."""
-    if not os.environ.get(TOKEN_VARIABLE, "").strip():
-        raise BadInput(f"Clients need a token: set {TOKEN_VARIABLE} to a long random text.")
     if not host.strip():  # an unset variable would mean every address of this machine
         raise BadInput("The address given to --host is empty.")
-    settings = options.settings()
-    plan = asyncio.run(choose_seats(settings))
-    state: DebateState = {"question": "?", "seats": plan.seats}
-    asyncio.run(check_seats(state, settings, TerminalReporter(quiet=False), fetch=True))
+    has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
+    if options.open_to_network and not has_token:
+        raise BadInput(
+            f"On a network, clients need a token: set {TOKEN_VARIABLE} to a long random text."
+        )
+    prepared = asyncio.run(
+        prepare_debate(draft_debate("?", options.settings()), TerminalReporter(quiet=False))
+    )
     with records():  # refuse a database that cannot be opened
         pass
     listening = _listen(host, port)
     app = create_app(options)
     show_notes()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print_message(f"{plan.notice} Serving http://{place}{PREFIX}, documented under /docs.")
+    print_message(f"{prepared.plan.notice} Serving http://{place}/, API documented under /docs.")
+    if not has_token:
+        print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
     running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    _PausingServer(running, app.state.runs).run(sockets=[listening])
+    server = _PausingServer(running, app.state.runs)
+    if open_page and sys.stdout.isatty():
+        threading.Thread(target=webbrowser.open, args=(f"http://{place}/",), daemon=True).start()
+    server.run(sockets=[listening])
 
 
 class _PausingServer(uvicorn.Server):

@@ -7,7 +7,7 @@ import typer
 from contend.cli.commands.options import Assignments, Config, Model
 
 
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - one argument per option
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
@@ -17,14 +17,34 @@ def serve(
     max_running: Annotated[
         int, typer.Option(metavar="N", min=1, help="Debates that may run at the same time.")
     ] = 32,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Do not open the page in a browser.")
+    ] = False,
+    allow_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Model that callers may choose, such as 'ollama:*'; repeatable. By default all "
+            "on this machine, and only the service's own on a network.",
+        ),
+    ] = None,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
 ) -> None:
-    """Serve the HTTP API for forecasts; clients must send the token in CONTEND_SERVICE_TOKEN."""
-    from contend.cli.actions.serve import serve_forecasts  # slow to import
+    """Serve the web page and the HTTP API; on a network, clients need CONTEND_SERVICE_TOKEN."""
+    from contend.cli.actions.serve import is_loopback, serve_app  # slow to import
     from contend.debates.settings_sources import parse_assignments
     from contend.service.runs import ServiceOptions
 
-    options = ServiceOptions(model, parse_assignments(assignments or []), config, max_running)
-    serve_forecasts(host, port, options)
+    on_network = not is_loopback(host)
+    allowed = allow_model or ([] if on_network else ["*"])
+    options = ServiceOptions(
+        model,
+        parse_assignments(assignments or []),
+        config,
+        max_running,
+        open_to_network=on_network,
+        allowed_models=tuple(allowed),
+    )
+    serve_app(host, port, options, open_page=not no_open)

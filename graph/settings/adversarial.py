@@ -12,6 +12,7 @@ class AdversarialSettings(DebateSettings):
     """Proposer answers, Skeptic attacks, Synthesizer writes the answer."""
 
     protocol: ClassVar[str] = "adversarial"
+    use_when = "One answer must hold: decisions, designs, plans."
 
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."

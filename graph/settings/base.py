@@ -87,6 +87,7 @@ class DebateSettings(Settings):
     """The settings that every protocol has."""
 
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
+    use_when: ClassVar[str] = ""  # what the protocol is good for, in a sentence
 
     pause: PausePoint = Field(
         "never", description="Where the debate waits for a person: nowhere, each round, or once."

@@ -23,6 +23,7 @@ class ForecastSettings(DebateSettings):
     """Five roles argue over outcomes for three rounds; numbers give a distribution."""
 
     protocol: ClassVar[str] = "forecast"
+    use_when = "You want probabilities for what will happen."
 
     max_rounds: int = Field(
         terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."

@@ -29,6 +29,7 @@ class ForumSettings(ManySeatSettings):
     """All hold positions of their own; a judge ends it, or they concede until one is left."""
 
     protocol: ClassVar[str] = "forum"
+    use_when = "Several answers are possible: open questions where opinions differ."
 
     judge_model: str = Field(
         "ollama:gemma3:27b",

@@ -103,6 +103,7 @@ class ModeratedSettings(DebateSettings):
     """Advocates of fixed positions argue under a moderator; a judge scores what they say."""
 
     protocol: ClassVar[str] = "moderated"
+    use_when = "You want to hear both sides in order, with scores."
 
     positions: tuple[PositionChoice, ...] = Field(
         _UNDECIDED,

@@ -11,6 +11,7 @@ class RefineSettings(ManySeatSettings):
     """All answer, a judge advises, all refine, the judge merges."""
 
     protocol: ClassVar[str] = "refine"
+    use_when = "You want a good answer quickly: texts, summaries, short tasks."
 
     judge_model: str = Field(
         "ollama:gemma3:27b", description="Model that advises, merges and rates the answer."

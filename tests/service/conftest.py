@@ -27,7 +27,7 @@ def service(**settings: str) -> Iterator[TestClient]:
     """The service from its start to its end."""
     options = ServiceOptions(model="openai:m", assignments={"max_retries": "0", **settings})
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    with TestClient(create_app(options), headers=headers) as running:
+    with TestClient(create_app(options), base_url="http://127.0.0.1", headers=headers) as running:
         yield running
 
 

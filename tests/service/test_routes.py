@@ -199,7 +199,9 @@ class TestAsync:
         models.script = slowly
         headers = {"Authorization": f"Bearer {TOKEN}", "Prefer": "respond-async"}
         options = ServiceOptions(model="openai:m", max_running=1)
-        with TestClient(create_app(options), headers=headers) as client:
+        with TestClient(
+            create_app(options), base_url="http://localhost", headers=headers
+        ) as client:
             first = client.post(PREFIX, json=asked("one"))
             busy = client.post(PREFIX, json=asked("two"))
             assert (first.status_code, busy.status_code) == (202, 429)
@@ -584,14 +586,15 @@ HEADERS = {
 class TestDocumentation:
     def test_every_endpoint_has_examples_and_errors(self, client: TestClient) -> None:
         document = client.get("/openapi.json").json()
-        assert set(document["paths"]) == {
+        paths = {path: each for path, each in document["paths"].items() if PREFIX in path}
+        assert set(paths) == {
             PREFIX,
             f"{PREFIX}/{{debate_id}}",
             f"{PREFIX}/{{debate_id}}/round/{{round_number}}",
             f"{PREFIX}/{{debate_id}}/role/{{role_name}}",
             f"{PREFIX}/{{debate_id}}/consensus",
         }
-        for path in document["paths"].values():
+        for path in paths.values():
             for operation in path.values():
                 responses = operation["responses"]
                 assert {"200", "401", "409", "422", "502", "503"} <= set(responses)

@@ -28,10 +28,11 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-OPERATIONS = 6
 
 
-def fuzz(served: Served, mode: GenerationMode, examples: int, token: str) -> list[int]:
+def fuzz(
+    served: Served, mode: GenerationMode, examples: int, token: str, under: str = "/api/"
+) -> list[int]:
     """Call every operation with made-up requests and check each answer; gives the statuses."""
 
     def with_token(prepared: PreparedRequest) -> PreparedRequest:
@@ -42,8 +43,12 @@ def fuzz(served: Served, mode: GenerationMode, examples: int, token: str) -> lis
 
     schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
     statuses: list[int] = []
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
-    assert len(operations) == OPERATIONS
+    found = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
+    # Where nothing is given, nothing can be wrong.
+    bare = ("/api/v1/protocols", "/api/v1/models", "/api/v1/scoreboard")
+    skipped = bare if mode == GenerationMode.NEGATIVE else ()
+    operations = [e for e in found if e.path.startswith(under) and e.path not in skipped]
+    assert len(operations) >= 6
     for operation in operations:
 
         @settings(
@@ -84,6 +89,6 @@ def test_no_request_breaks_it(
 
 
 def test_nobody_gets_in_without_the_token(served: Served, models: ModelServer) -> None:
-    statuses = fuzz(served, GenerationMode.POSITIVE, 5, "wrong")
+    statuses = fuzz(served, GenerationMode.POSITIVE, 5, "wrong", under=PREFIX)
     assert set(statuses) <= {401, 404}
     assert models.calls == []

@@ -1,0 +1,98 @@
+"""The endpoints that say what can be started: protocols, models; and the scoreboard."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+
+from contend.debates import forecasts
+from contend.debates.record import StoredDebate
+from contend.graph.settings import SETTINGS
+from contend.models.seats import UsableModel, choose_seats, usable_models
+from contend.service.auth import require_token_from_network
+from contend.service.debates import get_runs
+from contend.service.openapi import errors
+from contend.service.runs import Runs
+from contend.service.summaries import DebateSummary, SeatSummary, summarize
+
+router = APIRouter(
+    prefix="/api/v1", tags=["debates"], dependencies=[Depends(require_token_from_network)]
+)
+_Runs = Annotated[Runs, Depends(get_runs)]
+
+
+class Protocol(BaseModel):
+    """A protocol, and what can be set."""
+
+    name: str
+    title: str
+    description: str
+    use_when: str
+    seats: list[SeatSummary]
+    settings_schema: dict[str, Any] = Field(alias="schema", description="JSON Schema of settings.")
+
+
+class Protocols(BaseModel):
+    protocols: list[Protocol]
+
+
+class Models(BaseModel):
+    """Models that can be used now, and which one is used if none is chosen."""
+
+    default: str
+    notice: str
+    models: list[UsableModel]
+
+
+class ScoreboardAnswer(BaseModel):
+    """How good resolved forecasts were, and which ones are due."""
+
+    due: list[DebateSummary]
+    open: list[DebateSummary]
+    scores: dict[str, Any]
+
+
+@router.get("/protocols", summary="The protocols and their settings", responses=errors(401))
+async def get_protocols() -> Protocols:
+    return Protocols(protocols=[_protocol(name) for name in SETTINGS])
+
+
+def _protocol(name: str) -> Protocol:
+    model = SETTINGS[name]
+    seats = [SeatSummary.model_validate(seat.model_dump()) for seat in model().build_seats()]
+    return Protocol(
+        name=name,
+        title=name.capitalize(),
+        description=(model.__doc__ or "").strip(),
+        use_when=model.use_when,
+        seats=seats,
+        schema=model.model_json_schema(),
+    )
+
+
+@router.get("/models", summary="The models that can be used now", responses=errors(401, 503))
+async def get_models(runs: _Runs) -> Models:
+    settings = await asyncio.to_thread(runs.options.settings_of, "adversarial", {})
+    plan = await choose_seats(settings)
+    found = await usable_models()
+    return Models(default=plan.seats[0].model, notice=plan.notice, models=found)
+
+
+@router.get("/scoreboard", summary="How good the forecasts were", responses=errors(401, 503))
+async def get_scoreboard(runs: _Runs) -> ScoreboardAnswer:
+    return await asyncio.to_thread(_scoreboard, runs)
+
+
+def _scoreboard(runs: Runs) -> ScoreboardAnswer:
+    today = datetime.now(UTC).date()
+    waiting = forecasts.due_forecasts(forecasts.forecasts(runs.records), today, every=True)
+    due = [each.debate for each in waiting if each.due is not None and each.due <= today]
+    later = [each.debate for each in waiting if each.debate not in due]
+    scores = forecasts.scoreboard(runs.records).as_json()
+    return ScoreboardAnswer(due=_summaries(due), open=_summaries(later), scores=scores)
+
+
+def _summaries(debates: list[StoredDebate]) -> list[DebateSummary]:
+    return [summarize(each, here=False, waiting_for_you=False) for each in debates]

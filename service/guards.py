@@ -1,0 +1,61 @@
+"""Keeps other web sites away from the service, and the page from loading anything foreign."""
+
+import re
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from contend.service.errors import Refused, refuse
+
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_OWN_PATHS = re.compile(r"/(static/.*|api/v1/.*|healthz|readyz)?")
+_PAGE_PATHS = re.compile(r"/(static/.*)?")
+_PAGE_POLICY = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Refuses requests that another site made a browser send."""
+
+    def __init__(self, app: ASGIApp, *, only_loopback: bool) -> None:
+        self._app, self._only_loopback = app, only_loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _OWN_PATHS.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        if refused := self._refused(scope["method"], Headers(scope=scope)):
+            await refuse(refused)(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                if _PAGE_PATHS.fullmatch(scope["path"]):
+                    headers["Content-Security-Policy"] = _PAGE_POLICY
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)
+
+    def _refused(self, method: str, headers: Headers) -> Refused | None:
+        host = headers.get("host", "")
+        # A site whose name was pointed at this machine sends its own name.
+        if self._only_loopback and not _LOOPBACK.fullmatch(host):
+            return Refused(421, "wrong_host", "This service answers only on this machine.")
+        if method in _SAFE_METHODS:
+            return None
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        foreign = site not in (None, "same-origin", "none")
+        if foreign or (origin is not None and urlsplit(origin).netloc != host):
+            return Refused(403, "other_site", "Requests from other web sites are refused.")
+        return None

@@ -1,0 +1,17 @@
+"""Serves the web page."""
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+_WEB = Path(__file__).parent / "web"
+
+
+def add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def get_page() -> FileResponse:
+        return FileResponse(_WEB / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=_WEB), name="static")

@@ -1,0 +1,358 @@
+"""Debates over HTTP: start, watch, steer, read; and what is refused."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from starlette.testclient import TestClient
+
+from contend.service.app import create_app
+from contend.service.runs import ServiceOptions
+from tests.cli.support import debaters
+from tests.support.model_server import ModelServer, Reply
+
+DEBATES = "/api/v1/debates"
+QUESTION = "Should we split the monolith?"
+QUICK = {"min_rounds": 1, "max_rounds": 2, "templates": False, "retry_wait": 0.01}
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with ModelServer(debaters(), models=["m"]) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
+        yield running
+
+
+def serve(**changes: Any) -> TestClient:
+    options = ServiceOptions(model="openai:m", **changes)
+    return TestClient(create_app(options), base_url="http://127.0.0.1:8000")
+
+
+@pytest.fixture
+def client(models: ModelServer) -> Iterator[TestClient]:
+    with serve() as running:
+        yield running
+
+
+def start(client: TestClient, **changes: Any) -> dict[str, Any]:
+    body = {"question": QUESTION, "settings": QUICK | changes.pop("settings", {})} | changes
+    answer = client.post(DEBATES, json=body)
+    assert answer.status_code == 201, answer.text
+    started: dict[str, Any] = answer.json()
+    return started
+
+
+def events(client: TestClient, debate_id: str, **query: Any) -> list[dict[str, Any]]:
+    """Watch until the stream ends."""
+    answer = client.get(f"{DEBATES}/{debate_id}/events", params=query)
+    if answer.status_code == 204:
+        return []
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    return parse(answer.text)
+
+
+def parse(stream: str) -> list[dict[str, Any]]:
+    found = []
+    for message in stream.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in message.splitlines() if line[:1] not in ":")
+        if lines:
+            event = json.loads(lines["data"])
+            assert (int(lines["id"]), lines["event"]) == (event["seq"], event["event"])
+            found.append(event)
+    return found
+
+
+def watch_until(client: TestClient, debate_id: str, name: str) -> list[dict[str, Any]]:
+    """Read what is stored again and again until there is an event of this name."""
+    while True:
+        seen = events(client, debate_id, follow=False)
+        if any(event["event"] == name for event in seen):
+            return seen
+
+
+def test_a_debate_is_started_watched_and_read(client: TestClient) -> None:
+    started = start(client)
+    assert started["status"] == "running"
+    seen = events(client, started["id"])
+    names = [event["event"] for event in seen]
+    assert (names[0], names[-1]) == ("debate_start", "complete")
+    assert [event["seq"] for event in seen] == sorted({event["seq"] for event in seen})
+    chunk = next(event for event in seen if event["event"] == "proposer_chunk")
+    assert {"model", "role", "tokens_so_far"} <= chunk["metadata"].keys()
+
+    read = client.get(f"{DEBATES}/{started['id']}").json()
+    assert (read["status"], read["record"]["status"]) == ("done", "done")
+    assert read["record"]["final_answer"] == seen[-1]["content"]
+    assert read["html"]["answer"].startswith("<h4>Answer</h4>")
+    assert set(read["html"]["turns"]) == {turn["id"] for turn in read["record"]["turns"]}
+
+
+def test_a_viewer_who_returns_misses_nothing_and_sees_nothing_twice(client: TestClient) -> None:
+    whole = events(client, start(client)["id"])
+    for at in [*range(0, len(whole), 3), len(whole) - 1]:
+        last = whole[at]["seq"]
+        url = f"{DEBATES}/{whole[0]['debate_id']}/events"
+        by_header = client.get(url, headers={"Last-Event-ID": str(last)})
+        assert parse(by_header.text) == whole[at + 1 :]
+        assert events(client, whole[0]["debate_id"], after=last) == whole[at + 1 :]
+
+
+def test_html_comes_block_by_block_and_whole_at_the_end(
+    client: TestClient, models: ModelServer
+) -> None:
+    def formatted(role: str, number: int, reply: Reply) -> Reply:
+        text = "# Plan\n\nKeep **it**.\n\n- <b>one</b>\n- two\n"
+        return Reply(text, chunk_delay=0.02) if role == "proposer" else reply
+
+    models.script = debaters(formatted)
+    seen = events(client, start(client)["id"], html=True)
+    written = [e["metadata"] for e in seen if e["event"] == "proposer_chunk" and e["round"] == 1]
+    assert {chunk["block"] for chunk in written} > {0}
+    whole = next(event for event in seen if event["event"] == "seat_complete")
+    assert "<h4>Plan</h4>" in whole["metadata"]["html"]
+    assert "<b>" not in whole["metadata"]["html"]
+    assert written[-1]["html"].strip() in whole["metadata"]["html"]
+
+
+def test_chunks_of_finished_turns_can_be_left_out(client: TestClient) -> None:
+    debate = start(client)["id"]
+    whole = events(client, debate)
+    short = events(client, debate, chunks="open")
+    assert short == [event for event in whole if not event["event"].endswith("_chunk")]
+    assert len(short) < len(whole)
+
+
+def test_a_debate_is_paused_and_resumed_with_a_remark(
+    client: TestClient, models: ModelServer
+) -> None:
+    go_on = threading.Event()
+
+    def waits(role: str, number: int, reply: Reply) -> Reply:
+        if role == "proposer" and number == 1:
+            go_on.wait(30)
+        return reply
+
+    models.script = debaters(waits)
+    debate = start(client)["id"]
+    models.wait_for_calls(1)
+    assert client.post(f"{DEBATES}/{debate}/pause").status_code == 202
+    assert client.post(f"{DEBATES}/{debate}/resume").status_code == 409
+    go_on.set()
+    watch_until(client, debate, "paused")
+    resumed = client.post(f"{DEBATES}/{debate}/resume", json={"say": "Mind the night shifts."})
+    assert resumed.status_code == 202, resumed.text
+    seen = events(client, debate)
+    remark = next(e for e in seen if e["metadata"].get("phase") == "remark")
+    assert remark["content"] == "Mind the night shifts."
+    assert any("Mind the night shifts." in call.request.text for call in models.calls)
+    assert client.post(f"{DEBATES}/{debate}/resume").status_code == 409
+
+
+def test_a_running_debate_is_finished_after_its_round(
+    client: TestClient, models: ModelServer
+) -> None:
+    go_on = threading.Event()
+
+    def waits(role: str, number: int, reply: Reply) -> Reply:
+        if role == "proposer" and number == 1:
+            go_on.wait(30)
+        return reply
+
+    models.script = debaters(waits)
+    debate = start(client, settings={"min_rounds": 4, "max_rounds": 5})["id"]
+    models.wait_for_calls(1)
+    assert client.post(f"{DEBATES}/{debate}/finish").status_code == 202
+    go_on.set()
+    events(client, debate)
+    read = client.get(f"{DEBATES}/{debate}").json()
+    assert (read["stop_reason"], read["record"]["total_rounds"]) == ("user", 1)
+
+
+def test_a_person_is_asked_and_answers(client: TestClient) -> None:
+    debate = start(client, settings={"pause": "each_round"})["id"]
+    asked = watch_until(client, debate, "paused")[-1]
+    assert asked["metadata"]["ask"]["round"] == 1
+    assert client.get(f"{DEBATES}/{debate}").json()["waiting_for_you"] is True
+    finished = client.post(f"{DEBATES}/{debate}/finish", json={"say": "Enough."})
+    assert finished.status_code == 202
+    events(client, debate)
+    assert client.get(f"{DEBATES}/{debate}").json()["stop_reason"] == "user"
+
+
+def test_debates_are_listed_searched_and_paged(client: TestClient) -> None:
+    ids = [start(client, question=f"Why is number {n} odd?")["id"] for n in range(3)]
+    for each in ids:
+        events(client, each)
+    listed = client.get(DEBATES).json()
+    assert [each["id"] for each in listed["debates"]] == ids[::-1]
+    assert listed["next"] is None
+    first = client.get(DEBATES, params={"limit": 2}).json()
+    second = client.get(DEBATES, params={"limit": 2, "cursor": first["next"]}).json()
+    assert [e["id"] for e in first["debates"] + second["debates"]] == ids[::-1]
+    found = client.get(DEBATES, params={"search": "NUMBER 1"}).json()
+    assert [each["id"] for each in found["debates"]] == [ids[1]]
+    assert client.get(DEBATES, params={"search": "100%_"}).json()["debates"] == []
+    assert client.get(DEBATES, params={"status": "failed"}).json()["debates"] == []
+    assert len(client.get(DEBATES, params={"status": "done", "limit": 1}).json()["debates"]) == 1
+
+
+def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
+    debate = start(client)["id"]
+    events(client, debate)
+    rated = client.post(f"{DEBATES}/{debate}/rate", json={"rating": 7}).json()
+    assert (rated["user_rating"], rated["quality_score"]) == (7, 7)
+    exported = client.get(f"{DEBATES}/{debate}/export", params={"format": "md"})
+    assert QUESTION in exported.text
+    assert "attachment" in exported.headers["content-disposition"]
+    assert client.get(f"{DEBATES}/{debate}/export", params={"format": "exe"}).status_code == 422
+
+
+def test_documents_are_uploaded_with_the_question(client: TestClient) -> None:
+    described = {"question": QUESTION, "settings": QUICK | {"embedding_model": "openai:m"}}
+    files = [("documents", ("../../notes.txt", b"The night shift costs 40,000 a year."))]
+    started = client.post(DEBATES, data={"debate": json.dumps(described)}, files=files)
+    assert started.status_code == 201, started.text
+    events(client, started.json()["id"])
+    record = client.get(f"{DEBATES}/{started.json()['id']}").json()["record"]
+    assert [each["name"] for each in record["documents"]] == ["notes.txt"]
+
+
+def test_one_id_runs_once(client: TestClient, models: ModelServer) -> None:
+    debate = str(uuid4())
+    body = {"question": QUESTION, "settings": QUICK, "id": debate}
+
+    def begin(_: int) -> int:
+        return client.post(DEBATES, json=body).status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = sorted(pool.map(begin, range(20)))
+    assert answers == [201] + [409] * 19
+    seen = events(client, debate)
+    assert [event["event"] for event in seen].count("debate_start") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"question": ""}, "question"),
+        ({"question": QUESTION, "protocol": "forun"}, "Did you mean 'forum'"),
+        ({"question": QUESTION, "settings": {"max_round": 3}}, "Did you mean 'max_rounds'"),
+        ({"question": QUESTION, "settings": {"max_rounds": "many"}}, "max_rounds must be"),
+        ({"question": QUESTION, "settings": {"max_rounds": True}}, "max_rounds must be"),
+        ({"question": QUESTION, "colour": "red"}, "colour"),
+        ({"question": 7}, "question"),
+        ({"question": QUESTION, "id": "../../etc/passwd"}, "id"),
+        ({"question": QUESTION, "outcomes": ["yes", "no"]}, "Only a forecast"),
+        ({"question": QUESTION, "protocol": "forecast"}, "needs outcomes"),
+        (
+            {"question": QUESTION, "protocol": "moderated", "settings": {"output_dir": "/srv/x"}},
+            "operator",
+        ),
+        (
+            {
+                "question": QUESTION,
+                "protocol": "forum",
+                "settings": {"seats": [{"name": "Ann", "docs": ["/etc/passwd"]}]},
+            },
+            "upload",
+        ),
+    ],
+)
+def test_what_cannot_be_started_costs_no_call(
+    client: TestClient, models: ModelServer, body: dict[str, Any], problem: str
+) -> None:
+    answer = client.post(DEBATES, json=body)
+    assert answer.status_code == 422, answer.text
+    assert problem in answer.json()["detail"] + " ".join(answer.json()["problems"])
+    assert models.calls == []
+    assert client.get(DEBATES).json()["debates"] == []
+
+
+def test_only_models_that_the_operator_allows_can_be_chosen(models: ModelServer) -> None:
+    with serve(allowed_models=("ollama:*",)) as client:
+        refused = client.post(DEBATES, json={"question": QUESTION, "model": "openai:gpt-9"})
+        assert refused.status_code == 422
+        assert "does not allow the model openai:gpt-9" in refused.json()["detail"]
+        start(client, model="openai:m")
+
+
+@pytest.mark.parametrize("given", ["-1", "x", "1e3", "99999999999999999999", "½", "1 2"])
+def test_a_malformed_event_id_is_refused(client: TestClient, given: str) -> None:
+    debate = start(client)["id"]
+    url = f"{DEBATES}/{debate}/events"
+    answer = client.get(url, headers={b"Last-Event-ID": given.encode("utf-8")})
+    assert answer.status_code == 422
+
+
+def test_unknown_debates_are_not_found(client: TestClient) -> None:
+    for method, path in [
+        ("GET", ""),
+        ("GET", "/events"),
+        ("GET", "/export"),
+        ("POST", "/pause"),
+        ("POST", "/resume"),
+        ("POST", "/finish"),
+    ]:
+        answer = client.request(method, f"{DEBATES}/{uuid4()}{path}")
+        assert answer.status_code == 404, path
+
+
+def test_other_sites_cannot_use_the_service(client: TestClient) -> None:
+    body = {"question": QUESTION, "settings": QUICK}
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "null"},
+    ):
+        assert client.post(DEBATES, json=body, headers=headers).status_code == 403
+    assert client.get(DEBATES, headers={"Host": "evil.example"}).status_code == 421
+    own = {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"}
+    assert client.post(DEBATES, json=body, headers=own).status_code == 201
+
+
+def test_on_a_network_every_request_needs_the_token(
+    models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "token-0123456789")
+    with serve(open_to_network=True) as client:
+        for path in (DEBATES, "/api/v1/models", "/api/v1/protocols", "/api/v1/scoreboard"):
+            assert client.get(path).status_code == 401
+            allowed = client.get(path, headers={"Authorization": "Bearer token-0123456789"})
+            assert allowed.status_code == 200
+        assert client.get("/").status_code == 200
+
+
+def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert client.get("/static/../app.py").status_code == 404
+
+
+def test_protocols_and_models_are_described(client: TestClient) -> None:
+    protocols = client.get("/api/v1/protocols").json()["protocols"]
+    assert {each["name"] for each in protocols} == {
+        *("adversarial", "forum", "refine", "moderated", "forecast")
+    }
+    assert all(each["use_when"] and each["schema"]["properties"] for each in protocols)
+    found = client.get("/api/v1/models").json()
+    assert found["default"] == "openai:m"
+
+
+async def test_a_debate_of_an_earlier_release_has_its_main_events(client: TestClient) -> None:
+    debate = start(client)["id"]
+    whole = events(client, debate)
+    records = client.app.state.runs.records  # type: ignore[attr-defined]
+    with records._engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM debate_events")
+    seen = await asyncio.to_thread(events, client, debate)
+    turns = [e["metadata"]["turn"] for e in whole if e["event"] == "seat_complete"]
+    assert [e["metadata"]["turn"] for e in seen if e["event"] == "seat_complete"] == turns
+    assert seen[-1]["content"] == whole[-1]["content"]
