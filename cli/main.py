@@ -111,11 +111,13 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
         paths = any(option in arguments for option in ("--docs", "--image"))
         said = _nearest_option(error) or usage()
         return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
-    from contend.graph.errors import BadInput  # slow to import
+    from contend.graph.errors import BadInput, DamagedDebate  # slow to import
     from contend.models.failures import scrub
 
     if isinstance(error, BadInput):
         return _refuse(str(error), BAD_INPUT, debug=debug)
+    if isinstance(error, DamagedDebate):
+        return _refuse(str(error), FAILED, debug=debug)
     said = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if debug else " Run again with --debug for a traceback."
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)

@@ -1,6 +1,7 @@
 """The database of debates: one row per debate, and one per turn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,9 +11,9 @@ import sqlalchemy as sa
 
 from contend.debates import tables
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
-from contend.debates.migrations import bring_up_to_date, stored_revision
+from contend.debates.migrations import NEWEST, bring_up_to_date, refuse_newer, stored_revision
 from contend.debates.record import StoredDebate, dump_state
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
@@ -27,6 +28,17 @@ _RESOLUTION = (
     .scalar_subquery()
     .label("resolution")
 )
+
+
+# What parsing a stored debate may raise, and what SQLite raises for a damaged page.
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, sa.exc.DatabaseError)
+
+Report = Callable[[DamagedDebate], None]
+"""Called with each debate that a list leaves out."""
+
+
+def skip_silently(_: DamagedDebate) -> None:
+    pass
 
 
 class DebateExists(Exception):
@@ -116,37 +128,43 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate whose id is, or uniquely starts with, the reference."""
+        """Return the debate whose id is, or uniquely starts with, the reference.
+
+        Raises DamagedDebate if it cannot be read.
+        """
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
         if len(prefix) == _WHOLE_ID:  # uses the index
             meant = tables.debates.c.id == prefix
         with self._engine.connect() as connection:
-            query = sa.select(tables.debates, _RESOLUTION).where(meant)
-            rows = connection.execute(query.limit(2)).all() if prefix else []
-            if len(rows) != 1:
-                problem = "More than one debate id starts with" if rows else "No debate has the id"
+            query = sa.select(tables.debates.c.id).where(meant)
+            ids = connection.execute(query.limit(2)).scalars().all() if prefix else []
+            if len(ids) != 1:
+                problem = "More than one debate id starts with" if ids else "No debate has the id"
                 raise BadInput(f"{problem} '{reference}'. `contend list` shows all.")
-            if not with_turns:
-                return _debate(connection, rows[0], [])
-            spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == rows[0].id)
-            turns = connection.execute(spoken.order_by(tables.turns.c.position)).scalars()
-            return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
+            return _load(connection, ids[0], with_turns=with_turns)
 
-    def newest(self, limit: int) -> list[StoredDebate]:
+    def newest(self, limit: int, report: Report = skip_silently) -> list[StoredDebate]:
         """Return the newest debates without their turns, newest first."""
         newest_first = tables.debates.c.created_at.desc()
-        return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit))
+        return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns."""
-        query = sa.select(tables.debates).join(tables.accepted)
+        """Return accepted debates that no process is running, without their turns.
+
+        Those that are damaged are recorded as failed.
+        """
+        query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
+        damaged: list[DamagedDebate] = []
         with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-            found = [
-                UnfinishedTask(_debate(connection, row, []), is_elsewhere(row)) for row in rows
-            ]
+            elsewhere = {row.id: is_elsewhere(row) for row in connection.execute(query).all()}
+            debates = list(_load_readable(connection, list(elsewhere), damaged.append))
+        for each in damaged:
+            with suppress(BadInput):  # a process is running it
+                self.acquire(each.debate_id).release()
+                self.give_up(each.debate_id, str(each))
+        found = [UnfinishedTask(each, elsewhere[each.id]) for each in debates]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
         # One that was inserted just now is about to be run.
@@ -181,16 +199,20 @@ class Repository:
             row = tables.debates.update().where(tables.debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
-    def done(self, protocol: str) -> list[StoredDebate]:
+    def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
         """Return all finished debates of a protocol without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
-        return self._list(
-            sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
-        )
+        query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
+        return self._list(query, report)
 
-    def _list(self, query: sa.Select[Any]) -> list[StoredDebate]:
+    def _list(self, query: sa.Select[Any], report: Report) -> list[StoredDebate]:
         with self._engine.connect() as connection:
-            return [_debate(connection, row, []) for row in connection.execute(query).all()]
+            try:
+                return [_debate(connection, row, []) for row in connection.execute(query).all()]
+            except _UNREADABLE:
+                connection.rollback()
+            ids = connection.execute(query.with_only_columns(tables.debates.c.id)).scalars().all()
+            return list(_load_readable(connection, ids, report))
 
     def resolve(self, debate_id: str, outcome: str) -> None:
         """Store which outcome of a forecast came true, replacing an earlier one."""
@@ -217,17 +239,61 @@ class Repository:
         return lease
 
 
-def count_debates(where: "Path | Postgres") -> int | None:
-    """Count the debates without changing the database; None if it has no tables yet."""
+@dataclass(frozen=True)
+class Contents:
+    debates: int
+    damaged: tuple[DamagedDebate, ...]
+
+
+def check_records(where: "Path | Postgres") -> Contents | None:
+    """Read every debate without changing the database; None if it has no tables yet."""
     engine = tables.open_engine(where)
     try:
         with engine.connect() as connection:
-            if stored_revision(connection) is None:
+            revision = stored_revision(connection)
+            if revision is None:
                 return None
-            count = sa.select(sa.func.count()).select_from(tables.debates)
-            return connection.execute(count).scalar_one()
+            refuse_newer(revision)
+            ids = connection.execute(sa.select(tables.debates.c.id)).scalars().all()
+            # Older tables are upgraded by the next command that needs them.
+            damaged = find_damaged(connection, ids) if revision == NEWEST else []
+            return Contents(len(ids), tuple(damaged))
     finally:
         engine.dispose()
+
+
+def find_damaged(connection: sa.Connection, ids: Sequence[str]) -> list[DamagedDebate]:
+    damaged: list[DamagedDebate] = []
+    for _ in _load_readable(connection, ids, damaged.append, with_turns=True):
+        pass
+    return damaged
+
+
+def _load(connection: sa.Connection, debate_id: str, *, with_turns: bool) -> StoredDebate:
+    query = sa.select(tables.debates, _RESOLUTION).where(tables.debates.c.id == debate_id)
+    spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == debate_id)
+    try:
+        turns = (
+            connection.execute(spoken.order_by(tables.turns.c.position)).scalars().all()
+            if with_turns
+            else []
+        )
+        row = connection.execute(query).one()
+        return _debate(connection, row, [Turn.model_validate(turn) for turn in turns])
+    except _UNREADABLE as error:
+        raise DamagedDebate(debate_id) from error
+
+
+def _load_readable(
+    connection: sa.Connection, ids: Sequence[str], report: Report, *, with_turns: bool = False
+) -> Iterator[StoredDebate]:
+    """Load debates one by one; report those that are damaged."""
+    for each in ids:
+        try:
+            yield _load(connection, each, with_turns=with_turns)
+        except DamagedDebate as damaged:
+            connection.rollback()
+            report(damaged)
 
 
 def _write_turns(
@@ -266,9 +332,11 @@ def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
 def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDebate:
     values = dict(row._mapping)
     abandoned = row.status == "running" and not is_held(connection, row)
-    return StoredDebate(
+    found = StoredDebate(
         **values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {})
     )
+    found.check()
+    return found
 
 
 def _now() -> str:

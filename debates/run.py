@@ -1,6 +1,7 @@
 """Run a debate: turn LangGraph's stream into events, and save every step."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -19,7 +20,13 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
-from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
+from contend.graph.errors import (
+    BadInput,
+    DamagedDebate,
+    DatabaseUnavailable,
+    ModelFailed,
+    Paused,
+)
 from contend.graph.events import EventName
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
@@ -126,7 +133,7 @@ class _Run:
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
-        snapshot = await self.graph.aget_state(self.config)
+        snapshot = await self._snapshot()
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
@@ -144,6 +151,17 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _snapshot(self) -> StateSnapshot:
+        try:
+            return await self.graph.aget_state(self.config)
+        except (ValueError, TypeError, KeyError, AttributeError, sqlite3.DatabaseError) as error:
+            debate = self.debate.id
+            message = (
+                f"Debate {debate} cannot continue: its checkpoints are damaged. Restore a backup "
+                f"of the database; `contend show {debate[:8]}` prints what is recorded."
+            )
+            raise DamagedDebate(debate, message) from error
 
     def _announce_start(self) -> None:
         seats = [seat.model_dump() for seat in self.state["seats"]]
@@ -239,7 +257,8 @@ def _refuse_done(debate: StoredDebate) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return scrub(f"{type(error).__name__}: {error}")
+    kind = "" if isinstance(error, DamagedDebate) else f"{type(error).__name__}: "
+    return scrub(f"{kind}{error}")
 
 
 def _writer(state: DebateState) -> dict[str, str]:
