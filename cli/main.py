@@ -13,6 +13,7 @@ from contend.cli.commands import ask, config, doctor, forecasts, models, serve, 
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
 from contend.cli.commands.options import show_help
+from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -35,6 +36,7 @@ app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("rate")(rate)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
+app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )

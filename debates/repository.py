@@ -214,6 +214,45 @@ class Repository:
             ids = connection.execute(query.with_only_columns(tables.debates.c.id)).scalars().all()
             return list(_load_readable(connection, ids, report))
 
+    def ids(self) -> list[str]:
+        with self._engine.connect() as connection:
+            return list(connection.execute(sa.select(tables.debates.c.id)).scalars())
+
+    def damaged(self) -> list[str]:
+        """Return the ids of all debates that cannot be read."""
+        ids = self.ids()
+        with self._engine.connect() as connection:
+            return [each.debate_id for each in find_damaged(connection, ids)]
+
+    def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
+        """Return the ids of debates not changed since then that no process runs, oldest first."""
+        debates = tables.debates.c
+        query = sa.select(
+            debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
+        ).where(debates.updated_at < written(before))
+        if keep_rated:
+            resolved = sa.exists().where(tables.resolutions.c.debate_id == debates.id)
+            query = query.where(debates.user_rating.is_(None), ~resolved)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(debates.updated_at)).all()
+            return [row.id for row in rows if not is_held(connection, row)]
+
+    def delete(self, debate_id: str) -> int:
+        """Delete a debate with its checkpoints; return the bytes that a server will reuse.
+
+        Raises BadInput if a process is running it.
+        """
+        lease = self.acquire(debate_id)
+        try:
+            with tables.write(self._engine) as connection:
+                return tables.delete_debate(connection, debate_id)
+        finally:
+            lease.release()
+
+    def compact(self) -> int | None:
+        """Return the bytes given back to the disk; None if the database keeps them."""
+        return tables.compact(self._engine)
+
     def resolve(self, debate_id: str, outcome: str) -> None:
         """Store which outcome of a forecast came true, replacing an earlier one."""
         mine = tables.resolutions.c.debate_id == debate_id

@@ -145,12 +145,12 @@ def _thread(config: RunnableConfig) -> str:
     return str(config["configurable"]["thread_id"])
 
 
-def _folder(thread: str) -> Path:
+def unsaved_folder(thread: str) -> Path:
     return data_home() / "unsaved" / quote(thread, safe="")
 
 
 def _keep_in_file(thread: str, data: bytes) -> None:
-    file = _folder(thread) / f"{uuid4()}.writes"
+    file = unsaved_folder(thread) / f"{uuid4()}.writes"
     try:
         try:
             write_private_file(file, data)
@@ -165,4 +165,4 @@ def _keep_in_file(thread: str, data: bytes) -> None:
 
 
 def _kept_files(thread: str) -> list[Path]:
-    return sorted(_folder(thread).glob("*.writes"))
+    return sorted(unsaved_folder(thread).glob("*.writes"))

@@ -73,7 +73,13 @@ def test_an_address_that_cannot_be_read_costs_nothing_and_tells_no_password(
     "command",
     [
         *(ASK, ["list"], ["show", "abc"], ["resume", "abc"], ["rate", "abc", "8"], ["due"]),
-        *(["export", "abc"], ["scoreboard"], ["resolve", "abc", "yes"], ["serve"]),
+        *(
+            ["export", "abc"],
+            ["prune", "--damaged", "--yes"],
+            ["scoreboard"],
+            ["resolve", "abc", "yes"],
+            ["serve"],
+        ),
     ],
     ids=lambda c: c[0],
 )
