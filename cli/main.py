@@ -77,7 +77,7 @@ def root(
 
 
 def main() -> None:
-    # Garbage collection during imports takes a tenth of the startup. A debate enables it again.
+    # Garbage collection during imports takes a tenth of the startup; see `garbage.py`.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
         # Print a question mark, not a traceback, where emoji cannot be encoded.

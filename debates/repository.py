@@ -107,14 +107,14 @@ class Repository:
         error: str | None = None,
     ) -> None:
         """Update the debate and its turns; raise LeaseLost without the lease."""
-        turns = state.get("turns", [])
+        turns, stored = state.get("turns", []), dump_state(state)  # others wait for their turn
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
                 .where(lease.is_mine)
                 .values(
                     status=status,
-                    state=dump_state(state),
+                    state=stored,
                     updated_at=_now(),
                     last_seq=last_seq,
                     error=clean(error) if error else None,

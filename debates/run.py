@@ -155,7 +155,7 @@ class _Run:
     async def _snapshot(self) -> StateSnapshot:
         try:
             return await self.graph.aget_state(self.config)
-        except (ValueError, TypeError, KeyError, AttributeError, sqlite3.DatabaseError) as error:
+        except (ValueError, TypeError, KeyError, sqlite3.DatabaseError) as error:
             debate = self.debate.id
             message = (
                 f"Debate {debate} cannot continue: its checkpoints are damaged. Restore a backup "

@@ -11,6 +11,7 @@ import uvicorn
 
 from contend.cli.actions.ask import TerminalReporter
 from contend.cli.database import records
+from contend.cli.garbage import start_collecting
 from contend.cli.view.console import print_message
 from contend.debates.prepare import check_seats
 from contend.graph.errors import BadInput
@@ -41,6 +42,7 @@ def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
     listening = _listen(host, port)
     app = create_app(options)
     show_notes()
+    start_collecting()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"{plan.notice} Serving http://{place}{PREFIX}, documented under /docs.")
     running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
