@@ -108,6 +108,14 @@ class Checker:
     def is_over(self) -> bool:
         return not self.rows("SELECT 1 FROM accepted_debates")
 
+    def can_write(self) -> bool:
+        with closing(sqlite3.connect(self.database, timeout=5)) as opened:
+            try:
+                opened.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+        return True
+
     def note_calls_under_way(self) -> None:
         """Those that no checkpoint holds may be paid again: nobody could know how they end."""
         marks = {_mark(call.request) for call in self.models.calls}
@@ -151,6 +159,9 @@ def stop(scene: Scene) -> None:
     """One service stands still until the other has taken over, and then goes on."""
     stopped, other = scene.pids
     os.kill(stopped, signal.SIGSTOP)
+    while not scene.checker.can_write():  # it stands still amid a transaction
+        os.kill(stopped, signal.SIGCONT)
+        os.kill(stopped, signal.SIGSTOP)
     scene.checker.note_calls_under_way()
     until(lambda: scene.checker.holders() <= {other})
     os.kill(stopped, signal.SIGCONT)
