@@ -51,6 +51,7 @@ def main(folder: Path) -> None:
             (Path(place) / "table.yaml").write_text(yaml.safe_dump(test_kill_tools.TABLE))
             done, killed = (Command(Path(place) / part, models) for part in ("done", "killed"))
             record = done.here(*ask, "--json").json
+            record |= {"output_dir": None} if "output_dir" in record else {}
             calls = len(models.calls)
             stopped = _kill(killed, models, name, ask, calls + killed_in)
             about = {"id": stopped, "calls": calls, "paid": killed_in - 1, "record": record}
@@ -60,9 +61,7 @@ def main(folder: Path) -> None:
             _pack(killed, folder / f"{name}.db.gz")
 
 
-def _kill(
-    contend: Command, models: ModelServer, name: str, ask: Sequence[str], last: int
-) -> str:
+def _kill(contend: Command, models: ModelServer, name: str, ask: Sequence[str], last: int) -> str:
     """Answer all calls before the last one, then kill the command; return the debate's id."""
 
     def hold(request: Request) -> Reply:
@@ -82,7 +81,9 @@ def _kill(
 
 def _pack(contend: Command, file: Path) -> None:
     path = contend.home / "contend.db"
-    with closing(sqlite3.connect(path)) as opened:
+    with closing(sqlite3.connect(path, isolation_level=None)) as opened:
+        # The name of this machine is nobody's business.
+        opened.execute("UPDATE debates SET lease_owner = NULL, lease_holder = NULL")
         opened.execute("VACUUM")
         opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     file.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
