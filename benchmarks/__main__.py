@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from benchmarks import (
     checkpoints,
+    commits,
     cpu,
     forecast,
     latency,
@@ -24,6 +25,7 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "parallel": parallel.results,
     "cpu": cpu.results,
     "checkpoints": checkpoints.results,
+    "commits": commits.results,
     "moderated": moderated.results,
     "startup": startup.results,
     "forecast": forecast.results,

@@ -1,9 +1,11 @@
 """The model server as a process: readable answers of a fixed length after a fixed delay."""
 
 import argparse
+import hashlib
 import json
 import re
 import sys
+from dataclasses import replace
 
 from benchmarks.panel import panel
 from tests.support.floor_server import decided, part_of
@@ -41,6 +43,18 @@ def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
     return speak
 
 
+def marked(script: Script) -> Script:
+    """Begin every reply with a mark that follows from its request."""
+
+    def speak(request: Request) -> Reply:
+        reply = script(request)
+        said = reply if isinstance(reply, Reply) else Reply(reply)
+        mark = hashlib.sha256(json.dumps(request.messages).encode()).hexdigest()[:12]
+        return replace(said, text=f"mark-{mark} {said.text}", chunk_size=40, chunk_delay=0.004)
+
+    return speak
+
+
 def _decision(request: Request) -> dict[str, object] | None:
     """Return the decision; in a moderated debate every statement makes three claims."""
     if request.model == "floor":
@@ -57,10 +71,13 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--chunk-delay", type=float, default=0.0)
     parser.add_argument("--panel", action="store_true", help="speak as a forecasting panel")
+    parser.add_argument("--mark", action="store_true", help="begin every reply with its own mark")
     options = parser.parse_args()
     script = speaker(options.tokens, options.delay, options.chunk_delay)
     if options.panel:
         script = panel(options.delay)
+    if options.mark:
+        script = marked(script)
     with ModelServer(script, models=None) as server:
         print(server.openai_url, flush=True)
         reported = 0

@@ -5,11 +5,12 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from contend.cli.view.console import print_message
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.graph.checkpoints.saver import database, is_on_server
-from contend.graph.errors import BadInput, DatabaseUnavailable
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.models.failures import first_line
 
@@ -22,6 +23,8 @@ def records() -> Iterator[Repository]:
             yield opened
         finally:
             opened.close()
+    except SQLAlchemyError as error:
+        raise BadInput(_cannot("read", error)) from error
     except DatabaseUnavailable as away:
         remedy = "Check the server and DATABASE_URL, then try" if is_on_server() else "Try"
         raise BadInput(f"{away}. {remedy} again.") from away
@@ -36,11 +39,17 @@ def _open() -> Repository:
             f"Cannot use the data folder {data_home()}: {why}. Set CONTEND_HOME to another folder."
         ) from error
     except SQLAlchemyError as error:
-        where = str(database()) if is_on_server() else f"database in {data_home()}"
-        why = first_line(getattr(error, "orig", error))
-        raise BadInput(
-            f"Cannot open the {where}: {why}. Run `contend doctor` for details."
-        ) from error
+        raise BadInput(_cannot("open", error)) from error
+
+
+def _cannot(do: str, error: SQLAlchemyError) -> str:
+    where = str(database()) if is_on_server() else f"database in {data_home()}"
+    why = first_line(getattr(error, "orig", error))
+    return f"Cannot {do} the {where}: {why}. Run `contend doctor` for details."
+
+
+def print_skipped(damaged: DamagedDebate) -> None:
+    print_message(f"Skipped: {damaged}", style="warning")
 
 
 def is_empty() -> bool:

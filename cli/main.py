@@ -13,6 +13,7 @@ from contend.cli.commands import ask, config, doctor, forecasts, models, serve, 
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
 from contend.cli.commands.options import show_help
+from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -35,6 +36,7 @@ app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("rate")(rate)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
+app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )
@@ -75,7 +77,7 @@ def root(
 
 
 def main() -> None:
-    # Garbage collection during imports takes a tenth of the startup. A debate enables it again.
+    # Garbage collection during imports takes a tenth of the startup; see `garbage.py`.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
         # Print a question mark, not a traceback, where emoji cannot be encoded.
@@ -111,11 +113,13 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
         paths = any(option in arguments for option in ("--docs", "--image"))
         said = _nearest_option(error) or usage()
         return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
-    from contend.graph.errors import BadInput  # slow to import
+    from contend.graph.errors import BadInput, DamagedDebate  # slow to import
     from contend.models.failures import scrub
 
     if isinstance(error, BadInput):
         return _refuse(str(error), BAD_INPUT, debug=debug)
+    if isinstance(error, DamagedDebate):
+        return _refuse(str(error), FAILED, debug=debug)
     said = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if debug else " Run again with --debug for a traceback."
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)

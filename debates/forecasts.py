@@ -14,9 +14,10 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
+from contend.debates.loading import Report, skip_silently
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.forecast_contract.request import DebateRequest, PredictionTask
 from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
@@ -191,9 +192,15 @@ class Forecast:
         return self.request.prediction_context.outcome_ids
 
 
-def forecasts(records: Repository) -> list[Forecast]:
-    came = records.resolutions()
-    return [_forecast(debate, came.get(debate.id)) for debate in records.done(PROTOCOL)]
+def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
+    """Return all finished forecasts; report those that are damaged."""
+    came, found = records.resolutions(), []
+    for debate in records.done(PROTOCOL, report):
+        try:
+            found.append(_forecast(debate, came.get(debate.id)))
+        except (KeyError, ValidationError):
+            report(DamagedDebate(debate.id))
+    return found
 
 
 def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
@@ -257,10 +264,15 @@ class Scoreboard:
         return asdict(self)
 
 
-def scoreboard(records: Repository) -> Scoreboard:
-    resolved = [each for each in forecasts(records) if each.came is not None]
-    # Load the turns, which name models and rounds, only of resolved forecasts.
-    whole = [_forecast(records.find(each.debate.id), each.came) for each in resolved]
+def scoreboard(records: Repository, report: Report = skip_silently) -> Scoreboard:
+    whole = []
+    for each in forecasts(records, report):
+        if each.came is not None:
+            # The turns, which name models and rounds, are loaded only of resolved forecasts.
+            try:
+                whole.append(_forecast(records.find(each.debate.id), each.came))
+            except DamagedDebate as damaged:
+                report(damaged)
     log_odds = _pooled(whole, "log_odds")
     return Scoreboard(
         resolved=len(whole),

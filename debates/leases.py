@@ -50,9 +50,10 @@ class Lease:
 
     def _take(self) -> None:
         with write(self._engine) as connection:
-            found = connection.execute(
-                sa.select(debates).where(debates.c.id == self.debate_id)
-            ).one()
+            lease = sa.select(debates.c.lease_owner, debates.c.lease_holder)
+            found = connection.execute(lease.where(debates.c.id == self.debate_id)).first()
+            if found is None:
+                raise BadInput(f"Debate {self.debate_id} was deleted.")
             holder, now = found.lease_holder, _clock(connection)
             free = sa.or_(
                 debates.c.lease_until.is_(None),
@@ -103,7 +104,7 @@ def is_elsewhere(row: Any) -> bool:
 def _is_dead(row: Any) -> bool:
     """Return whether the holder was a process on this machine that has ended."""
     machine, _, pid = (row.lease_holder or "").rpartition(":")
-    if machine != _machine() or sys.platform == "win32":
+    if machine != _machine() or sys.platform == "win32" or not pid.isdigit():
         return False
     if int(pid) == os.getpid():
         return row.lease_owner not in _held  # not released because the database was unavailable

@@ -31,6 +31,11 @@ class StoredDebate(BaseModel):
     resolution: str | None = None
     """Which outcome of a forecast came true, if known."""
 
+    def check(self) -> None:
+        """Raise an error if the state or the settings cannot be used."""
+        self.as_state()
+        self.as_settings()
+
     def as_state(self) -> DebateState:
         return cast(
             "DebateState", {**_state_adapter().validate_python(self.state)} | {"turns": self.turns}

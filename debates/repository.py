@@ -1,6 +1,7 @@
 """The database of debates: one row per debate, and one per turn."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,9 +12,19 @@ import sqlalchemy as sa
 from contend.debates import tables
 from contend.debates.journal import Journal, forget_old_chunks
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
-from contend.debates.migrations import bring_up_to_date, stored_revision
+from contend.debates.loading import (
+    RESOLUTION,
+    UNREADABLE,
+    Report,
+    find_damaged,
+    load_debate,
+    load_readable,
+    read_row,
+    skip_silently,
+)
+from contend.debates.migrations import bring_up_to_date
 from contend.debates.record import StoredDebate, dump_state
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
@@ -22,12 +33,6 @@ if TYPE_CHECKING:  # the driver is loaded only where a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
 _WHOLE_ID = 36
-_RESOLUTION = (
-    sa.select(tables.resolutions.c.outcome)
-    .where(tables.resolutions.c.debate_id == tables.debates.c.id)
-    .scalar_subquery()
-    .label("resolution")
-)
 
 
 class DebateExists(Exception):
@@ -98,14 +103,14 @@ class Repository:
         error: str | None = None,
     ) -> None:
         """Update the debate and its turns; raise LeaseLost without the lease."""
-        turns = state.get("turns", [])
+        turns, stored = state.get("turns", []), dump_state(state)  # others wait for their turn
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
                 .where(lease.is_mine)
                 .values(
                     status=status,
-                    state=dump_state(state),
+                    state=stored,
                     updated_at=_now(),
                     last_seq=last_seq,
                     error=clean(error) if error else None,
@@ -119,32 +124,31 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate whose id is, or uniquely starts with, the reference."""
+        """Return the debate whose id is, or uniquely starts with, the reference.
+
+        Raises DamagedDebate if it cannot be read.
+        """
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
         if len(prefix) == _WHOLE_ID:  # uses the index
             meant = tables.debates.c.id == prefix
         with self._engine.connect() as connection:
-            query = sa.select(tables.debates, _RESOLUTION).where(meant)
-            rows = connection.execute(query.limit(2)).all() if prefix else []
-            if len(rows) != 1:
-                problem = "More than one debate id starts with" if rows else "No debate has the id"
+            query = sa.select(tables.debates.c.id).where(meant)
+            ids = connection.execute(query.limit(2)).scalars().all() if prefix else []
+            if len(ids) != 1:
+                problem = "More than one debate id starts with" if ids else "No debate has the id"
                 raise BadInput(f"{problem} '{reference}'. `contend list` shows all.")
-            if not with_turns:
-                return _debate(connection, rows[0], [])
-            spoken = sa.select(tables.turns.c.turn).where(tables.turns.c.debate_id == rows[0].id)
-            turns = connection.execute(spoken.order_by(tables.turns.c.position)).scalars()
-            return _debate(connection, rows[0], [Turn.model_validate(turn) for turn in turns])
+            return load_debate(connection, ids[0], with_turns=with_turns)
 
     def has(self, debate_id: str) -> bool:
         query = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with self._engine.connect() as connection:
             return connection.execute(query).first() is not None
 
-    def newest(self, limit: int) -> list[StoredDebate]:
+    def newest(self, limit: int, report: Report = skip_silently) -> list[StoredDebate]:
         """Return the newest debates without their turns, newest first."""
         newest_first = tables.debates.c.created_at.desc()
-        return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit))
+        return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
     def search(
         self, *, words: str, protocol: str | None, before: tuple[str, str] | None, limit: int
@@ -154,7 +158,7 @@ class Repository:
         `before` is the creation time and the id of the last debate of the page before.
         """
         columns = tables.debates.c
-        query = sa.select(tables.debates, _RESOLUTION)
+        query = sa.select(tables.debates, RESOLUTION)
         if words:
             answer = columns.state["final_answer"].as_string()
             found = [each.icontains(words, autoescape=True) for each in (columns.question, answer)]
@@ -164,17 +168,24 @@ class Repository:
         if before:
             query = query.where(sa.tuple_(columns.created_at, columns.id) < sa.tuple_(*before))
         newest_first = query.order_by(columns.created_at.desc(), columns.id.desc())
-        return self._list(newest_first.limit(limit))
+        return self._list(newest_first.limit(limit), skip_silently)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns."""
-        query = sa.select(tables.debates).join(tables.accepted)
+        """Return accepted debates that no process is running, without their turns.
+
+        Those that are damaged are recorded as failed.
+        """
+        query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
+        damaged: list[DamagedDebate] = []
         with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-            found = [
-                UnfinishedTask(_debate(connection, row, []), is_elsewhere(row)) for row in rows
-            ]
+            elsewhere = {row.id: is_elsewhere(row) for row in connection.execute(query).all()}
+            debates = list(load_readable(connection, list(elsewhere), damaged.append))
+        for each in damaged:
+            with suppress(BadInput):  # a process is running it
+                self.acquire(each.debate_id).release()
+                self.give_up(each.debate_id, str(each))
+        found = [UnfinishedTask(each, elsewhere[each.id]) for each in debates]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
         # One that was inserted just now is about to be run.
@@ -209,16 +220,59 @@ class Repository:
             row = tables.debates.update().where(tables.debates.c.id == debate_id)
             connection.execute(row.values(user_rating=rating))
 
-    def done(self, protocol: str) -> list[StoredDebate]:
+    def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
         """Return all finished debates of a protocol without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
-        return self._list(
-            sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
-        )
+        query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
+        return self._list(query, report)
 
-    def _list(self, query: sa.Select[Any]) -> list[StoredDebate]:
+    def _list(self, query: sa.Select[Any], report: Report) -> list[StoredDebate]:
         with self._engine.connect() as connection:
-            return [_debate(connection, row, []) for row in connection.execute(query).all()]
+            try:
+                return [read_row(connection, row, []) for row in connection.execute(query).all()]
+            except UNREADABLE:
+                connection.rollback()
+            ids = connection.execute(query.with_only_columns(tables.debates.c.id)).scalars().all()
+            return list(load_readable(connection, ids, report))
+
+    def ids(self) -> list[str]:
+        with self._engine.connect() as connection:
+            return list(connection.execute(sa.select(tables.debates.c.id)).scalars())
+
+    def damaged(self) -> list[str]:
+        """Return the ids of all debates that cannot be read."""
+        ids = self.ids()
+        with self._engine.connect() as connection:
+            return [each.debate_id for each in find_damaged(connection, ids)]
+
+    def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
+        """Return the ids of debates not changed since then that no process runs, oldest first."""
+        debates = tables.debates.c
+        query = sa.select(
+            debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
+        ).where(debates.updated_at < written(before))
+        if keep_rated:
+            resolved = sa.exists().where(tables.resolutions.c.debate_id == debates.id)
+            query = query.where(debates.user_rating.is_(None), ~resolved)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.order_by(debates.updated_at)).all()
+            return [row.id for row in rows if not is_held(connection, row)]
+
+    def delete(self, debate_id: str) -> int:
+        """Delete a debate with its checkpoints; return the bytes that a server will reuse.
+
+        Raises BadInput if a process is running it.
+        """
+        lease = self.acquire(debate_id)
+        try:
+            with tables.write(self._engine) as connection:
+                return tables.delete_debate(connection, debate_id)
+        finally:
+            lease.release()
+
+    def compact(self) -> int | None:
+        """Return the bytes given back to the disk; None if the database keeps them."""
+        return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
         """Store which outcome of a forecast came true, replacing an earlier one."""
@@ -243,19 +297,6 @@ class Repository:
         lease = Lease(self._engine, debate_id)
         lease.acquire()
         return lease
-
-
-def count_debates(where: "Path | Postgres") -> int | None:
-    """Count the debates without changing the database; None if it has no tables yet."""
-    engine = tables.open_engine(where)
-    try:
-        with engine.connect() as connection:
-            if stored_revision(connection) is None:
-                return None
-            count = sa.select(sa.func.count()).select_from(tables.debates)
-            return connection.execute(count).scalar_one()
-    finally:
-        engine.dispose()
 
 
 def _write_turns(
@@ -289,14 +330,6 @@ def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
     """Return the length of the common beginning of two transcripts."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
-
-
-def _debate(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDebate:
-    values = dict(row._mapping)
-    abandoned = row.status == "running" and not is_held(connection, row)
-    return StoredDebate(
-        **values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {})
-    )
 
 
 def _now() -> str:

@@ -1,6 +1,7 @@
 """Run a debate: turn LangGraph's stream into events, and save every step."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -20,7 +21,13 @@ from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer, database
-from contend.graph.errors import BadInput, DatabaseUnavailable, ModelFailed, Paused
+from contend.graph.errors import (
+    BadInput,
+    DamagedDebate,
+    DatabaseUnavailable,
+    ModelFailed,
+    Paused,
+)
 from contend.graph.events import EventName, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
@@ -138,7 +145,7 @@ class _Run:
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
-        snapshot = await self.graph.aget_state(self.config)
+        snapshot = await self._snapshot()
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
@@ -169,6 +176,17 @@ class _Run:
         for turn in self.state.get("turns", []):
             if turn.id not in seen:
                 journal.add(self.announcer.number(turn_event(turn)), self.lease)
+
+    async def _snapshot(self) -> StateSnapshot:
+        try:
+            return await self.graph.aget_state(self.config)
+        except (ValueError, TypeError, KeyError, sqlite3.DatabaseError) as error:
+            debate = self.debate.id
+            message = (
+                f"Debate {debate} cannot continue: its checkpoints are damaged. Restore a backup "
+                f"of the database; `contend show {debate[:8]}` prints what is recorded."
+            )
+            raise DamagedDebate(debate, message) from error
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ends the run."""
@@ -250,7 +268,8 @@ def _refuse_done(debate: StoredDebate) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return scrub(f"{type(error).__name__}: {error}")
+    kind = "" if isinstance(error, DamagedDebate) else f"{type(error).__name__}: "
+    return scrub(f"{kind}{error}")
 
 
 def _writer(state: DebateState) -> dict[str, str]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.graph.checkpoints import sqlite
+from contend.graph.checkpoints.saver import CHECKPOINT_TABLES
 from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
+from contend.graph.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:  # the driver is loaded only where a server is used
     from contend.graph.checkpoints.postgres import Postgres
@@ -96,6 +98,50 @@ def write(engine: sa.Engine) -> Iterator[sa.Connection]:
     turn = opened_file(Path(path)).queue.turn() if path else nullcontext()
     with turn, engine.begin() as connection:
         yield connection
+
+
+def delete_debate(connection: sa.Connection, debate_id: str) -> int:
+    """Delete every row of a debate; return the bytes that a server will reuse."""
+    dialect, freed = connection.dialect.name, 0
+    checkpoints = [
+        sa.table(name, sa.column("thread_id"))
+        for name in CHECKPOINT_TABLES[dialect]
+        if sa.inspect(connection).has_table(name)
+    ]
+    owned: list[tuple[sa.TableClause, sa.ColumnElement[Any]]] = [
+        *((each, each.c.thread_id) for each in checkpoints),
+        *((each, each.c.debate_id) for each in (turns, events, resolutions, accepted)),
+        (debates, debates.c.id),  # last, because the others refer to it
+    ]
+    for rows, key in owned:
+        if dialect == "postgresql":
+            size = sa.func.sum(sa.func.pg_column_size(sa.literal_column(f"{rows.name}.*")))
+            counted = sa.select(size).select_from(rows).where(key == debate_id)
+            freed += connection.execute(counted).scalar() or 0
+        connection.execute(sa.delete(rows).where(key == debate_id))
+    return freed
+
+
+def compact(engine: sa.Engine) -> int | None:
+    """Return the bytes given back to the disk; None if the database keeps them."""
+    if engine.dialect.name != "sqlite":
+        return None
+    turn = opened_file(Path(engine.url.database or "")).queue.turn()
+    autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        with turn, autocommit.connect() as connection:
+            before = _move_log_into_file(connection)
+            connection.exec_driver_sql("VACUUM")
+            return before - _move_log_into_file(connection)
+    except DatabaseUnavailable:
+        return None
+
+
+def _move_log_into_file(connection: sa.Connection) -> int:
+    """Move what was written into the file, and return the file's size."""
+    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    return int(connection.exec_driver_sql(size).scalar_one())
 
 
 def _postgres(where: "Postgres") -> sa.Engine:

@@ -43,5 +43,17 @@ class Paused(Exception):
     """A pause was requested while a call waited for its retry; no call was running."""
 
 
+class DamagedDebate(RuntimeError):
+    """What is stored of a debate cannot be read."""
+
+    def __init__(self, debate_id: str, message: str = "") -> None:
+        self.debate_id = debate_id
+        super().__init__(
+            message
+            or f"The record of debate {debate_id} is damaged. Restore a backup of the database, or "
+            "delete damaged debates with: contend prune --damaged"
+        )
+
+
 class DatabaseUnavailable(RuntimeError):
     """The database does not answer; a running debate pauses, and its results are kept."""

@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 
-from contend.graph.errors import DatabaseUnavailable
+from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.service import catalogue, debates, errors
 from contend.service.guards import Guard
@@ -49,6 +49,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     add_page(made)
     made.exception_handler(errors.Refused)(errors.on_refused)
     made.exception_handler(DatabaseUnavailable)(errors.on_away)
+    made.exception_handler(DamagedDebate)(errors.on_damaged)
     made.exception_handler(RequestValidationError)(errors.on_invalid)
     made.exception_handler(HTTPException)(errors.on_http_error)
     # As a handler of the app, the server would also print a traceback with secrets.

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from contend.graph.errors import DatabaseUnavailable
+from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.service.logs import log_error, log_trouble
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -51,6 +51,12 @@ async def on_refused(_: Request, refused: Refused) -> JSONResponse:
 async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
     log_trouble(str(away))
     return refuse(database_away())
+
+
+async def on_damaged(_: Request, damaged: DamagedDebate) -> JSONResponse:
+    log_trouble(str(damaged))
+    detail = "What is stored of this debate is damaged; see the log of the service."
+    return refuse(Refused(500, "damaged", detail, debate_id=damaged.debate_id))
 
 
 async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:

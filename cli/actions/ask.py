@@ -1,7 +1,6 @@
 """Run a debate in the terminal: prepare it, show it, and stop it on a signal."""
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ from contend.cli import database
 from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
+from contend.cli.garbage import start_collecting
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, plain, resume_command
@@ -141,7 +141,7 @@ class _Session:
 
     def run(self, remark: Remark) -> int:
         self._said = remark.say
-        gc.enable()
+        start_collecting()
         try:
             ended = asyncio.run(self._run(remark))
         except BadInput:

@@ -20,7 +20,8 @@ from contend.cli.actions.models import is_unharmed, known_models
 from contend.cli.view.console import stdout
 from contend.cli.view.format import counted, plain
 from contend.debates.exports.page import hanging
-from contend.debates.repository import count_debates
+from contend.debates.loading import check_records
+from contend.debates.migrations import NewerDatabase
 from contend.graph.checkpoints.saver import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
@@ -56,7 +57,7 @@ def checks() -> list[Finding]:
         Finding("ok", "python", f"{platform.python_version()} on {machine}"),
         *_packages(),
         _home(),
-        _server() if is_on_server() else _file(),
+        _database(),
         *_weights(),
         _ollama(),
         *_keys(),
@@ -102,31 +103,40 @@ def _home() -> Finding:
     return Finding("ok", "data folder", f"{home}{note}")
 
 
-def _server() -> Finding:
-    """Check that the database at DATABASE_URL responds, without changing anything."""
-    fix = "check the server and DATABASE_URL, or unset it to use a local file"
-    try:
-        where = database()
-        count = count_debates(where)
-    except BadInput as unreadable:
-        return Finding("problem", "database", str(unreadable), fix)
-    except (DatabaseUnavailable, SQLAlchemyError) as error:
-        return Finding("problem", "database", first_line(error), fix)
-    kept = "tables are created with the first debate" if count is None else counted(count, "debate")
-    return Finding("ok", "database", f"{where}, {kept}")
-
-
-def _file() -> Finding:
+def _database() -> Finding:
+    """Check that the database can be used and every debate be read, without changing anything."""
     path = data_home() / "contend.db"
-    if not path.exists():
+    fix = f"move {path} away, or restore a backup"
+    if is_on_server():
+        fix = "check the server and DATABASE_URL, or unset it to use a local file"
+    elif not path.exists():
         return Finding("ok", "database", "SQLite, created with the first debate")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
-            count = opened.execute("SELECT count(*) FROM debates").fetchone()[0]
-    except sqlite3.Error as error:
-        fix = f"move {path} away, or restore a backup"
-        return Finding("problem", "database", f"cannot be opened: {error}", fix)
-    return Finding("ok", "database", f"SQLite, {counted(count, 'debate')}")
+        if not is_on_server():
+            _check_integrity(path)
+        where = database()
+        found = check_records(where)
+    except BadInput as unusable:
+        fix = "upgrade Contend" if isinstance(unusable, NewerDatabase) else fix
+        return Finding("problem", "database", str(unusable), fix)
+    except (DatabaseUnavailable, SQLAlchemyError, sqlite3.Error) as error:
+        return Finding("problem", "database", first_line(getattr(error, "orig", error)), fix)
+    name = "SQLite" if isinstance(where, Path) else str(where)
+    if found is None:
+        return Finding("ok", "database", f"{name}, tables are created with the first debate")
+    detail = f"{name}, {counted(found.debates, 'debate')}"
+    if not found.damaged:
+        return Finding("ok", "database", detail)
+    damaged = ", ".join(each.debate_id for each in found.damaged)
+    fix = "restore a backup, or delete damaged debates with: contend prune --damaged"
+    return Finding("problem", "database", f"{detail}; damaged: {damaged}", fix)
+
+
+def _check_integrity(path: Path) -> None:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+        (found,) = opened.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"the file is damaged: {found}")
 
 
 def _weights() -> Iterator[Finding]:

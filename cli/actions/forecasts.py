@@ -38,7 +38,8 @@ def list_due(*, every: bool, as_json: bool) -> None:
     if not database.is_empty():
         with database.records() as records:
             today = datetime.now(UTC).date()
-            found = forecasts.due_forecasts(forecasts.forecasts(records), today, every=every)
+            done = forecasts.forecasts(records, database.print_skipped)
+            found = forecasts.due_forecasts(done, today, every=every)
     if as_json:
         write_json([_described(each) for each in found])
     elif found:
@@ -69,7 +70,7 @@ def print_scores(plot: str | None, *, as_json: bool) -> None:
     board = None
     if not database.is_empty():
         with database.records() as records:
-            board = forecasts.scoreboard(records)
+            board = forecasts.scoreboard(records, database.print_skipped)
     if board is None or not board.resolved:
         raise BadInput(
             "No forecast is resolved yet. List the unresolved ones with `contend due --all` and "

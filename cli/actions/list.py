@@ -21,7 +21,7 @@ def print_list(limit: int, *, as_json: bool) -> None:
     debates: list[dict[str, Any]] = []
     if not database.is_empty():
         with database.records() as records:
-            debates = [_summary(debate) for debate in records.newest(limit)]
+            debates = [_summary(debate) for debate in records.newest(limit, database.print_skipped)]
     if as_json:
         write_json(debates)
     elif not debates:

@@ -15,6 +15,7 @@ import uvicorn
 
 from contend.cli.actions.ask import TerminalReporter
 from contend.cli.database import records
+from contend.cli.garbage import start_collecting
 from contend.cli.view.console import print_message
 from contend.debates.prepare import draft_debate, prepare_debate
 from contend.graph.errors import BadInput
@@ -54,6 +55,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     listening = _listen(host, port)
     app = create_app(options)
     show_notes()
+    start_collecting()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"{prepared.plan.notice} Serving http://{place}/, API documented under /docs.")
     if not has_token:

@@ -17,12 +17,19 @@ _BEFORE_ALEMBIC = "0001"
 _LOCK = 20_261_118
 
 
+class NewerDatabase(BadInput):
+    def __init__(self) -> None:
+        super().__init__(
+            "The database was written by a newer version of Contend; upgrade to use it."
+        )
+
+
 def bring_up_to_date(engine: sa.Engine) -> None:
     """Create or migrate the tables if needed; refuse a database of a newer release."""
     with engine.connect() as connection:
         found = stored_revision(connection)
     if found != NEWEST:
-        _refuse_newer(found)
+        refuse_newer(found)
         _upgrade(engine)
 
 
@@ -45,7 +52,7 @@ def _upgrade(engine: sa.Engine) -> None:
         config.attributes["connection"] = connection
         _lock(connection)
         if _has_table(connection, VERSION_TABLE):
-            _refuse_newer(_read_revision(connection))
+            refuse_newer(_read_revision(connection))
         elif _has_table(connection, "debates"):
             command.stamp(config, _BEFORE_ALEMBIC)
         command.upgrade(config, "head")
@@ -68,9 +75,9 @@ def _read_revision(connection: sa.Connection) -> str | None:
     return found
 
 
-def _refuse_newer(found: str | None) -> None:
+def refuse_newer(found: str | None) -> None:
     if found and found > NEWEST:
-        raise BadInput("The database was written by a newer version of Contend; upgrade to use it.")
+        raise NewerDatabase
 
 
 def _has_table(connection: sa.Connection, name: str) -> bool:

@@ -66,12 +66,12 @@ class KeepingSaver(BaseCheckpointSaver[str]):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._threads_with_files: set[str] = set()
+        self.threads_with_files: set[str] = set()
         # Writes are queued, so that only the first one waits for a database that is away.
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        await self._save_kept_writes(_thread(config))
+        await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aget_tuple, config)
 
     async def aput(
@@ -82,29 +82,29 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint, never before the writes it depends on."""
-        await self._save_kept_writes(_thread(config))
+        await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        async with self._writing:
-            if await self._put_writes(config, writes, task_id, task_path):
-                return
+        if await self._put_writes(config, writes, task_id, task_path):
+            return
         ids = {key: config["configurable"][key] for key in _IDS}
         _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
-        await asyncio.to_thread(_keep_in_file, _thread(config), data)
+        await asyncio.to_thread(_keep_in_file, thread_of(config), data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
         """Save writes; return False if the database is away, or was for earlier writes."""
-        if _thread(config) in self._threads_with_files:
-            return False
-        try:
-            with self.where.answering():
-                await super().aput_writes(config, *what)
-        except DatabaseUnavailable:
-            self._threads_with_files.add(_thread(config))
-            return False
+        async with self._writing:
+            if thread_of(config) in self.threads_with_files:
+                return False
+            try:
+                with self.where.answering():
+                    await super().aput_writes(config, *what)
+            except DatabaseUnavailable:
+                self.threads_with_files.add(thread_of(config))
+                return False
         return True
 
     async def aget_delta_channel_history(
@@ -120,7 +120,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
             config: RunnableConfig = {"configurable": ids}
             await self._retry(super().aput_writes, config, writes, task_id, task_path)
             await asyncio.to_thread(file.unlink)
-        self._threads_with_files.discard(thread)
+        self.threads_with_files.discard(thread)
 
     async def _retry(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
         async def attempt() -> Result:
@@ -141,16 +141,16 @@ def _reserve() -> Path:
     return data_home() / "unsaved" / "reserve"
 
 
-def _thread(config: RunnableConfig) -> str:
+def thread_of(config: RunnableConfig) -> str:
     return str(config["configurable"]["thread_id"])
 
 
-def _folder(thread: str) -> Path:
+def unsaved_folder(thread: str) -> Path:
     return data_home() / "unsaved" / quote(thread, safe="")
 
 
 def _keep_in_file(thread: str, data: bytes) -> None:
-    file = _folder(thread) / f"{uuid4()}.writes"
+    file = unsaved_folder(thread) / f"{uuid4()}.writes"
     try:
         try:
             write_private_file(file, data)
@@ -165,4 +165,4 @@ def _keep_in_file(thread: str, data: bytes) -> None:
 
 
 def _kept_files(thread: str) -> list[Path]:
-    return sorted(_folder(thread).glob("*.writes"))
+    return sorted(unsaved_folder(thread).glob("*.writes"))

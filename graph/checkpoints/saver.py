@@ -46,6 +46,11 @@ _OLD_NAMES: dict[str, type[Value]] = {
     "Verdict": DebateScores,
 }
 
+CHECKPOINT_TABLES = {
+    "sqlite": ("checkpoints", "writes"),
+    "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+}
+
 
 def database() -> "Path | Postgres":
     """Return where checkpoints and records are stored: the server of DATABASE_URL, or a file."""

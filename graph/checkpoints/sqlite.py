@@ -1,14 +1,12 @@
 """SQLite as the home of debates: what counts as an outage, and one queue of writers per file."""
 
-import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 from contend.graph.errors import DatabaseUnavailable
 
@@ -62,46 +60,19 @@ class WriteQueue:
     # SQLite itself makes writers poll: among many, some would wait until they time out.
 
     def __init__(self) -> None:
-        self._mutex, self._busy = Lock(), False
-        self._waiting: deque[Future[None]] = deque()
+        self._mutex, self._line = Lock(), deque[Event]()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        self._enter().result()
+        ours = Event()
+        with self._mutex:
+            self._line.append(ours)
+            self._line[0].set()
+        ours.wait()
         try:
             yield
         finally:
-            self._leave()
-
-    @asynccontextmanager
-    async def turn_of_task(self) -> AsyncIterator[None]:
-        entered = self._enter()
-        try:
-            await asyncio.wrap_future(entered)
-        except asyncio.CancelledError:
-            if not entered.cancel():  # it was our turn already
-                self._leave()
-            raise
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _enter(self) -> Future[None]:
-        entered: Future[None] = Future()
-        with self._mutex:
-            if self._busy:
-                self._waiting.append(entered)
-            else:
-                self._busy = True
-                entered.set_result(None)
-        return entered
-
-    def _leave(self) -> None:
-        with self._mutex:
-            while self._waiting:
-                following = self._waiting.popleft()
-                if following.set_running_or_notify_cancel():
-                    following.set_result(None)
-                    return
-            self._busy = False
+            with self._mutex:
+                self._line.popleft()
+                if self._line:
+                    self._line[0].set()

@@ -2,14 +2,18 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from contend.graph.checkpoints import sqlite
@@ -18,32 +22,65 @@ from contend.graph.checkpoints.outages import (
     Writes,
     reserve_space,
     retry_until_available,
+    thread_of,
 )
-from contend.graph.checkpoints.sqlite import SqliteFile, WriteQueue, opened_file
+from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
+from contend.graph.errors import DatabaseUnavailable
+
+Result = TypeVar("Result")
 
 
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open a saver for one debate: each has its own connection, and all writers one queue."""
+    """Open a saver for one debate: each has its own connections, and all writers one queue."""
     where = opened_file(path)
     await asyncio.to_thread(reserve_space)
-    async with aiosqlite.connect(path) as connection:
-        await connection.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
-        saver = _Saver(where, connection, serde)
-        await retry_until_available(saver.set_up_in_turn)
+    thread = ThreadPoolExecutor(1, "checkpoints")
+    run = partial(asyncio.get_running_loop().run_in_executor, thread)
+    try:
+        writer = await run(Writer, where, serde)
         try:
-            yield saver
+            await retry_until_available(lambda: run(writer.set_up))
+            async with aiosqlite.connect(path) as reader:
+                await reader.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
+                yield _Saver(where, reader, writer, thread)
         finally:
-            # A cancelled step may still be writing: closed amid that, SQLite stays locked.
-            async with saver.lock:
-                with where.answering():
-                    await connection.commit()
+            # After the last write, which a cancelled step may have left in line.
+            await asyncio.shield(run(writer.conn.close))
+    finally:
+        thread.shutdown(wait=False)
 
 
-class _QueuedSaver(AsyncSqliteSaver):
-    """Waits for its turn to write."""
+class Writer(SqliteSaver):
+    """Makes each write one transaction, when it is this writer's turn."""
 
-    queue: WriteQueue
+    def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
+        super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
+        self.where = where
+        self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
+
+    def set_up(self) -> None:
+        with self.where.answering(), self.where.queue.turn():
+            self.setup()
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - theirs
+        with self.where.queue.turn(), self.conn, closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+
+class _ThreadSaver(AsyncSqliteSaver):
+    """Writes in a thread of its own: a finished call must not wait for a busy event loop.
+
+    The library's own way asks the event loop four times for each write.
+    """
+
+    def __init__(
+        self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
+    ) -> None:
+        super().__init__(reader, serde=writer.serde)
+        self.writer, self._thread = writer, thread
+        self.is_setup = True
 
     async def aput(
         self,
@@ -52,43 +89,38 @@ class _QueuedSaver(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        async with self.turn_to_write():
-            return await super().aput(config, checkpoint, metadata, new_versions)
+        return await self.in_thread(self.writer.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        async with self.turn_to_write():
-            await super().aput_writes(config, writes, task_id, task_path)
+        await self.in_thread(self.writer.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        async with self.turn_to_write():
-            await super().adelete_thread(thread_id)
+        await self.in_thread(self.writer.delete_thread, thread_id)
 
-    @asynccontextmanager
-    async def turn_to_write(self) -> AsyncIterator[None]:
-        """Wait for the turn, and leave no transaction open: it would lock the file for others."""
-        async with self.queue.turn_of_task():
-            try:
-                yield
-            except asyncio.CancelledError:
-                with suppress(sqlite3.Error):
-                    await self.conn.commit()
-                raise
-            except sqlite3.Error:
-                with suppress(sqlite3.Error):
-                    await self.conn.rollback()
-                raise
+    async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
+        """Write even if the step that waits for it is cancelled."""
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 
 
-class _Saver(KeepingSaver, _QueuedSaver):
-    def __init__(
-        self, where: SqliteFile, connection: aiosqlite.Connection, serde: SerializerProtocol
-    ) -> None:
-        super().__init__(connection, serde=serde)
-        self.where, self.queue = where, where.queue
+class _Saver(KeepingSaver, _ThreadSaver):
+    def __init__(self, where: SqliteFile, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.where = where
 
-    async def set_up_in_turn(self) -> None:
-        with self.where.answering():
-            async with self.turn_to_write():
-                await self.setup()
+    async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
+        # The thread keeps the order, so that this need not wait for the answer to earlier writes.
+        return await self.in_thread(self._put_or_refuse, config, *what)
+
+    def _put_or_refuse(self, config: RunnableConfig, *what: Any) -> bool:
+        if thread_of(config) in self.threads_with_files:
+            return False
+        try:
+            with self.where.answering():
+                self.writer.put_writes(config, *what)
+        except DatabaseUnavailable:
+            self.threads_with_files.add(thread_of(config))
+            return False
+        return True

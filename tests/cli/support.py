@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -163,6 +164,25 @@ class Command:
 
     def ask_here(self, *arguments: str, **env: str) -> Ended:
         return self.here(*ASK, *arguments, **env)
+
+
+def change_database(contend: Command, statement: str, *values: object) -> None:
+    """Change the SQLite file behind the command's back."""
+    with contextlib.closing(sqlite3.connect(contend.home / "contend.db")) as opened, opened:
+        opened.execute(statement, values)
+
+
+def break_table(contend: Command, table: str) -> None:
+    """Overwrite the first page of a table, as a bad disk does."""
+    path = contend.home / "contend.db"
+    with contextlib.closing(sqlite3.connect(path)) as opened:
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = opened.execute("PRAGMA page_size").fetchone()
+        find = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = opened.execute(find, [table]).fetchone()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\x99" * size
+    path.write_bytes(data)
 
 
 def spoken(record: dict[str, Any]) -> list[tuple[str, str]]:

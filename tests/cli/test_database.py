@@ -1,8 +1,10 @@
 """The command with debates on PostgreSQL, from the first to the last thing done with one."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.cli.support import ANSWER, ASK, Command, spoken
+from tests.cli.support import ANSWER, ASK, Command, change_database, spoken
 from tests.support.model_server import ModelServer
 from tests.support.postgres import PASSWORD, PostgresServer
 
@@ -65,3 +67,31 @@ def test_an_address_that_cannot_be_read_costs_nothing_and_tells_no_password(
     assert "DATABASE_URL cannot be read" in refused.out + refused.err
     assert PASSWORD not in refused.out + refused.err
     assert models.calls == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(ASK, ["list"], ["show", "abc"], ["resume", "abc"], ["rate", "abc", "8"], ["due"]),
+        *(
+            ["export", "abc"],
+            ["prune", "--damaged", "--yes"],
+            ["scoreboard"],
+            ["resolve", "abc", "yes"],
+            ["serve"],
+        ),
+    ],
+    ids=lambda c: c[0],
+)
+def test_a_database_of_a_newer_release_is_refused_and_left_alone(
+    command: list[str], tmp_path: Path, models: ModelServer
+) -> None:
+    contend = Command(tmp_path / "home", models)
+    assert contend.ask_here().code == 0
+    asked = len(models.calls)
+    change_database(contend, "UPDATE contend_version SET version_num = '9000'")
+    before = (contend.home / "contend.db").read_bytes()
+    ended = contend.here(*command, CONTEND_SERVICE_TOKEN="canary-token-0123456789abcdef")
+    assert (ended.code, ended.out, len(models.calls)) == (2, "", asked)
+    assert "newer version of Contend" in ended.err.splitlines()[-1]
+    assert (contend.home / "contend.db").read_bytes() == before

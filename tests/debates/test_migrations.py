@@ -18,8 +18,9 @@ from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 
 from contend.debates import migrations
+from contend.debates.loading import Contents, check_records
 from contend.debates.migrations import NEWEST, VERSION_TABLE, stored_revision
-from contend.debates.repository import Repository, count_debates
+from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.tables import metadata, open_engine
 from contend.graph.checkpoints import saver
@@ -63,12 +64,12 @@ def _revision(engine: sa.Engine) -> str | None:
 
 
 def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -> None:
-    assert count_debates(saver.database()) is None
+    assert check_records(saver.database()) is None
     assert _tables(engine) == set()
     open_repository().close()
     assert _revision(engine) == NEWEST
     assert _tables(engine) == {*metadata.tables, VERSION_TABLE}
-    assert count_debates(saver.database()) == 0
+    assert check_records(saver.database()) == Contents(0, ())
 
 
 def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:

@@ -16,7 +16,7 @@ from contend.debates import leases, tables
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import DebateState, Turn
 
@@ -293,3 +293,64 @@ def test_several_may_say_at_once_what_came_true(records: Repository) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tell, ["yes", "no", "yes", "no"]))
     assert records.resolutions()[debate] in ("yes", "no")
+
+
+# What a damaged disk, or a program that is not ours, leaves in a column; PostgreSQL keeps JSON.
+WRONG_SHAPES = ["[]", '{"seats": 1}', "null"]
+NOT_JSON = ['{"question": "Wh', "", "\x00", b"\xff\xfe{"]
+
+
+def damage(records: Repository, column: str, value: str | bytes, debate: str) -> None:
+    cast = "CAST(:value AS TEXT)" if isinstance(value, bytes) else ":value"
+    table, key = ("debate_turns", "debate_id") if column == "turn" else ("debates", "id")
+    if records._engine.dialect.name == "postgresql":
+        cast = "CAST(:value AS JSON)"
+    with tables.write(records._engine) as connection:
+        change = sa.text(f"UPDATE {table} SET {column} = {cast} WHERE {key} = :id")  # noqa: S608
+        connection.execute(change, {"value": value, "id": debate})
+
+
+@pytest.mark.parametrize("column", ["state", "settings"])
+@pytest.mark.parametrize("value", [*WRONG_SHAPES, *NOT_JSON], ids=repr)
+def test_a_damaged_debate_is_left_out_and_named(
+    value: str | bytes, column: str, records: Repository
+) -> None:
+    if value in NOT_JSON and records._engine.dialect.name == "postgresql":
+        pytest.skip("PostgreSQL refuses it")
+    if (value, column) == (WRONG_SHAPES[1], "settings"):
+        pytest.skip("settings that a release does not know are ignored")
+    good, bad = begin(records), begin(records)
+    damage(records, column, value, bad)
+    named: list[DamagedDebate] = []
+    assert [each.id for each in records.newest(10, named.append)] == [good]
+    assert [each.debate_id for each in named] == [bad]
+    with pytest.raises(DamagedDebate, match=bad):
+        records.find(bad[:8])
+    assert records.find(good).id == good
+
+
+def test_a_damaged_turn_is_named(records: Repository) -> None:
+    lease = records.acquire(begin(records))
+    records.save(lease, "running", state(turn(1)), 1)
+    damage(records, "turn", "{}", lease.debate_id)
+    with pytest.raises(DamagedDebate, match=lease.debate_id):
+        records.find(lease.debate_id)
+
+
+def test_a_damaged_task_fails_and_holds_up_no_other(records: Repository) -> None:
+    ids = [str(uuid4()) for _ in range(2)]
+    for number, each in enumerate(ids):
+        settings: dict[str, Any] = {}
+        records.start(
+            each, "adversarial", state(), settings, demonstration=False, task_id=f"task-{number}"
+        )
+    good, bad = ids
+    damage(records, "state", "[]", bad)
+    found = records.unfinished(timedelta(seconds=-1))
+    assert [each.debate.id for each in found] == [good]
+    assert records.debate_of("task-1") is None
+    with records._engine.connect() as connection:
+        query = sa.select(tables.debates.c.status, tables.debates.c.error)
+        status, error = connection.execute(query.where(tables.debates.c.id == bad)).one()
+    assert status == "failed"
+    assert "damaged" in error

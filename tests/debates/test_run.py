@@ -19,7 +19,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
 from contend.graph.checkpoints.saver import database_path
-from contend.graph.errors import BadInput, DatabaseUnavailable
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import Remark
@@ -404,3 +404,16 @@ async def test_a_failure_in_such_text_is_kept(records: Repository, server: Model
     failed = await run(records, await begin(records))
     assert failed.status == "failed"
     assert "nul , half a pair , no." in str(failed.error)
+
+
+async def test_damaged_checkpoints_are_named_and_end_the_debate(
+    records: Repository, database: str
+) -> None:
+    paused = await run(records, await begin(records, pause="each_round"))
+    column = "checkpoints SET checkpoint" if database == "sqlite" else "checkpoint_blobs SET blob"
+    execute(records, f"UPDATE {column} = :junk", junk=b"\xc1\xc1")
+    with pytest.raises(DamagedDebate, match="its checkpoints are damaged"):
+        await run(records, paused)
+    found = records.find(paused.id)
+    assert (found.status, found.turns) == ("failed", paused.turns)
+    assert "checkpoints are damaged" in (found.error or "")

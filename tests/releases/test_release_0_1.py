@@ -41,30 +41,30 @@ SCRIPTS: dict[str, Script] = {
 MODELS = ["m", "ann", "ben", "cyd", "judge"]
 
 
-def _stored(name: str) -> Any:
-    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+def read_stored(folder: Path, name: str) -> Any:
+    return json.loads((folder / f"{name}.json").read_text("utf-8"))
 
 
-def _open(name: str, home: Path, models: ModelServer) -> Command:
+def open_stored(folder: Path, name: str, home: Path, models: ModelServer) -> Command:
     home.mkdir()
-    (home / "contend.db").write_bytes(gzip.decompress((FOLDER / f"{name}.db.gz").read_bytes()))
+    (home / "contend.db").write_bytes(gzip.decompress((folder / f"{name}.db.gz").read_bytes()))
     return Command(home, models)
 
 
-def _known_to(old: Any, new: Any) -> Any:
+def known_to(old: Any, new: Any) -> Any:
     """What is left of new data without the fields that were added since."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return {key: _known_to(old[key], new[key]) for key in old if key in new}
+        return {key: known_to(old[key], new[key]) for key in old if key in new}
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [_known_to(*pair) for pair in zip(old, new, strict=True)]
+        return [known_to(*pair) for pair in zip(old, new, strict=True)]
     return new
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_stopped_debate_is_resumed_without_paying_twice(name: str, tmp_path: Path) -> None:
-    stored = _stored(name)
+    stored = read_stored(FOLDER, name)
     with ModelServer(SCRIPTS[name], models=MODELS) as models:
-        contend = _open(name, tmp_path / "home", models)
+        contend = open_stored(FOLDER, name, tmp_path / "home", models)
         ended = contend.here("resume", stored["id"], "--quiet", "--json")
         while ended.code == 3:  # it waits for a person after each round
             ended = contend.here("resume", stored["id"], "--quiet", "--json")
@@ -78,12 +78,12 @@ def test_a_stopped_debate_is_resumed_without_paying_twice(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "waiting"])
 def test_a_finished_debate_is_shown_as_it_was(name: str, tmp_path: Path) -> None:
-    stored = _stored(name)["record"]
+    stored = read_stored(FOLDER, name)["record"]
     if name == "moderated":  # release 0.1 gave the winner's name here, and its seat id elsewhere
         names = {seat["name"]: seat["id"] for seat in stored["seats"]}
         stored["winner"] = names.get(stored["winner"])
     with ModelServer(SCRIPTS[name], models=MODELS) as models:
-        contend = _open(f"{name}.done", tmp_path / "home", models)
+        contend = open_stored(FOLDER, f"{name}.done", tmp_path / "home", models)
         shown = contend.here("show", stored["id"], "--json").json
-        assert _known_to(stored, shown) == stored
+        assert known_to(stored, shown) == stored
         assert not models.calls

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from starlette.testclient import TestClient
@@ -551,6 +552,21 @@ class TestErrors:
         (told,) = caplog.records
         assert "Traceback" in told.getMessage()
         assert "sk-canary" not in caplog.text + answered.text
+
+    def test_a_damaged_debate_is_named_and_the_others_are_served(
+        self, database: str, client: TestClient, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        first, second = (client.post(PREFIX, json=asked(task, rounds=1)) for task in ("a", "b"))
+        debate = second.json()["debate_id"]
+        with closing(open_repository()) as records, records._engine.begin() as connection:
+            broken = sa.text("UPDATE debates SET state = '[]' WHERE id = :id")
+            connection.execute(broken, {"id": debate})
+        answered = client.get(f"{PREFIX}/{debate}")
+        assert answered.status_code == 500
+        assert answered.json()["error"] == "damaged"
+        assert answered.json()["debate_id"] == debate
+        assert client.get(f"{PREFIX}/{first.json()['debate_id']}").json() == first.json()
+        assert f"The record of debate {debate} is damaged" in caplog.text
 
     def test_a_debate_that_breaks(
         self,

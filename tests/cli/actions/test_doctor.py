@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
-from tests.cli.support import Command
+from tests.cli.support import Command, break_table, change_database
 
 
 def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
@@ -42,6 +42,43 @@ def test_doctor_sees_a_broken_database_and_tracing(contend: Command) -> None:
     listed = contend.here("list")
     assert listed.code == 2
     assert "Cannot open the" in listed.err
+
+
+def _database(contend: Command) -> tuple[str, str]:
+    ended = contend.here("doctor", "--json")
+    (found,) = [each for each in ended.json if each["what"] == "database"]
+    assert ended.code == (1 if found["level"] == "problem" else 0)
+    return found["level"], f"{found['detail']} fix: {found['fix']}"
+
+
+def test_doctor_finds_damaged_debates(contend: Command) -> None:
+    debate = contend.ask_here("--json").json["id"]
+    contend.ask_here()
+    assert _database(contend) == ("ok", "SQLite, 2 debates fix: ")
+    change_database(contend, "UPDATE debate_turns SET turn = '{}' WHERE debate_id = ?", debate)
+    level, said = _database(contend)
+    assert (level, said.partition(" fix: ")[0]) == (
+        "problem",
+        f"SQLite, 2 debates; damaged: {debate}",
+    )
+    assert "contend prune --damaged" in said
+
+
+def test_doctor_checks_the_file(contend: Command) -> None:
+    contend.ask_here()
+    break_table(contend, "writes")
+    level, said = _database(contend)
+    assert level == "problem"
+    assert "the file is damaged" in said
+
+
+def test_doctor_knows_a_database_of_a_newer_release(contend: Command) -> None:
+    contend.ask_here()
+    change_database(contend, "UPDATE contend_version SET version_num = '9000'")
+    level, said = _database(contend)
+    assert level == "problem"
+    assert "newer version of Contend" in said
+    assert "move" not in said
 
 
 def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The list of debates."""
 
-from tests.cli.support import Command
+import pytest
+
+from tests.cli.support import Command, break_table, change_database
 
 
 def test_without_debates_it_says_how_to_start_one_and_creates_nothing(contend: Command) -> None:
@@ -9,3 +11,33 @@ def test_without_debates_it_says_how_to_start_one_and_creates_nothing(contend: C
     assert "contend ask" in ended.err
     assert contend.here("list", "--json").json == []
     assert not contend.home.exists()
+
+
+def test_a_damaged_debate_is_skipped_and_named(contend: Command) -> None:
+    good, bad = (contend.ask_here("--json").json["id"] for _ in range(2))
+    cut = "UPDATE debates SET state = substr(state, 1, 100) WHERE id = ?"
+    change_database(contend, cut, bad)
+    listed = contend.here("list", "--json")
+    assert (listed.code, [each["id"] for each in listed.json]) == (0, [good])
+    (line,) = listed.err.splitlines()
+    assert line.startswith(f"Skipped: The record of debate {bad} is damaged.")
+    assert "contend prune --damaged" in line
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--json"], ["export"], ["resume"]], ids=str)
+def test_a_command_names_the_damaged_debate(command: list[str], contend: Command) -> None:
+    debate = contend.ask_here("--json").json["id"]
+    change_database(contend, "UPDATE debate_turns SET turn = '{'")
+    ended = contend.here(*command, debate[:8])
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"Error: The record of debate {debate} is damaged.")
+    assert contend.here("list").code == 0
+
+
+def test_a_damaged_page_is_named(contend: Command) -> None:
+    debate = contend.ask_here("--json").json["id"]
+    break_table(contend, "debates")
+    listed, shown = contend.here("list"), contend.here("show", debate)
+    assert (listed.code, shown.code) == (2, 1)
+    assert "contend doctor" in listed.err
+    assert f"debate {debate} is damaged" in shown.err

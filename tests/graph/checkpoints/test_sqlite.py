@@ -1,11 +1,10 @@
 """SQLite below the records: which errors are outages, and the queue of writers."""
 
-import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from threading import Event
+from time import sleep
 
 import pytest
 
@@ -62,68 +61,25 @@ def test_the_same_file_has_one_queue(tmp_path: Path) -> None:
     assert opened_file(tmp_path / "a").queue is not opened_file(tmp_path / "b").queue
 
 
-async def test_threads_and_tasks_write_in_the_order_they_came() -> None:
+def test_writers_come_in_the_order_they_asked() -> None:
     queue, order = WriteQueue(), list[int]()
 
-    def thread(number: int) -> None:
+    def write(number: int) -> None:
         with queue.turn():
             order.append(number)
 
-    async def task(number: int) -> None:
-        async with queue.turn_of_task():
-            order.append(number)
-
-    with ThreadPoolExecutor(4) as pool:
-        async with queue.turn_of_task():
-            running = []
-            for number in range(8):
-                if number % 2:
-                    running.append(asyncio.wrap_future(pool.submit(thread, number)))
-                else:
-                    running.append(asyncio.create_task(task(number)))
-                while len(queue._waiting) <= number:  # noqa: ASYNC110 - a thread adds itself
-                    await asyncio.sleep(0)
-            assert order == []
-        await asyncio.gather(*running)
+    with ThreadPoolExecutor(8) as pool, queue.turn():
+        for number in range(8):
+            pool.submit(write, number)
+            while len(queue._line) < number + 2:
+                sleep(0)
+        assert order == []
     assert order == list(range(8))
 
 
-async def test_a_cancelled_writer_gives_its_place_to_the_next() -> None:
-    queue, written = WriteQueue(), list[str]()
-
-    async def write(name: str) -> None:
-        async with queue.turn_of_task():
-            written.append(name)
-
-    async with queue.turn_of_task():
-        waiting, granted, last = (asyncio.create_task(write(name)) for name in "abc")
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-    # Its turn has come, but it is cancelled before it notices.
-    granted.cancel()
-    await asyncio.wait({granted, last})
-    assert written == ["c"]
+def test_a_writer_that_fails_gives_its_place_to_the_next() -> None:
+    queue = WriteQueue()
+    with pytest.raises(ZeroDivisionError), queue.turn():
+        raise ZeroDivisionError
     with queue.turn():
         pass
-
-
-async def test_a_writer_in_a_thread_does_not_block_the_event_loop() -> None:
-    queue, holding, done = WriteQueue(), Event(), Event()
-
-    def hold() -> None:
-        with queue.turn():
-            holding.set()
-            done.wait()
-
-    running = asyncio.create_task(asyncio.to_thread(hold))
-    await asyncio.to_thread(holding.wait)
-
-    async def write() -> None:
-        async with queue.turn_of_task():
-            pass
-
-    waiting = asyncio.create_task(write())
-    await asyncio.sleep(0)
-    done.set()
-    await asyncio.gather(running, waiting)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from contend.graph.checkpoints import outages
 from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.checkpoints.sqlite import opened_file
+from contend.graph.checkpoints.sqlite_saver import Writer, _ThreadSaver
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.graph.values import Usage
@@ -34,6 +36,11 @@ def locked() -> Iterator[None]:
     with closing(sqlite3.connect(data_home() / "contend.db")) as holder:
         holder.execute("BEGIN IMMEDIATE")
         yield
+
+
+def writer_of(saver: object) -> Writer:
+    assert isinstance(saver, _ThreadSaver)
+    return saver.writer
 
 
 def aside() -> list[Path]:
@@ -61,12 +68,11 @@ async def test_a_locked_database_costs_no_paid_result() -> None:
 
 async def test_a_full_database_costs_no_paid_result_and_locks_nobody_out() -> None:
     async with checkpointer() as saver:
-        assert isinstance(saver, AsyncSqliteSaver)
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
-        await saver.conn.execute("PRAGMA max_page_count=1")
+        writer_of(saver).conn.execute("PRAGMA max_page_count=1")
         paid = [*PAID, ("answer", "x" * 100_000)]
         await saver.aput_writes(at, paid, "task", "path")
-        assert not saver.conn.in_transaction
+        assert not writer_of(saver).conn.in_transaction
         with closing(sqlite3.connect(data_home() / "contend.db", timeout=0)) as other:
             other.execute("BEGIN IMMEDIATE")
         assert len(aside()) == 1
@@ -105,25 +111,46 @@ async def test_a_result_that_cannot_be_kept_pauses_the_debate(
             await saver.aput_writes(at, PAID, "task", "path")
 
 
-async def test_a_cancelled_write_leaves_the_file_unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_write_is_made_and_leaves_the_file_unlocked() -> None:
     async with checkpointer() as saver:
-        assert isinstance(saver, AsyncSqliteSaver)
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
-        reached = asyncio.Event()
-
-        async def hang(*_: object) -> None:
-            reached.set()
-            await asyncio.Event().wait()
-
-        with monkeypatch.context() as patch:
-            patch.setattr(saver.conn, "commit", hang)
+        with opened_file(data_home() / "contend.db").queue.turn():
             writing = asyncio.create_task(saver.aput_writes(at, PAID, "task", "path"))
-            await reached.wait()
-            patch.undo()
+            await asyncio.sleep(0)
             writing.cancel()
             await asyncio.wait({writing})
-        assert not saver.conn.in_transaction
+    assert writing.cancelled()
+    with closing(sqlite3.connect(data_home() / "contend.db", timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
     assert await writes_found() == PAID
+
+
+async def test_finished_calls_are_on_disk_however_busy_the_event_loop_is() -> None:
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        writing = [
+            asyncio.create_task(saver.aput_writes(at, PAID, f"task{number}", "path"))
+            for number in range(5)
+        ]
+        await asyncio.sleep(0)  # from here on the loop is blocked
+        with closing(sqlite3.connect(data_home() / "contend.db")) as other:
+            tries = 3000
+            while tries and other.execute("SELECT count(*) FROM writes").fetchone() != (10,):
+                tries -= 1
+                time.sleep(0.01)  # noqa: ASYNC251 - on purpose
+        assert tries
+        await asyncio.gather(*writing)
+
+
+async def test_writes_of_a_call_are_saved_all_or_none() -> None:
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        with pytest.raises(TypeError):
+            await saver.aput_writes(at, [*PAID, ("answer", object())], "task", "path")
+        writer_of(saver).conn.execute("PRAGMA max_page_count=1")
+        await saver.aput_writes(at, [*PAID, ("answer", "x" * 100_000)], "task", "path")
+        with closing(sqlite3.connect(data_home() / "contend.db")) as other:
+            assert other.execute("SELECT count(*) FROM writes").fetchone() == (0,)
 
 
 async def test_many_savers_at_once_get_their_turn_whatever_sqlite_would_do() -> None:

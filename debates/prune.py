@@ -1,0 +1,98 @@
+"""Delete debates with everything that belongs to them."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from contend.debates.outputs import find_folder
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.checkpoints.outages import unsaved_folder
+from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.settings import data_home, outputs_home
+from contend.retrieval.documents import corpus_id
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True)
+class Pruned:
+    debates: tuple[str, ...]
+    freed_bytes: int
+    is_compacted: bool
+    """Whether the database has given the space back, instead of keeping it for new debates."""
+
+
+def parse_age(text: str) -> timedelta:
+    """Parse an age such as 90d, 12w or 36h."""
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text.strip().lower())
+    if found is None:
+        raise BadInput(f"'{text}' is not an age; write it as 90d, 12w or 36h.")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def delete_debates(records: Repository, ids: Sequence[str]) -> Pruned:
+    """Delete debates, except those that a process is running."""
+    deleted, files, freed = [], set[Path](), 0
+    for each in ids:
+        debate = _find(records, each)
+        with suppress(BadInput):  # a process has just taken it
+            freed += records.delete(each)
+            deleted.append(each)
+            freed += _delete_all([unsaved_folder(each), *_output_folder(debate)])
+            files |= _shared_files(debate)
+    if files:
+        freed += _delete_all(files - _used_files(records, files))
+    shrunk = records.compact() if deleted else None
+    return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None)
+
+
+def _find(records: Repository, debate_id: str) -> StoredDebate | None:
+    try:
+        return records.find(debate_id, with_turns=False)
+    except DamagedDebate:
+        return None
+
+
+def _output_folder(debate: StoredDebate | None) -> list[Path]:
+    """Return its folder in the data folder; one that the user chose is the user's."""
+    folder = debate and find_folder(outputs_home(), debate.created_at, debate.id)
+    return [folder] if folder else []
+
+
+def _shared_files(debate: StoredDebate | None) -> set[Path]:
+    """Return its documents and images, which are stored once for all debates."""
+    if debate is None:
+        return set()
+    state, home = debate.as_state(), data_home()
+    files = {home / "images" / Path(each.sha256).name for each in state.get("images", [])}
+    if documents := state.get("documents"):
+        corpus = corpus_id(documents)
+        files |= {home / "documents" / corpus, home / "index" / "documents" / corpus}
+    return files
+
+
+def _used_files(records: Repository, files: set[Path]) -> set[Path]:
+    """Return the files that another debate uses; all of them if that cannot be known."""
+    used: set[Path] = set()
+    for each in records.ids():
+        debate = _find(records, each)
+        used |= files if debate is None else _shared_files(debate)
+    return used
+
+
+def _delete_all(paths: Sequence[Path] | set[Path]) -> int:
+    """Delete files and folders, and return their size."""
+    size = 0
+    for path in paths:
+        parts = [path, *path.rglob("*")] if path.is_dir() else [path]
+        size += sum(part.stat().st_size for part in parts if part.is_file())
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return size

@@ -1,0 +1,78 @@
+"""`contend prune`: what it asks, tells and refuses."""
+
+import sys
+from io import StringIO
+
+import pytest
+
+from tests.cli.support import Command, change_database
+
+AGED = "UPDATE debates SET updated_at = '2020-01-01T00:00:00.000000+00:00' WHERE id = ?"
+
+
+@pytest.fixture
+def two(contend: Command) -> tuple[str, str]:
+    """An old debate and a new one."""
+    first, second = (contend.ask_here("--json").json["id"] for _ in range(2))
+    change_database(contend, AGED, first)
+    return first, second
+
+
+def listed(contend: Command) -> list[str]:
+    return [each["id"] for each in contend.here("list", "--json").json]
+
+
+def test_old_debates_are_deleted(contend: Command, two: tuple[str, str]) -> None:
+    tried = contend.here("prune", "--older", "90d", "--dry-run")
+    assert (tried.code, tried.out) == (0, f"{two[0]}\n")
+    assert "1 debate would be deleted." in tried.err
+    assert len(listed(contend)) == 2
+    size = (contend.home / "contend.db").stat().st_size
+    ended = contend.here("prune", "--older", "90d", "--yes", "--json")
+    assert ended.code == 0, ended.err
+    freed = size - (contend.home / "contend.db").stat().st_size
+    assert ended.json == {"debates": [two[0]], "dry_run": False, "freed_bytes": freed}
+    assert freed > 10_000
+    assert listed(contend) == [two[1]]
+    assert "No debate was deleted." in contend.here("prune", "--older", "90d", "--yes").err
+
+
+def test_rated_debates_can_be_kept(contend: Command, two: tuple[str, str]) -> None:
+    contend.here("rate", two[0], "8")
+    assert contend.here("prune", "--older", "90d", "--keep-rated", "--yes").code == 0
+    assert len(listed(contend)) == 2
+    ended = contend.here("prune", "--older", "90d", "--yes")
+    assert ended.err.startswith("Deleted 1 debate, 0.")
+    assert listed(contend) == [two[1]]
+
+
+def test_damaged_debates_are_deleted(contend: Command, two: tuple[str, str]) -> None:
+    change_database(contend, "UPDATE debates SET settings = '' WHERE id = ?", two[1])
+    assert contend.here("prune", "--damaged", "--yes").code == 0
+    assert listed(contend) == [two[0]]
+    assert contend.here("list").err == ""
+
+
+def test_nothing_is_deleted_without_a_confirmation(contend: Command, two: tuple[str, str]) -> None:
+    for arguments in (["--older", "90d"], [], ["--older", "soon", "--yes"]):
+        ended = contend.here("prune", *arguments, stdin="y\n")
+        assert (ended.code, ended.out) == (2, "")
+    assert len(listed(contend)) == 2
+
+
+@pytest.mark.parametrize(("reply", "left"), [("y", 1), ("", 2), ("no", 2)])
+def test_a_person_is_asked(
+    reply: str, left: int, contend: Command, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = StringIO(f"{reply}\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    ended = contend.here("prune", "--older", "90d")
+    assert ended.code == 0
+    assert ended.err.startswith("Delete 1 debate for good? [y/N] ")
+    assert len(listed(contend)) == left
+
+
+def test_without_debates_nothing_is_created(contend: Command) -> None:
+    assert contend.here("prune", "--older", "1d", "--yes").code == 0
+    assert not contend.home.exists()
