@@ -2,21 +2,18 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.messages.ai import add_ai_message_chunks
-from langchain_core.messages.utils import message_chunk_to_message
-from langchain_core.runnables import Runnable
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.answers import COMPLETE, Reply, finish_reason, stream_answer, usage_of
 from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.limits import limits_of
 from contend.models.prices import priced
@@ -27,16 +24,9 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
-from contend.models.replies.visible import split_thinking
-from contend.models.text import clean_data, clean_reply
-from contend.models.tools import calls_in
 from contend.models.tracing import scrub_traces
 
 _LONGEST_BACKOFF = 30.0
-_COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
-_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
-_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-_FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # Errors of openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
@@ -54,15 +44,6 @@ scrub_traces()
 
 Block = TypeVar("Block", bound=BaseModel)
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Reply:
-    text: str
-    thinking: str = ""
-    usage: Usage = field(default_factory=Usage)
-    message: AIMessage | None = None  # if it calls tools; the next call must include it
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,7 +111,15 @@ async def ask_model(
         must_answer = aids.spent and not provider_of(spec).history_needs_tools
         bound = aids.tools and not must_answer
         model = opened.bind_tools(list(aids.tools)) if bound else opened
-        return await _stream(model, spec, [*messages, *nudge], settings, listener, aids)
+        return await stream_answer(
+            model,
+            spec,
+            [*messages, *nudge],
+            settings,
+            lambda piece: listener.text(piece, str(spec)),
+            may_call_tools=bool(aids.tools) and not aids.spent,
+            seconds_used=aids.seconds,
+        )
 
     return await _with_fallbacks(seat, settings, listener, attempt)
 
@@ -152,15 +141,16 @@ async def extract(
             async with asyncio.timeout(settings.total_timeout):
                 answer = await bound.ainvoke(messages)
         except TimeoutError as error:
-            raise _timed_out(settings, 0) from error
+            why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
+            raise BadAnswer("total", why) from error
         except Exception as error:
             if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
                 return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
             raise
         raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
         # ChatOllama repairs truncated JSON, inventing what is missing.
-        usable = isinstance(parsed, schema) and _finish_reason(raw) in (None, *_COMPLETE)
-        usage = priced(_usage_of(raw) or Usage(), spec, settings.prices)
+        usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
+        usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
         return Extracted(parsed if usable else None, usage)
 
     return await _with_fallbacks(seat, settings, listener, attempt)
@@ -244,7 +234,7 @@ def _failure_of(error: Exception) -> tuple[Failure, Usage]:
     unexpected = f"{type(error).__name__}: {first_line(error)}"
     failure = classify(error) or Failure("unexpected", unexpected)
     # A rejected call costs nothing; the cost of one that was cut off is unknown.
-    spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
+    spent = Usage() if failure.kind in ("first_token", "idle", "total") else NO_USAGE
     return failure, (error.usage if isinstance(error, BadAnswer) else None) or spent
 
 
@@ -266,113 +256,9 @@ async def _pause_before_retry(seconds: float, listener: Listener) -> None:
         await asyncio.sleep(min(left, 0.1))
 
 
-async def _stream(
-    model: Runnable[Any, AIMessage],
-    spec: ModelSpec,
-    messages: list[BaseMessage],
-    settings: DebateSettings,
-    listener: Listener,
-    aids: Aids,
-) -> Reply:
-    began = asyncio.get_running_loop().time()
-    pieces: list[str] = []
-    thoughts: list[str] = []
-    parts: list[AIMessage] = []
-    usage, finish = Usage(), None
-    async with aclosing(_chunks(model, messages, settings, aids.seconds)) as chunks:
-        async for chunk in chunks:
-            if piece := chunk.text:
-                pieces.append(piece)
-                listener.text(piece, str(spec))
-            if aids.tools and not aids.spent:
-                parts.append(chunk)
-            thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage = _usage_of(chunk) or usage
-            finish = _finish_reason(chunk) or finish
-    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
-    reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
-    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
-
-
-async def _chunks(
-    model: Runnable[Any, AIMessage],
-    messages: list[BaseMessage],
-    settings: DebateSettings,
-    used: float,
-) -> AsyncGenerator[AIMessage, None]:
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
-    async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
-        while True:
-            left = deadline - asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(min(settings.idle_timeout, left)):
-                    chunk = await anext(stream)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise _timed_out(settings, left) from error
-            yield chunk
-
-
-def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:
-    if left <= settings.idle_timeout:
-        return BadAnswer("total", f"no complete answer within {settings.total_timeout:g} s")
-    return BadAnswer("idle", f"no token for {settings.idle_timeout:g} s")
-
-
-def _join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
-    if not parts:
-        return None
-    whole = parts[0]
-    if isinstance(whole, AIMessageChunk):
-        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
-    if not calls_in(whole):
-        return None
-    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
-    for number, call in enumerate(calls_in(message), 1):
-        call["id"] = call["id"] or f"call_{number}"  # some servers send none
-    return message
-
-
-def _usage_of(message: AIMessage) -> Usage | None:
-    counted = message.usage_metadata
-    if not counted:
-        return None
-    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
-
-
 def _usage_of_error(error: Exception) -> Usage:
     """Return the usage that openai's client attaches to its error."""
     counted = getattr(getattr(error, "completion", None), "usage", None)
     if counted is None:
         return Usage()
     return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
-
-
-def _finish_reason(message: AIMessage) -> str | None:
-    reasons = (message.response_metadata.get(key) for key in _FINISH_KEYS)
-    return next((str(reason).lower() for reason in reasons if reason), None)
-
-
-def _accept_answer(
-    text: str,
-    reasoning: str,
-    finish: str | None,
-    calling: AIMessage | None,
-    usage: Usage,
-    spec: ModelSpec,
-) -> Reply:
-    if finish is None and provider_of(spec).reports_finish:
-        raise BadAnswer("cut", "the stream ended in the middle of the answer", usage)
-    if finish in _TOO_LONG:
-        raise BadAnswer("length", "the answer was cut off at the model's length limit", usage)
-    if finish in _CALLS_TOOLS and not calling:
-        raise BadAnswer("empty", "it called for a tool instead of answering", usage)
-    if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
-        raise BadAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(text)
-    cleaned = clean_reply(speech)
-    if not cleaned and not calling:
-        raise BadAnswer("empty", "the answer was empty", usage)
-    thoughts = clean_reply("\n".join(filter(None, [reasoning, thinking])))
-    return Reply(cleaned, thoughts, usage, calling)

@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _ANSWERS_PER_STEP = 10
 # After so many failures in a row a provider is asked again only now and then.
 _FAILURES_IN_A_ROW, _SECONDS_BETWEEN_PROBES = 5, 30.0
-_OUTAGES = {"server", "connection", "idle", "total", "cut"}
+_OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 
 @dataclass

@@ -12,6 +12,7 @@ from ollama import AsyncClient, ShowResponse
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+from contend.models.providers.watch import watch_client
 
 # Ollama silently truncates a prompt beyond its window, so the window is always set. This is its own
 # default on a machine for the default models; more takes more memory.
@@ -117,6 +118,8 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
         client_kwargs=_client_options(options),
     )
     client = model._async_client
+    if client:
+        watch_client(client._client)
     return Opened(model, client.close if client else None)
 
 

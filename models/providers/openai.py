@@ -25,6 +25,7 @@ from pydantic import SecretStr
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
 from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
+from contend.models.providers.watch import watch_client
 
 CHECK_TIMEOUT = 10.0
 _MOST_LISTED = 8
@@ -74,7 +75,9 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
     """Open a client for this model; langchain's default is shared between event loops."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    return timeout, DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    watch_client(client)
+    return timeout, client
 
 
 def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:

@@ -15,8 +15,8 @@ from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models import calls
+from contend.models.answers import Reply as Accepted
 from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
-from contend.models.calls import Reply as Accepted
 from contend.models.limits import ProviderLimits
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
