@@ -33,6 +33,8 @@ _ROOM_TO_RUN_OVER = 2
 # Enough for any overlong turn; only a model that never stops reaches it.
 _ROOM_TO_RUN_ON = 8
 _THINKING_ROOM = 8192
+# Tokens of a turn whose protocol sets no limit.
+_LONGEST_TURN = 4096
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
@@ -107,7 +109,7 @@ async def ask_model(
         cut = failed is not None and failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
-        opened = open_model(spec, replace(_options(seat, settings), max_tokens=ceiling))
+        opened = open_model(spec, _options(seat, settings, ceiling))
         must_answer = aids.spent and not provider_of(spec).history_needs_tools
         bound = aids.tools and not must_answer
         model = opened.bind_tools(list(aids.tools)) if bound else opened
@@ -135,7 +137,8 @@ async def extract(
     async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
         method = provider_of(spec).structured_method
         how: dict[str, Any] = {"method": method} if method else {}
-        model = open_model(spec, _options(seat, settings, structured=True))
+        ceiling = _ceiling(spec, None, whole=False)
+        model = open_model(spec, _options(seat, settings, ceiling, structured=True))
         bound = model.with_structured_output(schema, include_raw=True, **how)
         try:
             async with asyncio.timeout(settings.total_timeout):
@@ -157,19 +160,25 @@ async def extract(
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    if limit is None:
+    """Return the max_tokens of a call, which also stops a model that never ends."""
+    if spec.name in limits_of(spec).without_max_tokens:
         return None
-    thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0
-    return (_ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER) * limit + thinking
+    thinks = provider_of(spec).thinks(spec.name)
+    may_think = thinks or (limit is None and thinks is None)
+    room = _ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER
+    return room * (limit or _LONGEST_TURN) + (_THINKING_ROOM if may_think else 0)
 
 
-def _options(seat: Seat, settings: DebateSettings, *, structured: bool = False) -> Options:
+def _options(
+    seat: Seat, settings: DebateSettings, ceiling: int | None, *, structured: bool = False
+) -> Options:
     return Options(
         temperature=0.0 if structured else seat.temperature,
         connect_timeout=settings.connect_timeout,
         total_timeout=settings.total_timeout,
         context_tokens=settings.context_tokens,
         structured=structured,
+        max_tokens=ceiling,
     )
 
 
@@ -214,6 +223,9 @@ async def _with_retries(
             else:
                 limits.answered()
                 return result
+        if failure.is_about_max_tokens and spec.name not in limits.without_max_tokens:
+            limits.without_max_tokens.add(spec.name)
+            continue
         trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
         if failure.kind == "rate_limit" and settings.rate_limit_patience:
             # A limit that is waited out is no problem of the debate: nothing is reported.

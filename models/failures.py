@@ -31,6 +31,7 @@ _KINDS = {
 # Messages of langchain for a stream without a single chunk.
 _NO_CHUNKS = ("No generation chunks", "No data received")
 _OUT_OF_MONEY = ("insufficient_quota", "billing details", "billing_hard_limit")
+_MAX_TOKENS = re.compile(r"max_(?:\w+_)?tokens|in the completion|completion tokens", re.I)
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|pk|or|gsk|xai)-|gsk_|AIza)[A-Za-z0-9_\-*]{6,}")
 # Greedy: everything before the last @ of an address is its user and password.
 _USERINFO = re.compile(r"(?<=://)[^\s/?#]*@")
@@ -51,6 +52,12 @@ class Failure:
     def retryable(self) -> bool:
         too_long = self.retry_after is not None and self.retry_after > LONGEST_WAIT
         return self.kind in RETRYABLE and not too_long
+
+    @property
+    def is_about_max_tokens(self) -> bool:
+        """Return whether the model refused the most tokens that the call allowed."""
+        refused = self.kind in ("bad_request", "context_overflow")
+        return refused and bool(_MAX_TOKENS.search(self.why))
 
 
 class BadAnswer(Exception):

@@ -28,6 +28,7 @@ class ProviderLimits:
     in_flight: int = 0
     _closed_until: float = 0.0
     failures: int = 0  # in a row
+    without_max_tokens: set[str] = field(default_factory=set)  # models that refuse our max_tokens
     _next_probe: float = 0.0
     _answers: int = 0
     _queues: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
