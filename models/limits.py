@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import inf
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,15 @@ _FAILURES_IN_A_ROW, _SECONDS_BETWEEN_PROBES = 5, 30.0
 _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 
+@dataclass(frozen=True)
+class Outage:
+    """A provider whose last calls all failed."""
+
+    provider: str
+    since: datetime
+    next_probe: datetime
+
+
 @dataclass
 class ProviderLimits:
     """Calls in flight to one provider, how many it takes, and whether it is down."""
@@ -29,6 +39,7 @@ class ProviderLimits:
     _closed_until: float = 0.0
     failures: int = 0  # in a row
     without_max_tokens: set[str] = field(default_factory=set)  # models that refuse our max_tokens
+    _down_since: float = 0.0
     _next_probe: float = 0.0
     _answers: int = 0
     _queues: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
@@ -66,6 +77,22 @@ class ProviderLimits:
 
     def failed(self, kind: str) -> None:
         self.failures = self.failures + 1 if kind in _OUTAGES else 0
+        now = asyncio.get_running_loop().time()
+        if self.failures == _FAILURES_IN_A_ROW:
+            self._down_since = now
+        self._next_probe = max(self._next_probe, now + _SECONDS_BETWEEN_PROBES)
+
+    def outage(self, provider: str) -> "Outage | None":
+        """Return the outage while it lasts; once a probe is due, the provider counts as up."""
+        now = asyncio.get_running_loop().time()
+        if not self.is_down or now >= self._next_probe:
+            return None
+        clock = datetime.now(UTC)
+        return Outage(
+            provider=provider,
+            since=clock - timedelta(seconds=now - self._down_since),
+            next_probe=clock + timedelta(seconds=self._next_probe - now),
+        )
 
     def answered(self) -> None:
         self.failures = 0
@@ -113,3 +140,10 @@ def limits_of(spec: ModelSpec) -> ProviderLimits:
     account = (spec.provider, *(os.environ.get(name, "") for name in names))
     known = _KNOWN.setdefault(asyncio.get_running_loop(), {})
     return known.setdefault(account, ProviderLimits())
+
+
+def current_outages() -> tuple[list[Outage], bool]:
+    """Return the providers that are down, and whether all that were called are."""
+    known = _KNOWN.get(asyncio.get_running_loop(), {})
+    found = [limits.outage(account[0]) for account, limits in known.items()]
+    return [each for each in found if each], bool(found) and all(found)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from contend.graph.errors import Paused
-from contend.models.limits import ProviderLimits, limits_of
+from contend.models.limits import ProviderLimits, current_outages, limits_of
 from contend.models.providers.registry import parse_spec
 
 
@@ -117,6 +117,27 @@ async def test_a_provider_that_is_down_is_probed_now_and_then() -> None:
     limits.answered()
     assert not limits.is_down
     assert limits.may_ask()
+
+
+@pytest.mark.looptime
+async def test_an_outage_is_reported_until_the_next_probe_is_due() -> None:
+    limits, other = limits_of(parse_spec("openai:a")), limits_of(parse_spec("ollama:a"))
+    assert current_outages() == ([], False)
+    for _ in range(5):
+        limits.failed("connection")
+        await asyncio.sleep(2)
+    (outage,), are_all = current_outages()
+    assert (outage.provider, are_all) == ("openai", False)
+    # The last failure was the fifth, which began the outage; the next probe is due 30 s after it.
+    assert (outage.next_probe - outage.since).total_seconds() == pytest.approx(30, abs=0.5)
+    for _ in range(5):
+        other.failed("server")
+    assert current_outages()[1]
+    await asyncio.sleep(29)
+    assert current_outages()[1] is False, "one may be tried again"
+    limits.answered()
+    other.answered()
+    assert current_outages() == ([], False)
 
 
 async def test_a_refused_request_is_no_outage() -> None:
