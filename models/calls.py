@@ -4,7 +4,8 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
@@ -15,7 +16,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.answers import COMPLETE, Reply, finish_reason, stream_answer, usage_of
 from contend.models.failures import BadAnswer, Failure, classify, first_line
-from contend.models.limits import limits_of
+from contend.models.limits import Allowance, limits_of
 from contend.models.prices import priced
 from contend.models.providers.registry import (
     ModelSpec,
@@ -24,6 +25,8 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
+from contend.models.providers.watch import watching_headers
+from contend.models.tokens import estimate_tokens
 from contend.models.tracing import scrub_traces
 
 _LONGEST_BACKOFF = 30.0
@@ -44,8 +47,14 @@ _DOWN = Failure("unavailable", "its last calls failed; it is tried again later")
 # Here, since every graph loads this module before its first run can be traced.
 scrub_traces()
 
+
+class _WithUsage(Protocol):
+    @property
+    def usage(self) -> Usage: ...
+
+
 Block = TypeVar("Block", bound=BaseModel)
-Result = TypeVar("Result")
+Result = TypeVar("Result", bound=_WithUsage)
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ async def ask_model(
             seconds_used=aids.seconds,
         )
 
-    return await _with_fallbacks(seat, settings, listener, attempt)
+    return await _with_fallbacks(seat, messages, settings, listener, attempt)
 
 
 async def extract(
@@ -156,7 +165,7 @@ async def extract(
         usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
         return Extracted(parsed if usable else None, usage)
 
-    return await _with_fallbacks(seat, settings, listener, attempt)
+    return await _with_fallbacks(seat, messages, settings, listener, attempt)
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
@@ -183,14 +192,19 @@ def _options(
 
 
 async def _with_fallbacks(
-    seat: Seat, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
+    seat: Seat,
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    listener: Listener,
+    attempt: Attempt[Result],
 ) -> Answered[Result]:
+    allowance = Allowance.of(settings, estimate_tokens(*(each.text for each in messages)))
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs:
         if spec is not specs[-1] and not limits_of(spec).may_ask():
             listener.trouble(Trouble("fell_back", str(spec), _DOWN))
             continue
-        outcome = await _with_retries(spec, settings, listener, attempt)
+        outcome = await _with_retries(spec, allowance, settings, listener, attempt)
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
         if spec is specs[-1]:
@@ -203,25 +217,29 @@ async def _with_fallbacks(
 
 
 async def _with_retries(
-    spec: ModelSpec, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
+    spec: ModelSpec,
+    allowance: Allowance,
+    settings: DebateSettings,
+    listener: Listener,
+    attempt: Attempt[Result],
 ) -> Result | Trouble:
     limits, waited = limits_of(spec), 0.0
     failure: Failure | None = None
     tries = waits = 0
     while True:
-        most = settings.max_parallel_calls
-        async with limits.slot(listener.debate, most, listener.pause_requested):
+        async with limits.slot(listener.debate, allowance, listener.pause_requested) as call:
             try:
-                result = await attempt(spec, failure, tries == settings.max_retries)
+                with watching_headers(partial(limits.read_headers, call)):
+                    result = await attempt(spec, failure, tries == settings.max_retries)
             except BadInput:
                 raise
             except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
                 failure, usage = _failure_of(error)
                 limits.failed(failure.kind)
                 if failure.kind == "rate_limit":
-                    limits.refused(failure.retry_after)
+                    limits.refused(call, failure.retry_after)
             else:
-                limits.answered()
+                limits.answered(call, result.usage)
                 return result
         if failure.is_about_max_tokens and spec.name not in limits.without_max_tokens:
             limits.without_max_tokens.add(spec.name)

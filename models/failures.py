@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -39,6 +40,9 @@ _SECRET_NAME = re.compile(
     r"(?:KEY|KEY_ID|TOKEN)$|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I
 )
 _SHORTEST_SECRET = 8
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_LINE = 300
 
 
@@ -144,3 +148,41 @@ def _retry_after(error: Exception) -> float | None:
         return max(0.0, (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+@dataclass(frozen=True)
+class StatedBudget:
+    """The requests or tokens that a provider's headers say are left, for so many seconds."""
+
+    left: float
+    limit: float
+    seconds: float
+
+
+def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
+    """Read OpenAI's or Anthropic's headers; None if they state nothing that is worth a wait."""
+    left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
+    try:
+        seconds = _seconds(reset)
+        if not left or seconds > LONGEST_WAIT:  # such as the limit of a day
+            return None
+        return StatedBudget(float(left), float(limit or "inf"), seconds)
+    except ValueError:
+        return None
+
+
+def _stated(headers: Mapping[str, str], what: str, name: str) -> str:
+    openai, anthropic = f"x-ratelimit-{name}-{what}", f"anthropic-ratelimit-{what}-{name}"
+    return (headers.get(openai) or headers.get(anthropic) or "").strip()
+
+
+def _seconds(stated: str) -> float:
+    """Parse `1m30.5s`, `120ms`, `12` or a time such as `2026-11-18T06:00:00Z`."""
+    if _DURATION.fullmatch(stated):
+        parts = _DURATION_PART.findall(stated)
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return float(stated)
+    except ValueError:
+        moment = datetime.fromisoformat(stated)
+        return max(0.0, (moment - datetime.now(moment.tzinfo)).total_seconds())

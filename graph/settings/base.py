@@ -134,6 +134,14 @@ class DebateSettings(Settings):
         description="Calls at once to one provider, by all debates of this process together; "
         "without it what the provider takes is learned.",
     )
+    requests_per_minute: PositiveInt | None = Field(
+        None,
+        description="Calls a minute to one provider, by all debates of this process together; "
+        "what its headers state is respected without it.",
+    )
+    tokens_per_minute: PositiveInt | None = Field(
+        None, description="Tokens a minute to one provider, likewise."
+    )
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."
     )

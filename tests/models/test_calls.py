@@ -17,7 +17,7 @@ from contend.graph.values import Seat
 from contend.models import calls
 from contend.models.answers import Reply as Accepted
 from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
-from contend.models.limits import ProviderLimits
+from contend.models.limits import ProviderLimits, limits_of
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
 from contend.models.tools import calls_in, open_tools
@@ -370,6 +370,20 @@ async def test_a_rate_limit_is_waited_out_in_time_not_in_tries(
     assert failure.kind == "rate_limit"
     assert ear.heard == [("fell_back", "rate_limit"), ("failed", "rate_limit")]
     assert len(waits) == 8
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA, OPENROUTER])
+async def test_the_headers_of_a_call_show_what_is_left(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    headers = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "60s"}
+    server.script = always(Reply(ANSWER, headers=headers))
+    await asked(model, ear)
+    limits = limits_of(parse_spec(model))
+    assert limits._requests.left == 3
+    server.script = always(Reply(FORM.model_dump_json(), headers=headers))
+    await extracted(model, ear)
+    assert limits._requests.left == 3
 
 
 async def test_waits_grow_with_full_jitter(
