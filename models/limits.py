@@ -236,7 +236,12 @@ _KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], Provi
 
 def limits_of(spec: ModelSpec) -> ProviderLimits:
     """Return the limits of this provider, address and key."""
-    names = (API_KEYS.get(spec.provider, ""), "OPENAI_BASE_URL", "OLLAMA_HOST")
+    names = (
+        API_KEYS.get(spec.provider, ""),
+        "OPENAI_BASE_URL",
+        "OPENROUTER_BASE_URL",
+        "OLLAMA_HOST",
+    )
     account = (spec.provider, *(os.environ.get(name, "") for name in names))
     known = _KNOWN.setdefault(asyncio.get_running_loop(), {})
     return known.setdefault(account, ProviderLimits())

@@ -19,6 +19,7 @@ from contend.models.seats import choose_seats
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
+from contend.service.protocol import PunctualProtocol
 from contend.service.routes import PREFIX
 from contend.service.runs import Runs, ServiceOptions
 
@@ -43,7 +44,9 @@ def serve_forecasts(host: str, port: int, options: ServiceOptions) -> None:
     show_notes()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"{plan.notice} Serving http://{place}{PREFIX}, documented under /docs.")
-    running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    running = uvicorn.Config(
+        app, http=PunctualProtocol, log_level="warning", access_log=False, server_header=False
+    )
     _PausingServer(running, app.state.runs).run(sockets=[listening])
 
 
