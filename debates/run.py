@@ -56,17 +56,25 @@ async def run_debate(
     watch: Watch,
     control: RunControl,
     remark: Remark | None = None,
+    *,
+    rate_again: bool = False,
 ) -> StoredDebate:
-    """Run a new or stopped debate until it is done, pauses or fails, and return it."""
+    """Run a new or stopped debate until it is done, pauses or fails, and return it.
+
+    With `rate_again` it is a done debate, and only its judge runs.
+    """
     run: _Run | None = None
     try:
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
             # Read it again: the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
-            _refuse_done(current)
+            if not rate_again:
+                _refuse_done(current)
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
+            if rate_again:
+                await run.return_to_rating()
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
     except DatabaseUnavailable as away:
@@ -142,6 +150,13 @@ class _Run:
     def _send(self, event: Event) -> None:
         self.records.journal.add(event, self.lease)
         self.watch(event)
+
+    async def return_to_rating(self) -> None:
+        """Go back to where the answer was written, so that its judge comes next."""
+        snapshot = await self.graph.aget_state(self.config)
+        if "final_answer" not in snapshot.values:
+            raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
+        await self.graph.aupdate_state(self.config, {}, as_node="synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""

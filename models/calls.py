@@ -2,23 +2,21 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
-from langchain_core.messages.ai import add_ai_message_chunks
-from langchain_core.messages.utils import message_chunk_to_message
-from langchain_core.runnables import Runnable
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from contend.graph.errors import BadInput, ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.answers import COMPLETE, Reply, finish_reason, stream_answer, usage_of
 from contend.models.failures import BadAnswer, Failure, classify, first_line
-from contend.models.limits import limits_of
+from contend.models.limits import Allowance, limits_of
 from contend.models.prices import priced
 from contend.models.providers.registry import (
     ModelSpec,
@@ -27,22 +25,19 @@ from contend.models.providers.registry import (
     parse_spec,
     provider_of,
 )
-from contend.models.replies.visible import split_thinking
-from contend.models.text import clean_data, clean_reply
-from contend.models.tools import calls_in
+from contend.models.providers.watch import watching_headers
+from contend.models.tokens import estimate_tokens
 from contend.models.tracing import scrub_traces
 
 _LONGEST_BACKOFF = 30.0
-_COMPLETE = {"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"}
-_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
-_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-_FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 # Errors of openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
 # Enough for any overlong turn; only a model that never stops reaches it.
 _ROOM_TO_RUN_ON = 8
 _THINKING_ROOM = 8192
+# Tokens of a turn whose protocol sets no limit.
+_LONGEST_TURN = 4096
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
@@ -52,17 +47,14 @@ _DOWN = Failure("unavailable", "its last calls failed; it is tried again later")
 # Here, since every graph loads this module before its first run can be traced.
 scrub_traces()
 
+
+class _WithUsage(Protocol):
+    @property
+    def usage(self) -> Usage: ...
+
+
 Block = TypeVar("Block", bound=BaseModel)
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Reply:
-    text: str
-    thinking: str = ""
-    usage: Usage = field(default_factory=Usage)
-    message: AIMessage | None = None  # if it calls tools; the next call must include it
-    seconds: float = 0.0
+Result = TypeVar("Result", bound=_WithUsage)
 
 
 @dataclass(frozen=True)
@@ -126,13 +118,21 @@ async def ask_model(
         cut = failed is not None and failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
-        opened = open_model(spec, replace(_options(seat, settings), max_tokens=ceiling))
+        opened = open_model(spec, _options(seat, settings, ceiling))
         must_answer = aids.spent and not provider_of(spec).history_needs_tools
         bound = aids.tools and not must_answer
         model = opened.bind_tools(list(aids.tools)) if bound else opened
-        return await _stream(model, spec, [*messages, *nudge], settings, listener, aids)
+        return await stream_answer(
+            model,
+            spec,
+            [*messages, *nudge],
+            settings,
+            lambda piece: listener.text(piece, str(spec)),
+            may_call_tools=bool(aids.tools) and not aids.spent,
+            seconds_used=aids.seconds,
+        )
 
-    return await _with_fallbacks(seat, settings, listener, attempt)
+    return await _with_fallbacks(seat, messages, settings, listener, attempt)
 
 
 async def extract(
@@ -146,52 +146,65 @@ async def extract(
     async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
         method = provider_of(spec).structured_method
         how: dict[str, Any] = {"method": method} if method else {}
-        model = open_model(spec, _options(seat, settings, structured=True))
+        ceiling = _ceiling(spec, None, whole=False)
+        model = open_model(spec, _options(seat, settings, ceiling, structured=True))
         bound = model.with_structured_output(schema, include_raw=True, **how)
         try:
             async with asyncio.timeout(settings.total_timeout):
                 answer = await bound.ainvoke(messages)
         except TimeoutError as error:
-            raise _timed_out(settings, 0) from error
+            why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
+            raise BadAnswer("total", why) from error
         except Exception as error:
             if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
                 return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
             raise
         raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
         # ChatOllama repairs truncated JSON, inventing what is missing.
-        usable = isinstance(parsed, schema) and _finish_reason(raw) in (None, *_COMPLETE)
-        usage = priced(_usage_of(raw) or Usage(), spec, settings.prices)
+        usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
+        usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
         return Extracted(parsed if usable else None, usage)
 
-    return await _with_fallbacks(seat, settings, listener, attempt)
+    return await _with_fallbacks(seat, messages, settings, listener, attempt)
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    if limit is None:
+    """Return the max_tokens of a call, which also stops a model that never ends."""
+    if spec.name in limits_of(spec).without_max_tokens:
         return None
-    thinking = _THINKING_ROOM if provider_of(spec).thinks(spec.name) else 0
-    return (_ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER) * limit + thinking
+    thinks = provider_of(spec).thinks(spec.name)
+    may_think = thinks or (limit is None and thinks is None)
+    room = _ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER
+    return room * (limit or _LONGEST_TURN) + (_THINKING_ROOM if may_think else 0)
 
 
-def _options(seat: Seat, settings: DebateSettings, *, structured: bool = False) -> Options:
+def _options(
+    seat: Seat, settings: DebateSettings, ceiling: int | None, *, structured: bool = False
+) -> Options:
     return Options(
         temperature=0.0 if structured else seat.temperature,
         connect_timeout=settings.connect_timeout,
         total_timeout=settings.total_timeout,
         context_tokens=settings.context_tokens,
         structured=structured,
+        max_tokens=ceiling,
     )
 
 
 async def _with_fallbacks(
-    seat: Seat, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
+    seat: Seat,
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    listener: Listener,
+    attempt: Attempt[Result],
 ) -> Answered[Result]:
+    allowance = Allowance.of(settings, estimate_tokens(*(each.text for each in messages)))
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs:
         if spec is not specs[-1] and not limits_of(spec).may_ask():
             listener.trouble(Trouble("fell_back", str(spec), _DOWN))
             continue
-        outcome = await _with_retries(spec, settings, listener, attempt)
+        outcome = await _with_retries(spec, allowance, settings, listener, attempt)
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
         if spec is specs[-1]:
@@ -204,26 +217,33 @@ async def _with_fallbacks(
 
 
 async def _with_retries(
-    spec: ModelSpec, settings: DebateSettings, listener: Listener, attempt: Attempt[Result]
+    spec: ModelSpec,
+    allowance: Allowance,
+    settings: DebateSettings,
+    listener: Listener,
+    attempt: Attempt[Result],
 ) -> Result | Trouble:
     limits, waited = limits_of(spec), 0.0
     failure: Failure | None = None
     tries = waits = 0
     while True:
-        most = settings.max_parallel_calls
-        async with limits.slot(listener.debate, most, listener.pause_requested):
+        async with limits.slot(listener.debate, allowance, listener.pause_requested) as call:
             try:
-                result = await attempt(spec, failure, tries == settings.max_retries)
+                with watching_headers(partial(limits.read_headers, call)):
+                    result = await attempt(spec, failure, tries == settings.max_retries)
             except BadInput:
                 raise
             except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
                 failure, usage = _failure_of(error)
                 limits.failed(failure.kind)
                 if failure.kind == "rate_limit":
-                    limits.refused(failure.retry_after)
+                    limits.refused(call, failure.retry_after)
             else:
-                limits.answered()
+                limits.answered(call, result.usage)
                 return result
+        if failure.is_about_max_tokens and spec.name not in limits.without_max_tokens:
+            limits.without_max_tokens.add(spec.name)
+            continue
         trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
         if failure.kind == "rate_limit" and settings.rate_limit_patience:
             # A limit that is waited out is no problem of the debate: nothing is reported.
@@ -244,7 +264,7 @@ def _failure_of(error: Exception) -> tuple[Failure, Usage]:
     unexpected = f"{type(error).__name__}: {first_line(error)}"
     failure = classify(error) or Failure("unexpected", unexpected)
     # A rejected call costs nothing; the cost of one that was cut off is unknown.
-    spent = Usage() if failure.kind in ("idle", "total") else NO_USAGE
+    spent = Usage() if failure.kind in ("first_token", "idle", "total") else NO_USAGE
     return failure, (error.usage if isinstance(error, BadAnswer) else None) or spent
 
 
@@ -266,113 +286,9 @@ async def _pause_before_retry(seconds: float, listener: Listener) -> None:
         await asyncio.sleep(min(left, 0.1))
 
 
-async def _stream(
-    model: Runnable[Any, AIMessage],
-    spec: ModelSpec,
-    messages: list[BaseMessage],
-    settings: DebateSettings,
-    listener: Listener,
-    aids: Aids,
-) -> Reply:
-    began = asyncio.get_running_loop().time()
-    pieces: list[str] = []
-    thoughts: list[str] = []
-    parts: list[AIMessage] = []
-    usage, finish = Usage(), None
-    async with aclosing(_chunks(model, messages, settings, aids.seconds)) as chunks:
-        async for chunk in chunks:
-            if piece := chunk.text:
-                pieces.append(piece)
-                listener.text(piece, str(spec))
-            if aids.tools and not aids.spent:
-                parts.append(chunk)
-            thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage = _usage_of(chunk) or usage
-            finish = _finish_reason(chunk) or finish
-    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
-    reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
-    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
-
-
-async def _chunks(
-    model: Runnable[Any, AIMessage],
-    messages: list[BaseMessage],
-    settings: DebateSettings,
-    used: float,
-) -> AsyncGenerator[AIMessage, None]:
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout - used
-    async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
-        while True:
-            left = deadline - asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(min(settings.idle_timeout, left)):
-                    chunk = await anext(stream)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise _timed_out(settings, left) from error
-            yield chunk
-
-
-def _timed_out(settings: DebateSettings, left: float) -> BadAnswer:
-    if left <= settings.idle_timeout:
-        return BadAnswer("total", f"no complete answer within {settings.total_timeout:g} s")
-    return BadAnswer("idle", f"no token for {settings.idle_timeout:g} s")
-
-
-def _join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
-    if not parts:
-        return None
-    whole = parts[0]
-    if isinstance(whole, AIMessageChunk):
-        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
-    if not calls_in(whole):
-        return None
-    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
-    for number, call in enumerate(calls_in(message), 1):
-        call["id"] = call["id"] or f"call_{number}"  # some servers send none
-    return message
-
-
-def _usage_of(message: AIMessage) -> Usage | None:
-    counted = message.usage_metadata
-    if not counted:
-        return None
-    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
-
-
 def _usage_of_error(error: Exception) -> Usage:
     """Return the usage that openai's client attaches to its error."""
     counted = getattr(getattr(error, "completion", None), "usage", None)
     if counted is None:
         return Usage()
     return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
-
-
-def _finish_reason(message: AIMessage) -> str | None:
-    reasons = (message.response_metadata.get(key) for key in _FINISH_KEYS)
-    return next((str(reason).lower() for reason in reasons if reason), None)
-
-
-def _accept_answer(
-    text: str,
-    reasoning: str,
-    finish: str | None,
-    calling: AIMessage | None,
-    usage: Usage,
-    spec: ModelSpec,
-) -> Reply:
-    if finish is None and provider_of(spec).reports_finish:
-        raise BadAnswer("cut", "the stream ended in the middle of the answer", usage)
-    if finish in _TOO_LONG:
-        raise BadAnswer("length", "the answer was cut off at the model's length limit", usage)
-    if finish in _CALLS_TOOLS and not calling:
-        raise BadAnswer("empty", "it called for a tool instead of answering", usage)
-    if finish is not None and finish not in _COMPLETE | _CALLS_TOOLS:
-        raise BadAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
-    speech, thinking = split_thinking(text)
-    cleaned = clean_reply(speech)
-    if not cleaned and not calling:
-        raise BadAnswer("empty", "the answer was empty", usage)
-    thoughts = clean_reply("\n".join(filter(None, [reasoning, thinking])))
-    return Reply(cleaned, thoughts, usage, calling)

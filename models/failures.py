@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -31,6 +32,7 @@ _KINDS = {
 # Messages of langchain for a stream without a single chunk.
 _NO_CHUNKS = ("No generation chunks", "No data received")
 _OUT_OF_MONEY = ("insufficient_quota", "billing details", "billing_hard_limit")
+_MAX_TOKENS = re.compile(r"max_(?:\w+_)?tokens|in the completion|completion tokens", re.I)
 _KEY_LIKE = re.compile(r"\b(?:(?:sk|pk|or|gsk|xai)-|gsk_|AIza)[A-Za-z0-9_\-*]{6,}")
 # Greedy: everything before the last @ of an address is its user and password.
 _USERINFO = re.compile(r"(?<=://)[^\s/?#]*@")
@@ -38,6 +40,9 @@ _SECRET_NAME = re.compile(
     r"(?:KEY|KEY_ID|TOKEN)$|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I
 )
 _SHORTEST_SECRET = 8
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_LINE = 300
 
 
@@ -51,6 +56,12 @@ class Failure:
     def retryable(self) -> bool:
         too_long = self.retry_after is not None and self.retry_after > LONGEST_WAIT
         return self.kind in RETRYABLE and not too_long
+
+    @property
+    def is_about_max_tokens(self) -> bool:
+        """Return whether the model refused the most tokens that the call allowed."""
+        refused = self.kind in ("bad_request", "context_overflow")
+        return refused and bool(_MAX_TOKENS.search(self.why))
 
 
 class BadAnswer(Exception):
@@ -137,3 +148,41 @@ def _retry_after(error: Exception) -> float | None:
         return max(0.0, (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+@dataclass(frozen=True)
+class StatedBudget:
+    """The requests or tokens that a provider's headers say are left, for so many seconds."""
+
+    left: float
+    limit: float
+    seconds: float
+
+
+def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
+    """Read OpenAI's or Anthropic's headers; None if they state nothing that is worth a wait."""
+    left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
+    try:
+        seconds = _seconds(reset)
+        if not left or seconds > LONGEST_WAIT:  # such as the limit of a day
+            return None
+        return StatedBudget(float(left), float(limit or "inf"), seconds)
+    except ValueError:
+        return None
+
+
+def _stated(headers: Mapping[str, str], what: str, name: str) -> str:
+    openai, anthropic = f"x-ratelimit-{name}-{what}", f"anthropic-ratelimit-{what}-{name}"
+    return (headers.get(openai) or headers.get(anthropic) or "").strip()
+
+
+def _seconds(stated: str) -> float:
+    """Parse `1m30.5s`, `120ms`, `12` or a time such as `2026-11-18T06:00:00Z`."""
+    if _DURATION.fullmatch(stated):
+        parts = _DURATION_PART.findall(stated)
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return float(stated)
+    except ValueError:
+        moment = datetime.fromisoformat(stated)
+        return max(0.0, (moment - datetime.now(moment.tzinfo)).total_seconds())

@@ -3,13 +3,17 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import inf
 from weakref import WeakKeyDictionary
 
 from contend.graph.errors import Paused
+from contend.graph.settings import DebateSettings
+from contend.graph.values import Usage
+from contend.models.failures import StatedBudget, stated_budget
 from contend.models.providers.registry import API_KEYS, ModelSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.1
@@ -17,7 +21,67 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _ANSWERS_PER_STEP = 10
 # After so many failures in a row a provider is asked again only now and then.
 _FAILURES_IN_A_ROW, _SECONDS_BETWEEN_PROBES = 5, 30.0
-_OUTAGES = {"server", "connection", "idle", "total", "cut"}
+_OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A provider whose last calls all failed."""
+
+    provider: str
+    since: datetime
+    next_probe: datetime
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much one call needs, and how much the settings of its debate allow."""
+
+    calls_at_once: float = inf
+    requests_per_minute: float = inf
+    tokens_per_minute: float = inf
+    tokens: int = 0  # an estimate
+
+    @classmethod
+    def of(cls, settings: DebateSettings, tokens: int) -> "Allowance":
+        return cls(
+            settings.max_parallel_calls or inf,
+            settings.requests_per_minute or inf,
+            settings.tokens_per_minute or inf,
+            tokens,
+        )
+
+
+@dataclass(eq=False)
+class StartedCall:
+    at: float
+    tokens: int
+    is_counted: bool = False  # whether the provider's last headers include it
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    started: asyncio.Future[StartedCall]
+    allowance: Allowance
+
+
+@dataclass
+class _Budget:
+    """The requests or tokens that a provider says are left until it resets them."""
+
+    left: float = inf
+    limit: float = inf
+    seconds: float = inf
+    resets_at: float = inf
+
+    def update(self, stated: StatedBudget, pending: float) -> None:
+        self.left, self.limit = stated.left - pending, stated.limit
+        self.seconds, self.resets_at = stated.seconds, _now() + stated.seconds
+
+    def has_room_for(self, amount: float) -> bool:
+        if _now() >= self.resets_at:
+            self.left, self.resets_at = self.limit, _now() + self.seconds
+        return self.left >= min(amount, self.limit)
 
 
 @dataclass
@@ -25,31 +89,40 @@ class ProviderLimits:
     """Calls in flight to one provider, how many it takes, and whether it is down."""
 
     most: float = inf
-    in_flight: int = 0
-    _closed_until: float = 0.0
     failures: int = 0  # in a row
+    without_max_tokens: set[str] = field(default_factory=set)  # models that refuse our max_tokens
+    _closed_until: float = 0.0
+    _down_since: float = 0.0
     _next_probe: float = 0.0
     _answers: int = 0
-    _queues: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
+    _running: set[StartedCall] = field(default_factory=set)
+    _last_minute: deque[StartedCall] = field(default_factory=deque)
+    _requests: _Budget = field(default_factory=_Budget)
+    _tokens: _Budget = field(default_factory=_Budget)
+    _queues: dict[str, deque[_Waiting]] = field(default_factory=dict)
 
     @asynccontextmanager
     async def slot(
-        self, debate: str, most: int | None, pause_requested: Callable[[], bool]
-    ) -> AsyncIterator[None]:
-        """Wait for a free place; debates that wait get one in turn."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self, debate: str, allowance: Allowance, pause_requested: Callable[[], bool]
+    ) -> AsyncIterator[StartedCall]:
+        """Wait until the call may start; debates that wait get their turn one after another."""
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), allowance)
         self._queues.setdefault(debate, deque()).append(waiting)
         try:
-            self._admit(most)
-            while not waiting.done() and not pause_requested():
-                await asyncio.wait([waiting], timeout=_SECONDS_BETWEEN_LOOKS)
-                self._admit(most)
-            if not waiting.done():
+            self._admit()
+            while not waiting.started.done() and not pause_requested():
+                await asyncio.wait([waiting.started], timeout=_SECONDS_BETWEEN_LOOKS)
+                self._admit()
+            if not waiting.started.done():
                 raise Paused
-            yield
+            yield waiting.started.result()
         finally:
             self._leave(debate, waiting)
-            self._admit(most)
+            self._admit()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._running)
 
     @property
     def is_down(self) -> bool:
@@ -57,48 +130,103 @@ class ProviderLimits:
 
     def may_ask(self) -> bool:
         """Whether to try this provider: one that is down gets a single call now and then."""
-        now = asyncio.get_running_loop().time()
-        if self.is_down and now < self._next_probe:
+        if self.is_down and _now() < self._next_probe:
             return False
-        self._next_probe = now + _SECONDS_BETWEEN_PROBES
+        self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
         return True
 
     def failed(self, kind: str) -> None:
         self.failures = self.failures + 1 if kind in _OUTAGES else 0
+        if self.failures == _FAILURES_IN_A_ROW:
+            self._down_since = _now()
+        self._next_probe = max(self._next_probe, _now() + _SECONDS_BETWEEN_PROBES)
 
-    def answered(self) -> None:
+    def outage(self, provider: str) -> Outage | None:
+        """Return the outage while it lasts; once a probe is due, the provider counts as up."""
+        if not self.is_down or _now() >= self._next_probe:
+            return None
+        clock = datetime.now(UTC)
+        return Outage(
+            provider=provider,
+            since=clock - timedelta(seconds=_now() - self._down_since),
+            next_probe=clock + timedelta(seconds=self._next_probe - _now()),
+        )
+
+    def answered(self, call: StartedCall, usage: Usage) -> None:
         self.failures = 0
+        call.tokens = (usage.input_tokens or call.tokens) + (usage.output_tokens or 0)
         self._answers += 1
         if self._answers >= _ANSWERS_PER_STEP * self.most:
             self.most, self._answers = self.most + 1, 0
 
-    def refused(self, retry_after: float | None) -> None:
-        """Learn from a 429: those that are still in flight are what the provider takes."""
-        self.most, self._answers = max(1, self.in_flight - 1), 0
-        now = asyncio.get_running_loop().time()
-        self._closed_until = max(self._closed_until, now + (retry_after or 0))
+    def refused(self, call: StartedCall, retry_after: float | None) -> None:
+        """Learn from a 429; unless a budget is used up, it was one call at once too many."""
+        self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
+        if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
+            self.most, self._answers = max(1, self.in_flight - 1), 0
 
-    def _admit(self, most: int | None) -> None:
-        limit = min(self.most, most or inf)
-        while self._queues and self.in_flight < limit and self._is_open():
-            debate = next(iter(self._queues))
-            queue = self._queues.pop(debate)
+    def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
+        """Learn how many requests and tokens are left."""
+        call.is_counted = True
+        pending = [each for each in self._running if not each.is_counted]
+        if stated := stated_budget(headers, "requests"):
+            self._requests.update(stated, len(pending))
+        if stated := stated_budget(headers, "tokens"):
+            self._tokens.update(stated, sum(each.tokens for each in pending))
+
+    def _admit(self) -> None:
+        """Start what may start, one call of each debate at a time."""
+        while self._queues:
+            debate, queue = next(iter(self._queues.items()))
+            if not self._may_start(queue[0].allowance):
+                return
             waiting = queue.popleft()
+            del self._queues[debate]
             if queue:
                 self._queues[debate] = queue  # after the others
-            self.in_flight += 1
-            waiting.set_result(None)
+            waiting.started.set_result(self._start(waiting.allowance.tokens))
+
+    def _may_start(self, allowance: Allowance) -> bool:
+        return (
+            self._is_open()
+            and self.in_flight < min(self.most, allowance.calls_at_once)
+            and self._requests.has_room_for(1)
+            and self._tokens.has_room_for(allowance.tokens)
+            and self._fits_this_minute(allowance)
+        )
+
+    def _fits_this_minute(self, allowance: Allowance) -> bool:
+        while self._last_minute and self._last_minute[0].at <= _now() - 60:
+            self._last_minute.popleft()
+        if len(self._last_minute) >= allowance.requests_per_minute:
+            return False
+        if allowance.tokens_per_minute == inf or not self._last_minute:
+            return True
+        spent = sum(call.tokens for call in self._last_minute)
+        return spent + allowance.tokens <= allowance.tokens_per_minute
+
+    def _start(self, tokens: int) -> StartedCall:
+        call = StartedCall(_now(), tokens)
+        self._running.add(call)
+        self._last_minute.append(call)
+        self._requests.left -= 1
+        self._tokens.left -= tokens
+        return call
 
     def _is_open(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._closed_until
+        return _now() >= self._closed_until
 
-    def _leave(self, debate: str, waiting: asyncio.Future[None]) -> None:
-        if waiting.done():
-            self.in_flight -= 1
+    def _leave(self, debate: str, waiting: _Waiting) -> None:
+        if waiting.started.done():
+            self._running.discard(waiting.started.result())
         elif queue := self._queues.get(debate):
             queue.remove(waiting)
             if not queue:
                 del self._queues[debate]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 _KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], ProviderLimits]] = (
@@ -108,7 +236,19 @@ _KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], Provi
 
 def limits_of(spec: ModelSpec) -> ProviderLimits:
     """Return the limits of this provider, address and key."""
-    names = (API_KEYS.get(spec.provider, ""), "OPENAI_BASE_URL", "OLLAMA_HOST")
+    names = (
+        API_KEYS.get(spec.provider, ""),
+        "OPENAI_BASE_URL",
+        "OPENROUTER_BASE_URL",
+        "OLLAMA_HOST",
+    )
     account = (spec.provider, *(os.environ.get(name, "") for name in names))
     known = _KNOWN.setdefault(asyncio.get_running_loop(), {})
     return known.setdefault(account, ProviderLimits())
+
+
+def current_outages() -> tuple[list[Outage], bool]:
+    """Return the providers that are down, and whether all that were called are."""
+    known = _KNOWN.get(asyncio.get_running_loop(), {})
+    found = [limits.outage(account[0]) for account, limits in known.items()]
+    return [each for each in found if each], bool(found) and all(found)

@@ -69,7 +69,11 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         usage=TotalUsage(
             turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
         ),
-        degraded=state.get("degraded", []),
+        degraded=[
+            each
+            for each in state.get("degraded", [])
+            if not (rated and each.what == "not_rated")  # it was rated later
+        ],
         demonstration=_is_demonstration(state),
         **_concessions(state),
         **moderated_record(state),

@@ -103,11 +103,17 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
             problems.append(str(error))
     if problems:
         raise BadInput("\n".join(dict.fromkeys(problems)))
-    if total_skipped := skipped.total():
-        files = "1 file" if total_skipped == 1 else f"{total_skipped} files"
-        kinds = ", ".join(sorted(skipped))
-        notices.insert(0, f"Skipped {files} of unsupported types: {kinds}.")
+    notices[:0] = _skip_notices(skipped)
     return list(loaded.values()), notices
+
+
+def _skip_notices(skipped: Counter[str]) -> list[str]:
+    links = {kind: skipped.pop(kind, 0) for kind in (_LINKS_OUT, _BROKEN_LINKS)}
+    notices = [f"Skipped {kind}: {count}." for kind, count in links.items() if count]
+    if total := skipped.total():
+        files = "1 file" if total == 1 else f"{total} files"
+        notices.append(f"Skipped {files} of unsupported types: {', '.join(sorted(skipped))}.")
+    return notices
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,7 @@ def _list_files(
     return files.values()
 
 
+_LINKS_OUT, _BROKEN_LINKS = "links that lead out of the folder", "broken links"
 _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
@@ -155,11 +162,11 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
             path = Path(parent, name)
             suffix = path.suffix.lower()
             if not Path(os.path.realpath(path)).is_relative_to(inside):
-                skipped["links out of the folder"] += 1
+                skipped[_LINKS_OUT] += 1
             elif suffix in KINDS and stat.S_ISREG(_mode(path)):
                 yield path
             else:
-                kind = "broken links" if suffix in KINDS else clean_piece(suffix)
+                kind = _BROKEN_LINKS if suffix in KINDS else clean_piece(suffix)
                 skipped[kind or "no suffix"] += 1
 
 

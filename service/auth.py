@@ -3,6 +3,8 @@
 import hashlib
 import hmac
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
@@ -17,10 +19,9 @@ _described = HTTPBearer(auto_error=False, description="The service token.")
 
 async def require_token(request: Request, _: object = Security(_described)) -> None:
     """Refuse requests without the token; refuse all if none is set."""
-    expected = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if not expected:
+    if not os.environ.get(TOKEN_VARIABLE, "").strip():
         raise Refused(401, "no_token_set", f"This service has no token. Set {TOKEN_VARIABLE}.")
-    if not _same(_given(request), os.fsencode(expected)):
+    if not is_service_token(request.scope):
         raise Refused(401, "unauthorized", "A valid service token is required: Bearer TOKEN.")
 
 
@@ -30,9 +31,15 @@ async def require_token_from_network(request: Request, _: object = Security(_des
         await require_token(request)
 
 
-def _given(request: Request) -> bytes:
+def is_service_token(scope: Mapping[str, Any]) -> bool:
+    """Return whether a request has the service token; never if none is set."""
+    expected = os.environ.get(TOKEN_VARIABLE, "").strip()
+    return bool(expected) and _same(_given(scope), os.fsencode(expected))
+
+
+def _given(scope: Mapping[str, Any]) -> bytes:
     """Return the token as bytes, because a header may not be valid text."""
-    header = dict(request.scope["headers"]).get(b"authorization", b"")
+    header = dict(scope["headers"]).get(b"authorization", b"")
     scheme, _, token = bytes(header).partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
 

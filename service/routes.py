@@ -1,5 +1,6 @@
 """The endpoints under /api/v1/reasoning/debate, and those for health checks."""
 
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from contend.graph.forecast_contract.result import (
     Round,
 )
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
+from contend.models.limits import current_outages
 from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example
@@ -80,10 +82,15 @@ async def get_health() -> dict[str, str]:
 
 
 @health.get("/readyz")
-async def get_readiness(runs: _Runs) -> dict[str, str]:
-    """Answer with 503 while the service cannot take a request."""
+async def get_readiness(runs: _Runs) -> dict[str, Any]:
+    """Answer with 503 while the service cannot take a request, and name providers that are down."""
     await runs.check_ready()
-    return {"status": "ready"}
+    outages, are_all = current_outages()
+    if are_all:
+        names = ", ".join(sorted({each.provider for each in outages}))
+        raise Refused(503, "providers_down", f"No model provider answers: {names}.")
+    down = [asdict(each) for each in outages]
+    return {"status": "ready", **({"providers_down": down} if down else {})}
 
 
 _BODY = {

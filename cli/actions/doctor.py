@@ -27,7 +27,7 @@ from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
 from contend.models.providers.ollama import has_model, pulled_models
-from contend.models.providers.registry import API_KEYS, parse_spec
+from contend.models.providers.registry import API_KEYS, ModelSpec, parse_spec, provider_of
 
 Level = Literal["ok", "warn", "problem"]
 
@@ -61,6 +61,7 @@ def checks() -> list[Finding]:
         *_weights(),
         _ollama(),
         *_keys(),
+        *asyncio.run(_hosted_providers()),
         _tracing(),
     ]
 
@@ -174,6 +175,21 @@ def _keys() -> Iterator[Finding]:
         yield Finding("ok", key, "set" if is_set else "not set (optional)")
     if address := os.environ.get("OPENAI_BASE_URL"):
         yield Finding("ok", "OPENAI_BASE_URL", scrub(address))
+
+
+async def _hosted_providers() -> list[Finding]:
+    """List the models of each provider that has a key, which costs nothing."""
+    names = [name for name, key in API_KEYS.items() if os.environ.get(key, "").strip()]
+    return list(await asyncio.gather(*map(_hosted_provider, names)))
+
+
+async def _hosted_provider(name: str) -> Finding:
+    try:
+        await provider_of(ModelSpec(name, "")).check([])
+    except BadInput as refused:
+        fix = f"check the key, the address and the network; only needed for {name}: models"
+        return Finding("warn", name, str(refused), fix)
+    return Finding("ok", name, "reachable")
 
 
 def _tracing() -> Finding:

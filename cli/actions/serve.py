@@ -22,6 +22,7 @@ from contend.graph.errors import BadInput
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
+from contend.service.protocol import PunctualProtocol
 from contend.service.routes import PREFIX
 from contend.service.runs import Runs, ServiceOptions
 
@@ -60,7 +61,9 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     print_message(f"{prepared.plan.notice} Serving http://{place}/, API documented under /docs.")
     if not has_token:
         print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
-    running = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    running = uvicorn.Config(
+        app, http=PunctualProtocol, log_level="warning", access_log=False, server_header=False
+    )
     server = _PausingServer(running, app.state.runs)
     if open_page and sys.stdout.isatty():
         threading.Thread(target=webbrowser.open, args=(f"http://{place}/",), daemon=True).start()

@@ -9,13 +9,24 @@ from contend.cli.commands.options import DebateId
 
 def rate(
     debate: DebateId,
-    rating: Annotated[int, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")],
-) -> None:
+    rating: Annotated[
+        int | None, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")
+    ] = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Let the judge rate an answer that it failed to rate.")
+    ] = False,
+) -> int:
     """Rate the answer of a debate from 1 to 10."""
     from contend.cli import database  # slow to import
+    from contend.cli.actions.rate import rate_automatically
+    from contend.cli.exit_codes import OK
     from contend.cli.view.console import print_message
     from contend.graph.errors import BadInput
 
+    if (rating is None) != auto:
+        raise BadInput("Give either a rating from 1 to 10, or --auto.")
+    if rating is None:
+        return rate_automatically(debate)
     if not 1 <= rating <= 10:
         raise BadInput(f"The rating must be between 1 and 10; you gave {rating}.")
     with database.existing(debate) as (records, found):
@@ -25,3 +36,4 @@ def rate(
             )
         records.rate(found.id, rating)
         print_message(f"Rated debate {found.id[:8]} {rating} of 10.")
+        return OK

@@ -114,7 +114,12 @@ class DebateSettings(Settings):
         6, ge=1, le=50, description="Passages of the documents each turn is shown."
     )
     connect_timeout: PositiveFloat = Field(10, description="Seconds to reach a provider.")
-    idle_timeout: PositiveFloat = Field(120, description="Seconds without a token.")
+    first_token_timeout: PositiveFloat = Field(
+        300, description="Seconds until the first token; built-in models have no such limit."
+    )
+    idle_timeout: PositiveFloat = Field(
+        120, description="Seconds without a token or a keep-alive, after the first token."
+    )
     total_timeout: PositiveFloat = Field(900, description="Seconds for one whole call.")
     max_retries: NonNegativeInt = Field(
         3, le=10, description="Further tries of a call that failed for a passing reason."
@@ -129,6 +134,14 @@ class DebateSettings(Settings):
         None,
         description="Calls at once to one provider, by all debates of this process together; "
         "without it what the provider takes is learned.",
+    )
+    requests_per_minute: PositiveInt | None = Field(
+        None,
+        description="Calls a minute to one provider, by all debates of this process together; "
+        "what its headers state is respected without it.",
+    )
+    tokens_per_minute: PositiveInt | None = Field(
+        None, description="Tokens a minute to one provider, likewise."
     )
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."

@@ -18,6 +18,7 @@ from contend.graph.settings import data_home
 from contend.models.failures import first_line
 from contend.models.providers.minilm import open_minilm
 from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.providers.watch import watch_client
 from contend.models.providers.weights import KNOWN, weights_path
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def provider(_: str) -> Provider:
         # The server was started with it and rejects a longer prompt.
         largest_window=window,
         is_free=True,
+        has_first_token_limit=False,
         is_demonstration=lambda name: name in KNOWN,
         open_embeddings=lambda name, _: Opened(open_minilm(name)),
         takes_images=lambda _: False,
@@ -152,6 +154,8 @@ def chat_model(
     from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
     served = _serve(path)
+    client = DefaultAsyncHttpxClient(trust_env=False)
+    watch_client(client)
     return ChatOpenAI(
         model=path.stem,
         base_url=f"{served.url}/v1",
@@ -160,7 +164,7 @@ def chat_model(
         organization="embedded",
         openai_proxy="",
         http_client=DefaultHttpxClient(trust_env=False),
-        http_async_client=DefaultAsyncHttpxClient(trust_env=False),
+        http_async_client=client,
         # A kept connection would outlive the event loop that opened it.
         default_headers={"Connection": "close"},
         use_responses_api=False,

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.providers.watch import watch_client
 
 # According to their sources, the last chunk of a complete stream has a finish reason.
 _REPORT_FINISH = frozenset({
@@ -51,6 +52,9 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
     model = init_chat_model(name, model_provider=provider_name, **given)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # the call policy has its own
+    for client_name in ("root_async_client", "_async_client"):  # of OpenAI's kind, of Anthropic's
+        if client := getattr(getattr(model, client_name, None), "_client", None):
+            watch_client(client)
     return Opened(model)
 
 

@@ -1,17 +1,24 @@
 """Models served by Ollama (OLLAMA_HOST)."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from httpx import HTTPError, Timeout
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from ollama import AsyncClient, ShowResponse
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+from contend.models.providers.watch import watch_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ollama import AsyncClient, ShowResponse
 
 # Ollama silently truncates a prompt beyond its window, so the window is always set. This is its own
 # default on a machine for the default models; more takes more memory.
@@ -58,6 +65,8 @@ async def pulled_models() -> list[str]:
 @asynccontextmanager
 async def _client() -> AsyncIterator[AsyncClient]:
     try:
+        from ollama import AsyncClient  # reads OLLAMA_HOST, which may be malformed
+
         client = AsyncClient(timeout=CHECK_TIMEOUT)
     except Exception as error:
         raise BadInput(f"OLLAMA_HOST is not a valid address: {first_line(error)}.") from error
@@ -117,6 +126,8 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
         client_kwargs=_client_options(options),
     )
     client = model._async_client
+    if client:
+        watch_client(client._client)
     return Opened(model, client.close if client else None)
 
 

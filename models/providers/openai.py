@@ -25,6 +25,7 @@ from pydantic import SecretStr
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
 from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
+from contend.models.providers.watch import watch_client
 
 CHECK_TIMEOUT = 10.0
 _MOST_LISTED = 8
@@ -35,16 +36,40 @@ Ability = Literal["image_inputs", "tool_calling", "reasoning_output"]
 @dataclass(frozen=True)
 class Service:
     label: str
-    base_url: Callable[[], str | None]
+    address_variable: str
+    default_address: str
     key_path: str = ""  # path that checks the key, if its list of models needs none
     listed_as: Callable[[str], str] = lambda name: name  # another name its list may use
 
+    def base_url(self) -> str:
+        """Return the address; raise BadInput if it is malformed."""
+        given = os.environ.get(self.address_variable, "").strip()
+        if given and not _is_address(given):
+            _, at, rest = given.rpartition("@")  # the user may have a password
+            raise BadInput(
+                f"{self.address_variable} is not a valid address: "
+                f"{first_line(repr(f'***@{rest}' if at else rest))}. "
+                "Write it like https://HOST:PORT/v1, or unset it."
+            )
+        return given or self.default_address
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and parts.port != 0  # which raises ValueError, too
+    except ValueError:
+        return False
+    is_plain = text.isprintable() and " " not in text
+    return is_plain and has_host and parts.scheme in ("http", "https")
+
 
 _SERVICES = {
-    "openai": Service("openai", lambda: os.environ.get("OPENAI_BASE_URL")),
+    "openai": Service("openai", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
     "openrouter": Service(
         "openrouter",
-        lambda: os.environ.get("OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"),
+        "OPENROUTER_BASE_URL",
+        "https://openrouter.ai/api/v1",
         # Its list of models needs no key.
         key_path="/key",
         # Models are listed without the variants `:online`, `:nitro` and `:floor`.
@@ -67,14 +92,19 @@ def provider(name: str) -> Provider:
 
 @cache
 def _look_up_ability(name: str, ability: Ability) -> bool | None:
-    profile = ChatOpenAI(model=name.rpartition("/")[2], api_key=SecretStr("unused")).profile
+    # With an address, or the user's would be read, which may be malformed.
+    profile = ChatOpenAI(
+        model=name.rpartition("/")[2], api_key=SecretStr("unused"), base_url="http://unused"
+    ).profile
     return profile.get(ability) if profile else None
 
 
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
     """Open a client for this model; langchain's default is shared between event loops."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    return timeout, DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+    watch_client(client)
+    return timeout, client
 
 
 def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:
@@ -151,7 +181,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
     except BadInput:
         raise
     except Exception as error:  # also an address or key that cannot be sent
-        address, why = _format_address(base_url), first_line(error) or type(error).__name__
+        address, why = scrub(base_url), first_line(error) or type(error).__name__
         raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
     listed = set(available)
     missing = [name for name in names if listed.isdisjoint({name, service.listed_as(name)})]
@@ -165,15 +195,15 @@ async def _check(service: Service, names: list[str]) -> list[str]:
 
 def _is_compatible_server(service: Service) -> bool:
     """Return whether this is a server other than OpenAI's; such a list may be incomplete."""
-    host = urlsplit(service.base_url() or "").hostname
-    return service.label == "openai" and host not in (None, "api.openai.com")
+    host = urlsplit(service.base_url()).hostname
+    return service.label == "openai" and host != "api.openai.com"
 
 
-def _unlisted_notice(name: str, available: list[str], base_url: str | None) -> str:
+def _unlisted_notice(name: str, available: list[str], base_url: str) -> str:
     shown, more = ", ".join(available[:_MOST_LISTED]), len(available) - _MOST_LISTED
     others = f" and {more} more" if more > 0 else ""
     return (
-        f"{_format_address(base_url)} does not list the model '{name}'; it lists {shown}{others}. "
+        f"{scrub(base_url)} does not list the model '{name}'; it lists {shown}{others}. "
         "The debate uses the name as given."
     )
 
@@ -199,7 +229,7 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
         listed = json.loads(answer.text)
     except ValueError as error:
         raise BadInput(
-            f"The server at {_format_address(service.base_url())} is not "
+            f"The server at {scrub(service.base_url())} is not "
             f"{service.label}-compatible: it did not send JSON. Check the address."
         ) from error
     # `{"data": [{"id": ...}]}`, or the bare list of some services.
@@ -211,7 +241,3 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
     name, why = API_KEYS[service.label], first_line(error.message)
     return BadInput(f"{service.label} refused the key in {name}: {why}")
-
-
-def _format_address(base_url: str | None) -> str:
-    return scrub(base_url) if base_url else "its default address"

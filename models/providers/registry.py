@@ -48,6 +48,7 @@ class Provider:
     is_demonstration: Callable[[str], bool] = lambda _: False
     reports_finish: bool = True
     """Whether every complete answer has a finish reason, so that none means it was cut off."""
+    has_first_token_limit: bool = True  # not for models on this machine, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
     # Abilities of a checked model; None if unknown.

@@ -14,7 +14,7 @@ from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in
 from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.calls.tools import Toolbox, Used, use_once
+from contend.nodes.calls.tools import Toolbox, Used, shown_result, use_once
 from contend.prompts import load
 
 
@@ -131,7 +131,7 @@ class ToolLoop:
                 left = self.policy.total_timeout - self._seconds
                 used = await use_once(self.box, each, self.messages, left)
                 self.used.append(used)
-                text, failed = used["told"], used["use"].failed
+                text, failed = shown_result(used), used["use"].failed
                 # After the last result, where every provider accepts it.
                 text += f"\n\n{spent}" if self._spent else ""
             self.messages = [*self.messages, _result(each, text, failed=failed)]

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool, ToolException
@@ -31,7 +32,8 @@ class Used(TypedDict):
     """One use of a tool. Plain, so checkpoints can store it."""
 
     use: ToolUse
-    told: str  # the result as the model reads it
+    shown: NotRequired[str]  # the result as the model reads it
+    told: NotRequired[str]  # the same, as release 0.1 stored it
     passages: list[str]  # the labels of what was found in the documents
     seconds: float
 
@@ -80,13 +82,17 @@ async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds
         shown = _fenced(done, (), box.mark)
     return {
         "use": done,
-        "told": shown,
+        "shown": shown,
         "passages": [passage.label for passage in found or ()],
         "seconds": time.monotonic() - began,
     }
 
 
 use_once = stored_task("use", use)
+
+
+def shown_result(used: Used) -> str:
+    return used["shown"] if "shown" in used else used["told"]
 
 
 def _fenced(done: ToolUse, found: Sequence[Passage], mark: str) -> str:

@@ -132,7 +132,9 @@ def _hurry(
     if not seat.fallback_models:
         return runtime
     share = seconds / (1 + len(seat.fallback_models))
-    limits = {limit: min(getattr(runtime.context, limit), share), "max_retries": 0}
+    names = (limit, "first_token_timeout") if limit == "idle_timeout" else (limit,)
+    shares = {name: min(getattr(runtime.context, name), share) for name in names}
+    limits = {**shares, "max_retries": 0}
     return runtime.override(context=runtime.context.model_copy(update=limits))
 
 

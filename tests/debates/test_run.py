@@ -357,10 +357,10 @@ async def test_words_nobody_would_hear_are_refused(records: Repository, remark: 
 async def test_a_key_in_an_unknown_exception_reaches_no_file(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def leak(*_: Any) -> None:
+    async def leak(*_: Any, **_more: Any) -> None:
         raise RuntimeError("sent Authorization: Bearer sk-canary-0123456789abcdef")
 
-    monkeypatch.setattr("contend.models.calls._stream", leak)
+    monkeypatch.setattr("contend.models.calls.stream_answer", leak)
     debate = await run(records, await begin(records))
     assert debate.status == "failed"
     assert "RuntimeError" in (debate.error or "")

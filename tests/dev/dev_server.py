@@ -23,8 +23,14 @@ class DevServer:
     """The server on the repository's langgraph.json; its files and debates lie under `home`."""
 
     def __init__(
-        self, home: Path, models: ModelServer, database_url: str = "", **environment: str
+        self,
+        home: Path,
+        models: ModelServer,
+        database_url: str = "",
+        host: str = "127.0.0.1",
+        **environment: str,
     ) -> None:
+        self.host = host
         self.home, self.models, self.database_url = home, models, database_url
         self.more = environment
         self.log = home / "server.log"
@@ -36,7 +42,9 @@ class DevServer:
         return f"http://127.0.0.1:{self.port}"
 
     def client(self) -> LangGraphClient:
-        return get_client(url=self.url, api_key=None, timeout=60)
+        token = self.more.get("CONTEND_SERVICE_TOKEN")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return get_client(url=self.url, api_key=None, headers=headers, timeout=60)
 
     def start(self) -> Self:
         command = [str(Path(sys.executable).with_name("langgraph")), "dev", *self._options()]
@@ -76,7 +84,7 @@ class DevServer:
             return False
 
     def _options(self) -> list[str]:
-        place = ["--config", str(REPOSITORY / "langgraph.json"), "--host", "127.0.0.1"]
+        place = ["--config", str(REPOSITORY / "langgraph.json"), "--host", self.host]
         quiet = ["--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
         return [*place, "--port", str(self.port), *quiet]
 

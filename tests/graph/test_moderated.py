@@ -218,7 +218,7 @@ class TestLimits:
                 assert sent.options.max_tokens == 2 * limit
         moderator = cast.sent_to("moderator")[0].options
         assert moderator is not None
-        assert moderator.max_tokens is None
+        assert (moderator.max_tokens or 0) >= 8192, "only what stops a model that never ends"
 
     async def test_an_overlong_turn_is_kept_whole_marked_and_costs_rule_adherence(self) -> None:
         played = await debate(floor_cast(ann={"opening": self.LONG}), round_count=0)

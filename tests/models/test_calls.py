@@ -15,9 +15,9 @@ from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models import calls
+from contend.models.answers import Reply as Accepted
 from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
-from contend.models.calls import Reply as Accepted
-from contend.models.limits import ProviderLimits
+from contend.models.limits import ProviderLimits, limits_of
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
 from contend.models.tools import calls_in, open_tools
@@ -280,6 +280,47 @@ async def test_a_model_that_never_ends_is_stopped_and_fails(
 
 
 @both
+async def test_a_turn_without_a_limit_has_a_ceiling_too(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    server.script = sequence([Reply("one two", finish="length"), ANSWER])
+    await asked(model, ear)
+    # Nobody knows of these models whether they think, so they have room to.
+    assert ceilings(server) == [2 * 4096 + 8192, 8 * 4096 + 8192]
+    await extracted(model, ear)
+    assert ceilings(server)[-1] == 2 * 4096 + 8192
+
+
+REFUSALS = [
+    "max_tokens is too large: 16384. This model supports at most 4096 completion tokens.",
+    "max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens",
+    "Unrecognized request argument supplied: max_completion_tokens",
+    "This model's maximum context length is 8192 tokens. However, you requested 16400 tokens "
+    "(16 in the messages, 16384 in the completion).",
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_model_that_refuses_the_ceiling_is_asked_without_one(
+    server: ModelServer, ear: Ear, refusal: str
+) -> None:
+    refused = openai_error(400, refusal)
+    server.script = lambda r: refused if "max_completion_tokens" in r.body else ANSWER
+    for _ in range(2):
+        assert (await asked(OPENAI, ear, max_retries=0)).result.text == ANSWER
+    assert ceilings(server) == [8 * 4096 + 8192, None, None]
+    assert ear.heard == []
+
+
+async def test_a_refusal_that_stays_without_a_ceiling_is_fatal(
+    server: ModelServer, ear: Ear
+) -> None:
+    server.script = always(openai_error(400, REFUSALS[-1]))
+    assert (await failed(OPENAI, ear)).kind == "bad_request"
+    assert len(server.calls) == 2
+
+
+@both
 async def test_a_call_without_retries_has_a_ceiling(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
@@ -329,6 +370,20 @@ async def test_a_rate_limit_is_waited_out_in_time_not_in_tries(
     assert failure.kind == "rate_limit"
     assert ear.heard == [("fell_back", "rate_limit"), ("failed", "rate_limit")]
     assert len(waits) == 8
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA, OPENROUTER])
+async def test_the_headers_of_a_call_show_what_is_left(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
+    headers = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "60s"}
+    server.script = always(Reply(ANSWER, headers=headers))
+    await asked(model, ear)
+    limits = limits_of(parse_spec(model))
+    assert limits._requests.left == 3
+    server.script = always(Reply(FORM.model_dump_json(), headers=headers))
+    await extracted(model, ear)
+    assert limits._requests.left == 3
 
 
 async def test_waits_grow_with_full_jitter(

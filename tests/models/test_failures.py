@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from math import inf
 from typing import Any
 
 import httpx
@@ -10,7 +11,16 @@ from langchain_core.exceptions import ContextOverflowError
 from ollama import ResponseError
 from openai import APIConnectionError, APIStatusError
 
-from contend.models.failures import LONGEST_WAIT, BadAnswer, Failure, classify, first_line, scrub
+from contend.models.failures import (
+    LONGEST_WAIT,
+    BadAnswer,
+    Failure,
+    StatedBudget,
+    classify,
+    first_line,
+    scrub,
+    stated_budget,
+)
 
 # The client may bring an httpx of its own; any with these fields will do.
 REQUEST: Any = httpx.Request("POST", "http://127.0.0.1/v1")
@@ -184,3 +194,30 @@ def test_a_providers_long_message_is_shown_as_one_line() -> None:
 
 def test_a_providers_message_cannot_drive_a_terminal() -> None:
     assert first_line(ValueError("bad \x1b]52;c\x07 key\u202e")) == "bad ]52;c key"
+
+
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [("1s", 1), ("1m30.5s", 90.5), ("120ms", 0.12), ("1m0s", 60), ("12", 12), ("0.5", 0.5)],
+)
+def test_the_reset_of_a_rate_limit(reset: str, seconds: float) -> None:
+    names = ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens")
+    stated = stated_budget(dict(zip(names, ("7", reset), strict=True)), "tokens")
+    assert stated == StatedBudget(7, inf, seconds)
+
+
+def test_the_rate_limits_of_anthropic() -> None:
+    at = (datetime.now(UTC) + timedelta(seconds=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stated = {"limit": "50", "remaining": "0", "reset": at}
+    headers = {f"anthropic-ratelimit-requests-{name}": value for name, value in stated.items()}
+    budget = stated_budget(headers, "requests")
+    assert budget is not None
+    assert (budget.left, budget.limit) == (0, 50)
+    assert 25 < budget.seconds <= 30
+    assert stated_budget(headers, "tokens") is None
+
+
+@pytest.mark.parametrize("reset", ["6h", "2m59s", "soon", "", "-", "1 s", "2026-99-99"])
+def test_a_reset_that_is_far_away_or_unreadable_is_not_waited_for(reset: str) -> None:
+    names = ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests")
+    assert stated_budget(dict(zip(names, ("0", reset), strict=True)), "requests") is None

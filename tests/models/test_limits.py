@@ -2,45 +2,74 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 import pytest
 
 from contend.graph.errors import Paused
-from contend.models.limits import ProviderLimits, limits_of
+from contend.graph.values import Usage
+from contend.models.limits import Allowance, ProviderLimits, StartedCall, current_outages, limits_of
 from contend.models.providers.registry import parse_spec
+
+ANY, CALL = Allowance(), StartedCall(0, 0)
 
 
 class Provider:
-    """Takes so many calls at once and refuses the rest."""
+    """Takes so many calls at once and so many a minute, and refuses the rest."""
 
-    def __init__(self, takes: int) -> None:
+    def __init__(self, takes: int, per_minute: int | None = None, *, says_so: bool = True) -> None:
         self.takes, self.busy, self.refusals = takes, 0, 0
+        self.per_minute, self.says_so, self.counted = per_minute, says_so, 0
+        self.window = 0.0
         self.order: list[str] = []
 
-    async def call(self, limits: ProviderLimits, debate: str, most: int | None = None) -> None:
+    def headers(self) -> dict[str, str]:
+        """Count a call in its minute, and say what is left of it."""
+        if not self.per_minute:
+            return {}
+        now = asyncio.get_running_loop().time()
+        if now >= self.window + 60:
+            self.window, self.counted = now, 0
+        self.counted += 1
+        return {
+            "x-ratelimit-limit-requests": str(self.per_minute),
+            "x-ratelimit-remaining-requests": str(max(0, self.per_minute - self.counted)),
+            "x-ratelimit-reset-requests": f"{self.window + 60 - now:.3f}s",
+        }
+
+    async def call(self, limits: ProviderLimits, debate: str, allowance: Allowance = ANY) -> None:
         while True:
-            async with limits.slot(debate, most, lambda: False):
-                if self.busy < self.takes:
+            async with limits.slot(debate, allowance, lambda: False) as call:
+                headers, over = self.headers(), self.counted > (self.per_minute or inf)
+                if self.says_so:
+                    limits.read_headers(call, headers)
+                if self.busy < self.takes and not over:
                     self.busy += 1
                     self.order.append(debate)
                     await asyncio.sleep(1)
                     self.busy -= 1
-                    limits.answered()
+                    limits.answered(call, Usage())
                     return
                 self.refusals += 1
-                limits.refused(None)
+                limits.refused(call, None)
             await asyncio.sleep(0.5)
 
 
-async def run(provider: Provider, limits: ProviderLimits, debates: int, calls: int) -> float:
+async def run(
+    provider: Provider,
+    limits: ProviderLimits,
+    debates: int,
+    calls: int,
+    allowance: Allowance = ANY,
+) -> float:
     """Let each debate make its calls one after another; return the seconds it took."""
 
     async def debate(name: str) -> None:
         for _ in range(calls):
-            await provider.call(limits, name)
+            await provider.call(limits, name, allowance)
 
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = provider.window = loop.time()
     await asyncio.gather(*(debate(f"d{number}") for number in range(debates)))
     return loop.time() - began
 
@@ -56,9 +85,61 @@ async def test_what_a_provider_takes_is_learned_from_its_refusals() -> None:
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize("per_minute", [20, 60])
+async def test_the_requests_of_a_minute_are_learned_from_headers(per_minute: int) -> None:
+    provider, limits = Provider(takes=100, per_minute=per_minute), ProviderLimits()
+    seconds = await run(provider, limits, debates=40, calls=6)
+    # The first minute's calls start at once, those of the last minute take no minute.
+    ideal = 60 * (40 * 6 / per_minute - 1)
+    assert len(provider.order) == 240
+    assert ideal <= seconds <= 1.2 * ideal
+    # Nobody knew at first; afterwards no call is sent in vain, and the calls at once stay free.
+    assert provider.refusals <= max(0, 40 - per_minute)
+    assert limits.most == inf
+
+
+@pytest.mark.looptime
+async def test_the_requests_of_a_minute_can_be_set() -> None:
+    provider, limits = Provider(takes=100, per_minute=20, says_so=False), ProviderLimits()
+    seconds = await run(
+        provider, limits, debates=40, calls=3, allowance=Allowance(requests_per_minute=20)
+    )
+    assert provider.refusals == 0
+    assert 300 <= seconds <= 1.2 * 300
+
+
+@pytest.mark.looptime
+async def test_the_tokens_of_a_minute_can_be_set() -> None:
+    limits, loop, starts = ProviderLimits(), asyncio.get_running_loop(), list[float]()
+    began, allowance = loop.time(), Allowance(tokens_per_minute=1000, tokens=300)
+    for _ in range(6):
+        async with limits.slot("a", allowance, lambda: False) as call:
+            starts.append(round(loop.time() - began))
+            limits.answered(call, Usage(input_tokens=300, output_tokens=200))
+    assert starts == [0, 0, 60, 60, 120, 120]
+    large = Allowance(tokens_per_minute=1000, tokens=5000)
+    async with limits.slot("a", large, lambda: False):
+        assert 180 <= loop.time() - began < 181, "a call over the limit goes alone"
+
+
+@pytest.mark.looptime
+async def test_used_up_tokens_are_waited_for() -> None:
+    limits, loop = ProviderLimits(), asyncio.get_running_loop()
+    stated = {"limit": "9000", "remaining": "100", "reset": "12.5s"}
+    async with limits.slot("a", ANY, lambda: False) as call:
+        headers = {f"x-ratelimit-{name}-tokens": value for name, value in stated.items()}
+        limits.read_headers(call, headers)
+    began = loop.time()
+    async with limits.slot("a", Allowance(tokens=50), lambda: False):
+        assert loop.time() == began
+    async with limits.slot("a", Allowance(tokens=60), lambda: False):
+        assert 12 <= loop.time() - began < 13
+
+
+@pytest.mark.looptime
 async def test_a_setting_bounds_the_calls_at_once() -> None:
     provider, limits = Provider(takes=3), ProviderLimits()
-    await asyncio.gather(*(provider.call(limits, f"d{n}", most=3) for n in range(30)))
+    await asyncio.gather(*(provider.call(limits, f"d{n}", Allowance(3)) for n in range(30)))
     assert provider.refusals == 0
 
 
@@ -66,17 +147,17 @@ async def test_a_setting_bounds_the_calls_at_once() -> None:
 async def test_debates_that_wait_are_served_in_turn() -> None:
     provider, limits = Provider(takes=1), ProviderLimits()
     names = [*["large"] * 6, "small", "small"]
-    await asyncio.gather(*(provider.call(limits, name, most=1) for name in names))
+    await asyncio.gather(*(provider.call(limits, name, Allowance(1)) for name in names))
     assert provider.order[:5] == ["large", "large", "small", "large", "small"]
 
 
 @pytest.mark.looptime
 async def test_nobody_calls_before_a_retry_after_is_over() -> None:
     limits, loop = ProviderLimits(), asyncio.get_running_loop()
-    async with limits.slot("a", None, lambda: False):
-        limits.refused(30)
+    async with limits.slot("a", ANY, lambda: False) as call:
+        limits.refused(call, 30)
     began = loop.time()
-    async with limits.slot("b", None, lambda: False):
+    async with limits.slot("b", ANY, lambda: False):
         assert 30 <= loop.time() - began < 31
 
 
@@ -86,17 +167,17 @@ async def test_who_stops_waiting_leaves_no_place_behind(pause: Callable[[], bool
     limits = ProviderLimits(most=1)
 
     async def wait() -> None:
-        async with limits.slot("b", None, pause):
+        async with limits.slot("b", ANY, pause):
             pytest.fail("there was no place")
 
-    async with limits.slot("a", None, lambda: False):
+    async with limits.slot("a", ANY, lambda: False):
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(1)
         waiting.cancel()
         with pytest.raises((Paused, asyncio.CancelledError)):
             await waiting
     assert limits.in_flight == 0
-    async with limits.slot("c", None, lambda: False):
+    async with limits.slot("c", ANY, lambda: False):
         assert limits.in_flight == 1
 
 
@@ -114,9 +195,30 @@ async def test_a_provider_that_is_down_is_probed_now_and_then() -> None:
     assert not limits.may_ask()
     await asyncio.sleep(31)
     assert limits.may_ask()
-    limits.answered()
+    limits.answered(CALL, Usage())
     assert not limits.is_down
     assert limits.may_ask()
+
+
+@pytest.mark.looptime
+async def test_an_outage_is_reported_until_the_next_probe_is_due() -> None:
+    limits, other = limits_of(parse_spec("openai:a")), limits_of(parse_spec("ollama:a"))
+    assert current_outages() == ([], False)
+    for _ in range(5):
+        limits.failed("connection")
+        await asyncio.sleep(2)
+    (outage,), are_all = current_outages()
+    assert (outage.provider, are_all) == ("openai", False)
+    # The last failure was the fifth, which began the outage; the next probe is due 30 s after it.
+    assert (outage.next_probe - outage.since).total_seconds() == pytest.approx(30, abs=0.5)
+    for _ in range(5):
+        other.failed("server")
+    assert current_outages()[1]
+    await asyncio.sleep(29)
+    assert current_outages()[1] is False, "one may be tried again"
+    limits.answered(CALL, Usage())
+    other.answered(CALL, Usage())
+    assert current_outages() == ([], False)
 
 
 async def test_a_refused_request_is_no_outage() -> None:

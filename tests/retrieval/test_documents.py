@@ -224,7 +224,7 @@ def test_links_may_loop_or_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     loaded, notices = load_documents([tmp_path / "loop"])
     assert [one.document.name for one in loaded] == ["loop/a.txt"]
-    assert notices == ["Skipped 2 files of unsupported types: broken links."]
+    assert notices == ["Skipped broken links: 2."]
 
 
 def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> N
     (tmp_path / "docs" / "in.txt").symlink_to(tmp_path / "docs" / "a.txt")
     loaded, notices = load_documents([tmp_path / "docs"])
     assert [one.document.name for one in loaded] == ["docs/a.txt"]
-    assert "Skipped 1 file of unsupported types: links out of the folder." in notices
+    assert "Skipped links that lead out of the folder: 1." in notices
 
 
 def test_a_pdf_of_too_many_pages_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +24,9 @@ from contend.debates.run import open_repository
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.result import DebateResult
+from contend.models.limits import Outage
 from contend.models.seats import SeatPlan
+from contend.service import routes
 from contend.service.app import create_app
 from contend.service.auth import require_token
 from contend.service.errors import Refused
@@ -255,6 +257,24 @@ class TestAsync:
         stop(client)
         assert client.get("/readyz", headers=bare).json()["error"] == "stopping"
         assert client.get("/healthz", headers=bare).status_code == 200
+
+    def test_providers_that_are_down(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        since = datetime(2026, 11, 18, 6, tzinfo=UTC)
+        outage = Outage("openai", since, since + timedelta(seconds=30))
+        monkeypatch.setattr(routes, "current_outages", lambda: ([outage], False))
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        (down,) = ready.json()["providers_down"]
+        assert down == {
+            "provider": "openai",
+            "since": "2026-11-18T06:00:00Z",
+            "next_probe": "2026-11-18T06:00:30Z",
+        }
+        monkeypatch.setattr(routes, "current_outages", lambda: ([outage], True))
+        unready = client.get("/readyz")
+        assert (unready.status_code, unready.json()["error"]) == (503, "providers_down")
 
     def test_replies_in_which_nothing_can_be_read(
         self, client: TestClient, models: ModelServer

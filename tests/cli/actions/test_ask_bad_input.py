@@ -200,3 +200,11 @@ def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> No
         ended = contend.here("ask", "-", "-m", "openai:m")
     assert (ended.code, ended.err) == (2, "Error: The question on stdin is not UTF-8 text.\n")
     assert models.calls == []
+
+
+@pytest.mark.parametrize("address", ["htp:/foo", "http://h\n/v1", "http://127.0.0.1:99999"])
+def test_a_malformed_address_of_a_provider(contend: Command, address: str) -> None:
+    ended = contend.here(*ASK, OPENAI_BASE_URL=address)
+    assert ended.code == 2
+    assert ended.err.startswith("Error: OPENAI_BASE_URL is not a valid address: ")
+    assert ended.err.count("\n") == 1

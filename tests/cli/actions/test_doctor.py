@@ -4,6 +4,7 @@ from pathlib import Path
 
 from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
 from tests.cli.support import Command, break_table, change_database
+from tests.support.model_server import ModelServer
 
 
 def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
@@ -15,9 +16,24 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert findings["OPENROUTER_API_KEY"]["detail"] == "not set (optional)"
     assert findings["embedded:smollm2-135m"]["fix"].startswith("contend models pull")
     assert "reachable, 2 models" in findings["ollama"]["detail"]
+    assert findings["openai"]["detail"] == "reachable"
+    assert "openrouter" not in findings, "it has no key"
     assert findings["tracing"]["detail"] == "off"
     assert all(each["fix"] for each in findings.values() if each["level"] != "ok")
     assert not contend.home.exists()
+
+
+def test_doctor_sees_a_provider_that_does_not_answer(contend: Command) -> None:
+    ended = contend.here("doctor", "--json", OPENAI_BASE_URL="http://127.0.0.1:1/v1")
+    found = next(each for each in ended.json if each["what"] == "openai")
+    assert (ended.code, found["level"]) == (0, "warn")
+    assert "Cannot reach openai at http://127.0.0.1:1/v1" in found["detail"]
+
+
+def test_doctor_sees_a_refused_key(contend: Command, models: ModelServer) -> None:
+    models.api_key = "another"
+    found = next(e for e in contend.here("doctor", "--json").json if e["what"] == "openai")
+    assert (found["level"], "refused the key" in found["detail"]) == ("warn", True)
 
 
 def test_doctor_sees_damaged_weights(contend: Command) -> None:

@@ -1,0 +1,187 @@
+"""Read one streamed answer: its time limits, and whether it is complete."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages.utils import message_chunk_to_message
+from langchain_core.runnables import Runnable
+
+from contend.graph.settings import DebateSettings
+from contend.graph.values import Usage
+from contend.models.failures import BadAnswer
+from contend.models.prices import priced
+from contend.models.providers.registry import ModelSpec, provider_of
+from contend.models.providers.watch import watching_bytes
+from contend.models.replies.visible import split_thinking
+from contend.models.text import clean_data, clean_reply
+from contend.models.tools import calls_in
+
+COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"})
+_CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
+_TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+_FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    thinking: str = ""
+    usage: Usage = field(default_factory=Usage)
+    message: AIMessage | None = None  # if it calls tools; the next call must include it
+    seconds: float = 0.0
+
+
+async def stream_answer(
+    model: Runnable[Any, AIMessage],
+    spec: ModelSpec,
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    on_text: Callable[[str], None],
+    *,
+    may_call_tools: bool,
+    seconds_used: float,
+) -> Reply:
+    """Stream one answer; raise BadAnswer if it is late, cut off or empty."""
+    began = asyncio.get_running_loop().time()
+    pieces: list[str] = []
+    thoughts: list[str] = []
+    parts: list[AIMessage] = []
+    usage, finish = Usage(), None
+    limits = _TimeLimits.of(settings, spec, seconds_used)
+    async with aclosing(_chunks(model, messages, limits)) as chunks:
+        async for chunk in chunks:
+            if piece := chunk.text:
+                pieces.append(piece)
+                on_text(piece)
+            if may_call_tools:
+                parts.append(chunk)
+            thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
+            usage = usage_of(chunk) or usage
+            finish = finish_reason(chunk) or finish
+    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
+    reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
+    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
+
+
+@dataclass
+class _TimeLimits:
+    """The limits of one answer; before its first token only `first_token` and `total` apply."""
+
+    first_token: float | None
+    idle: float
+    total: float
+    end: float  # on the clock of the event loop
+    has_begun: bool = False
+
+    @classmethod
+    def of(cls, settings: DebateSettings, spec: ModelSpec, used: float) -> "_TimeLimits":
+        waits = provider_of(spec).has_first_token_limit
+        end = asyncio.get_running_loop().time() + settings.total_timeout - used
+        first = settings.first_token_timeout if waits else None
+        return cls(first, settings.idle_timeout, settings.total_timeout, end)
+
+    def next_deadline(self) -> float:
+        silence = self.idle if self.has_begun else self.first_token
+        if silence is None:
+            return self.end
+        return min(self.end, asyncio.get_running_loop().time() + silence)
+
+    def failure(self) -> BadAnswer:
+        if asyncio.get_running_loop().time() >= self.end:
+            why = f"no complete answer within {self.total:g} s (setting total_timeout)"
+            return BadAnswer("total", why)
+        if self.has_begun:
+            return BadAnswer("idle", f"no token for {self.idle:g} s (setting idle_timeout)")
+        why = (
+            f"no first token within {self.first_token:g} s; if the model needs longer, "
+            "raise the setting first_token_timeout"
+        )
+        return BadAnswer("first_token", why)
+
+
+async def _chunks(
+    model: Runnable[Any, AIMessage], messages: list[BaseMessage], limits: _TimeLimits
+) -> AsyncGenerator[AIMessage, None]:
+    async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
+        while True:
+            try:
+                chunk = await _next_chunk(stream, limits)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise limits.failure() from error
+            limits.has_begun = limits.has_begun or _has_token(chunk)
+            yield chunk
+
+
+async def _next_chunk(stream: AsyncGenerator[AIMessage, None], limits: _TimeLimits) -> AIMessage:
+    async with asyncio.timeout_at(limits.next_deadline()) as timeout:
+
+        def on_bytes() -> None:
+            # Keep-alives count as activity, but they are no first token.
+            if limits.has_begun:
+                timeout.reschedule(limits.next_deadline())
+
+        with watching_bytes(on_bytes):
+            return await anext(stream)
+
+
+def _has_token(chunk: AIMessage) -> bool:
+    """Return whether the chunk says anything; many streams open with an empty one."""
+    reasoning = chunk.additional_kwargs.get("reasoning_content")
+    return bool(chunk.content or reasoning or getattr(chunk, "tool_call_chunks", None))
+
+
+def _join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
+    if not parts:
+        return None
+    whole = parts[0]
+    if isinstance(whole, AIMessageChunk):
+        whole = add_ai_message_chunks(whole, *cast("list[AIMessageChunk]", parts[1:]))
+    if not calls_in(whole):
+        return None
+    message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
+    for number, call in enumerate(calls_in(message), 1):
+        call["id"] = call["id"] or f"call_{number}"  # some servers send none
+    return message
+
+
+def usage_of(message: AIMessage) -> Usage | None:
+    counted = message.usage_metadata
+    if not counted:
+        return None
+    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
+
+
+def finish_reason(message: AIMessage) -> str | None:
+    reasons = (message.response_metadata.get(key) for key in _FINISH_KEYS)
+    return next((str(reason).lower() for reason in reasons if reason), None)
+
+
+def _accept_answer(
+    text: str,
+    reasoning: str,
+    finish: str | None,
+    calling: AIMessage | None,
+    usage: Usage,
+    spec: ModelSpec,
+) -> Reply:
+    if finish is None and provider_of(spec).reports_finish:
+        raise BadAnswer("cut", "the stream ended in the middle of the answer", usage)
+    if finish in _TOO_LONG:
+        raise BadAnswer("length", "the answer was cut off at the model's length limit", usage)
+    if finish in _CALLS_TOOLS and not calling:
+        raise BadAnswer("empty", "it called for a tool instead of answering", usage)
+    if finish is not None and finish not in COMPLETE | _CALLS_TOOLS:
+        raise BadAnswer("refused", f"the provider ended the answer with '{finish}'", usage)
+    speech, thinking = split_thinking(text)
+    cleaned = clean_reply(speech)
+    if not cleaned and not calling:
+        raise BadAnswer("empty", "the answer was empty", usage)
+    thoughts = clean_reply("\n".join(filter(None, [reasoning, thinking])))
+    return Reply(cleaned, thoughts, usage, calling)

@@ -1,0 +1,76 @@
+"""Watch the HTTP responses of a call: their headers, and every byte that arrives."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+OnHeaders = Callable[[Mapping[str, str]], None]
+
+_on_headers: ContextVar[OnHeaders | None] = ContextVar("on_headers", default=None)
+_on_bytes: ContextVar[Callable[[], None] | None] = ContextVar("on_bytes", default=None)
+_BLANK_LINES = re.compile(rb"\n\s+")
+
+
+@contextmanager
+def watching_headers(callback: OnHeaders) -> Iterator[None]:
+    token = _on_headers.set(callback)
+    try:
+        yield
+    finally:
+        _on_headers.reset(token)
+
+
+@contextmanager
+def watching_bytes(callback: Callable[[], None]) -> Iterator[None]:
+    token = _on_bytes.set(callback)
+    try:
+        yield
+    finally:
+        _on_bytes.reset(token)
+
+
+def watch_client(client: Any) -> None:
+    """Make an asynchronous client of httpx or httpx2 report what its responses receive."""
+    hooks = client.event_hooks
+    if _watch_response not in hooks["response"]:
+        client.event_hooks = {**hooks, "response": [*hooks["response"], _watch_response]}
+
+
+async def _watch_response(response: Any) -> None:
+    if callback := _on_headers.get():
+        callback(response.headers)
+    is_json_lines = "ndjson" in response.headers.get("content-type", "")
+    response.stream = _watched_type(_stream_type(response.stream))(response.stream, is_json_lines)
+
+
+def _stream_type(stream: object) -> type:
+    return next(each for each in type(stream).__mro__ if each.__name__ == "AsyncByteStream")
+
+
+@cache
+def _watched_type(base: Any) -> Any:
+    """Build the stream for one of the two libraries, which accept only their own class."""
+
+    class WatchedStream(base):  # type: ignore[misc]
+        def __init__(self, stream: Any, is_json_lines: bool) -> None:
+            self._stream, self._is_json_lines = stream, is_json_lines
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            at_line_start = True
+            async for piece in self._stream:
+                if callback := _on_bytes.get():
+                    callback()
+                if not self._is_json_lines:
+                    yield piece
+                # Blank lines keep a connection alive, but Ollama's client cannot parse them.
+                elif lines := _BLANK_LINES.sub(b"\n", piece.lstrip() if at_line_start else piece):
+                    at_line_start = lines.endswith(b"\n")
+                    yield lines
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    return WatchedStream

@@ -1,0 +1,46 @@
+"""Authentication of `langgraph dev`: open on this machine, by the service token beyond it."""
+
+import os
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from langgraph_sdk import Auth
+
+from contend.service.auth import TOKEN_VARIABLE, is_service_token
+
+auth = Auth()
+
+
+@auth.authenticate
+async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
+    """Let in who has the token; without one, only if the server is bound to loopback alone."""
+    has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
+    if not has_token and _is_local(scope):
+        return {"identity": "local"}
+    if is_service_token(scope):
+        return {"identity": "token"}
+    detail = "A valid service token is required: Authorization: Bearer TOKEN."
+    if not has_token:
+        detail = f"Only this machine may use a server without a token. Set {TOKEN_VARIABLE}."
+    raise Auth.exceptions.HTTPException(status_code=401, detail=detail)
+
+
+@auth.on
+async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
+    """Let who got in do everything: the server has one owner."""
+    return True
+
+
+def _is_local(scope: dict[str, Any]) -> bool:
+    # `langgraph dev` sets the first, also for a tunnel; the second is the end of this connection.
+    bound = urlsplit(os.environ.get("LANGGRAPH_API_URL", "")).hostname
+    reached = (scope.get("server") or ("",))[0]
+    return _is_loopback(reached) and (bound is None or _is_loopback(bound))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

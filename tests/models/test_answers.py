@@ -1,0 +1,165 @@
+"""The time limits of a streamed answer, on a clock that waits for nothing."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from langchain_core.messages import HumanMessage
+
+from contend.graph.errors import ModelFailed
+from contend.graph.settings import AdversarialSettings
+from contend.graph.values import Seat
+from contend.models.calls import Listener, Trouble, ask_model
+from contend.models.providers import embedded
+
+OPENAI, OLLAMA, EMBEDDED = "openai:m1", "ollama:m1", "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
+Step = float | bytes  # seconds of silence, or bytes
+WORDS = ("one ", "two")
+
+
+def openai_event(delta: dict[str, str], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    return b"data: " + json.dumps({**event, "choices": [choice]}).encode() + b"\n\n"
+
+
+def ollama_line(text: str, finish: str | None = None) -> bytes:
+    ending = {"done": True, "done_reason": finish} if finish else {"done": False}
+    line = {"model": "m1", "created_at": "2025-01-01T00:00:00Z"}
+    message = {"role": "assistant", "content": text}
+    return json.dumps({**line, "message": message, **ending}).encode() + b"\n"
+
+
+def steps(model: str, before: list[Step], between: list[Step]) -> list[Step]:
+    """The answer `one two`, with what is sent before its first and its second token."""
+    if model == OLLAMA:
+        first, second = (ollama_line(word) for word in WORDS)
+        return [*before, first, *between, second, ollama_line("", "stop")]
+    first, second = (openai_event({"content": word}) for word in WORDS)
+    opening = openai_event({"role": "assistant", "content": ""})
+    ending = openai_event({}, "stop") + b"data: [DONE]\n\n"
+    return [opening, *before, first, *between, second, ending]
+
+
+class Wire:
+    """Answers every request with the same bytes, on the clock of the event loop."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.requests = 0
+
+    async def send(self) -> AsyncIterator[bytes]:
+        for step in self.steps:
+            if isinstance(step, bytes):
+                yield step
+            else:
+                await asyncio.sleep(step)
+
+    def handler(self, library: Any, content_type: str) -> Any:
+        wire = self
+
+        class Stream(library.AsyncByteStream):  # type: ignore[misc]
+            def __aiter__(self) -> AsyncIterator[bytes]:
+                return wire.send()
+
+        async def handle(_transport: object, _request: object) -> Any:
+            wire.requests += 1
+            return library.Response(200, headers={"Content-Type": content_type}, stream=Stream())
+
+        return handle
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    wire = Wire()
+    for library, kind in ((httpx, "application/x-ndjson"), (httpx2, "text/event-stream")):
+        monkeypatch.setattr(
+            library.AsyncHTTPTransport, "handle_async_request", wire.handler(library, kind)
+        )
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    served = embedded._Served(None, "http://127.0.0.1:1", "key")
+    monkeypatch.setattr(embedded, "_serve", lambda _: served)
+    monkeypatch.setattr(embedded, "find_weights", lambda *_: Path("m1.gguf"))
+    return wire
+
+
+async def ask(model: str, troubles: list[Trouble], **changes: Any) -> str:
+    seat = Seat(id="proposer", name="Proposer", role="proposer", model=model, temperature=0.7)
+    settings = AdversarialSettings.model_validate({"idle_timeout": 6} | changes)
+    listener = Listener(trouble=troubles.append)
+    return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result.text
+
+
+every_shape = pytest.mark.parametrize("model", [OPENAI, OLLAMA, EMBEDDED])
+
+
+@every_shape
+@pytest.mark.looptime
+async def test_the_idle_timeout_begins_with_the_first_token(wire: Wire, model: str) -> None:
+    wire.steps, troubles = steps(model, [9.0], [5.0]), list[Trouble]()
+    assert await ask(model, troubles) == "one two"
+    assert (wire.requests, troubles) == (1, [])
+
+
+@every_shape
+@pytest.mark.looptime
+async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) -> None:
+    wire.steps, troubles = steps(model, [], [7.0]), list[Trouble]()
+    with pytest.raises(ModelFailed, match=r"no token for 6 s \(setting idle_timeout\)"):
+        await ask(model, troubles, max_retries=1)
+    assert [each.failure.kind for each in troubles] == ["idle", "idle"]
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.looptime
+async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str) -> None:
+    wire.steps, troubles = steps(model, [301.0], []), list[Trouble]()
+    with pytest.raises(ModelFailed, match="raise the setting first_token_timeout") as failed:
+        await ask(model, troubles)
+    assert failed.value.kind == "first_token"
+    assert (wire.requests, [each.what for each in troubles]) == (1, ["failed"])
+    assert await ask(model, troubles, first_token_timeout=400) == "one two"
+
+
+@pytest.mark.looptime
+async def test_a_built_in_model_may_take_any_time_for_its_first_token(wire: Wire) -> None:
+    wire.steps = steps(EMBEDDED, [800.0], [])
+    assert await ask(EMBEDDED, [], first_token_timeout=1) == "one two"
+
+
+@pytest.mark.looptime
+async def test_the_total_timeout_includes_the_wait_for_the_first_token(wire: Wire) -> None:
+    wire.steps = steps(EMBEDDED, [800.0], [])
+    with pytest.raises(ModelFailed, match=r"within 700 s \(setting total_timeout\)"):
+        await ask(EMBEDDED, [], total_timeout=700, max_retries=0)
+
+
+PINGS: dict[str, list[Step]] = {
+    OPENAI: [5.0, b": ping\n\n", 5.0, b": ping\n\n", 5.0, openai_event({"content": ""}), 5.0],
+    OLLAMA: [5.0, b"\n", 5.0, b"\r\n\n", 5.0, ollama_line(""), 5.0],
+    EMBEDDED: [5.0, b":\n\n", 5.0, b": ping\n\n", 5.0],
+}
+
+
+@every_shape
+@pytest.mark.looptime
+async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
+    wire.steps, troubles = steps(model, [], PINGS[model]), list[Trouble]()
+    assert await ask(model, troubles, idle_timeout=6) == "one two"
+    assert (wire.requests, troubles) == (1, [])
+
+
+@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.looptime
+async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
+    ping: Step = b"\n" if model == OLLAMA else b": ping\n\n"
+    wire.steps = steps(model, [5.0, ping] * 10, [])
+    with pytest.raises(ModelFailed) as failed:
+        await ask(model, [], first_token_timeout=20)
+    assert failed.value.kind == "first_token"

@@ -1,0 +1,57 @@
+"""Who may use `langgraph dev`."""
+
+from typing import Any
+
+import pytest
+from langgraph_sdk import Auth
+
+from contend.service.auth import TOKEN_VARIABLE
+from contend.service.dev_auth import authenticate
+
+TOKEN = "a-long-service-token"
+
+
+def scope(reached: str = "127.0.0.1", authorization: str = "") -> dict[str, Any]:
+    headers = [(b"authorization", authorization.encode())] if authorization else []
+    return {"type": "http", "server": (reached, 2024), "headers": headers}
+
+
+@pytest.fixture(autouse=True)
+def bound_to_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    monkeypatch.setenv("LANGGRAPH_API_URL", "http://127.0.0.1:2024")
+
+
+@pytest.mark.parametrize("reached", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+async def test_this_machine_needs_no_token(reached: str) -> None:
+    assert await authenticate(scope(reached)) == {"identity": "local"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached"),
+    [
+        ("http://0.0.0.0:2024", "127.0.0.1"),
+        ("http://[::]:2024", "::1"),
+        ("https://name.trycloudflare.com", "127.0.0.1"),
+        ("http://127.0.0.1:2024", "192.168.1.7"),
+        ("http://127.0.0.1:2024", ""),
+    ],
+)
+async def test_beyond_this_machine_the_token_is_needed(
+    bound: str, reached: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGGRAPH_API_URL", bound)
+    with pytest.raises(Auth.exceptions.HTTPException, match=f"Set {TOKEN_VARIABLE}") as refused:
+        await authenticate(scope(reached))
+    assert refused.value.status_code == 401
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    assert await authenticate(scope(reached, f"Bearer {TOKEN}")) == {"identity": "token"}
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
+async def test_a_token_that_is_set_is_needed_everywhere(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    with pytest.raises(Auth.exceptions.HTTPException, match="valid service token"):
+        await authenticate(scope(authorization=given))

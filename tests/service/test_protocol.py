@@ -1,0 +1,100 @@
+"""The time limit for the headers of a request, on a clock that waits for nothing."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from contend.service.protocol import SECONDS_FOR_HEADERS, PunctualProtocol
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Client(asyncio.Transport):
+    """The other end of a connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received, self.is_closed = b"", False
+
+    def write(self, data: Any) -> None:
+        self.received += bytes(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        pass
+
+
+async def app(_scope: Any, _receive: Any, send: Any) -> None:
+    await asyncio.sleep(3 * SECONDS_FOR_HEADERS)
+    headers = [(b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+def connect() -> tuple[Client, PunctualProtocol]:
+    config = Config(app, log_config=None, timeout_keep_alive=60)
+    config.load()
+    client, protocol = Client(), PunctualProtocol(config, ServerState(), {})
+    protocol.connection_made(client)
+    return client, protocol
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("half", [b"", b"G", REQUEST[:-2], REQUEST[:20]])
+async def test_half_a_request_is_timed_out(half: bytes) -> None:
+    client, protocol = connect()
+    if half:
+        protocol.data_received(half)
+    await asyncio.sleep(SECONDS_FOR_HEADERS - 1)
+    assert not client.is_closed
+    await asyncio.sleep(2)
+    assert client.is_closed
+    assert client.received.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.looptime
+async def test_more_headers_buy_no_time() -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST[:-2])
+    for number in range(SECONDS_FOR_HEADERS):
+        assert not client.is_closed
+        protocol.data_received(b"X-%d: drip\r\n" % number)
+        await asyncio.sleep(1)
+    await asyncio.sleep(1)
+    assert client.is_closed
+
+
+@pytest.mark.looptime
+async def test_a_slow_answer_is_not_timed_out() -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST)
+    await asyncio.sleep(4 * SECONDS_FOR_HEADERS)
+    assert client.received.startswith(b"HTTP/1.1 200 ")
+    assert not client.is_closed
+
+
+@pytest.mark.looptime
+async def test_half_of_a_second_request_is_timed_out_too() -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST)
+    await asyncio.sleep(4 * SECONDS_FOR_HEADERS)
+    protocol.data_received(REQUEST[:-2])
+    await asyncio.sleep(SECONDS_FOR_HEADERS + 1)
+    assert client.is_closed
+    assert b"HTTP/1.1 408 " in client.received
+
+
+@pytest.mark.looptime
+async def test_a_lost_connection_leaves_no_timer() -> None:
+    client, protocol = connect()
+    protocol.connection_lost(ConnectionResetError())
+    await asyncio.sleep(SECONDS_FOR_HEADERS + 1)
+    assert client.received == b""
