@@ -112,12 +112,21 @@ class Insight(Value):
     outcomes: tuple[str, ...] = ()
 
 
+class Dispute(Value):
+    """What roles disagree on, and their points about it, as the judge sees it."""
+
+    topic: str
+    points: tuple[str, ...]
+    resolved: bool
+
+
 class VerdictReading(Value):
     """What the judge of a forecast decides at its end."""
 
     kind: Literal["verdict"] = "verdict"
     stated: StatedProbabilities = StatedProbabilities()
     insights: tuple[Insight, ...] = ()
+    disputes: tuple[Dispute, ...] = ()
     read_from: ReadFrom | None = None
     asked_again: int = 0
 

@@ -119,7 +119,7 @@ def _pool_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
 def disagreement_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["disagreement_map"]:
         state = "resolved" if each["resolved"] else "still open"
-        stances = "; ".join(f"{p['role']} {p['stance']}" for p in each["positions"])
+        stances = "; ".join(f"{p['role']}: {p['stance']}" for p in each["positions"])
         yield "Disagreement", f"{each['topic']} ({state}): {stances}"
 
 

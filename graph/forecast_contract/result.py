@@ -64,17 +64,22 @@ class DebateLog(Contract):
 
 
 class Position(Contract):
-    """Where a role stands on a topic."""
+    """Where a role stands on a topic, in its own words."""
 
     role: Role
     stance: str
-    strength: _Share | None = Field(description=f"How sure the role says it is; {_ABSENT}")
+    strength: _Share | None = Field(
+        description=f"How sure the role is, times the score of its argument; {_ABSENT}"
+    )
 
 
 class Disagreement(Contract):
     """A topic on which the roles diverged, and whether they came together."""
 
-    topic: str
+    topic: str = Field(
+        description="As the judge names it; otherwise an outcome, with the two points that were "
+        "furthest apart on it. Of two outcomes only the first."
+    )
     positions: tuple[Position, ...]
     resolved: bool
 

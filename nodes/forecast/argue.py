@@ -11,6 +11,7 @@ from contend.graph.readings import ArgumentReading, StatedProbabilities, Verdict
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies import forecast as replies
+from contend.models.replies.fields import Outcomes
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
 from contend.nodes.calls.decide import read_decision
@@ -120,7 +121,7 @@ async def with_numbers(
     return turn, [*filled["degraded"], reported]
 
 
-def _with_form(reading: Stating, filled: Filled, outcomes: replies.Outcomes) -> Stating:
+def _with_form(reading: Stating, filled: Filled, outcomes: Outcomes) -> Stating:
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, cast
 
 from contend.graph.forecast_contract import result as contract
-from contend.graph.forecast_contract.request import Outcome
 from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
@@ -26,6 +25,7 @@ from contend.nodes.forecast.arguments import (
     verdict_numbers,
     verdict_of,
 )
+from contend.nodes.forecast.disagreements import contentions, disagreement_map, disputable
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import known_usage, spoken_by_models, worked_ms
@@ -48,7 +48,7 @@ def result_of(
         consensus_score=numbers.mean_known(
             [e.consensus_score for e in report.consensus_by_outcome]
         ),
-        disagreement_map=forecast.disagreements(),
+        disagreement_map=disagreement_map(forecast.kept, forecast.outcomes, forecast.verdict),
         probability_distribution=forecast.distribution(),
         key_insights=forecast.insights(),
         historical_precedents=_precedents(state),
@@ -105,25 +105,15 @@ class _Forecast:
         )
         return contract.RoundSummary(
             dominant_argument=best.role if best else None,
-            key_disagreements=tuple(self._contentions(number)),
+            key_disagreements=tuple(
+                contentions(of_round(self.kept, number), disputable(self.outcomes))
+            ),
             emerging_consensus=tuple(
                 contract.EmergingConsensus(outcome_id=outcome, direction=direction)
                 for outcome, direction in moves
                 if direction
             ),
         )
-
-    def _contentions(self, number: int) -> Iterator[str]:
-        stated = stated_in(self.kept, number)
-        for outcome in self.outcomes:
-            held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
-            if numbers.spread(list(stated.values()), outcome.id) >= numbers.DISAGREEMENT:
-                high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
-                apart = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
-                yield f"{outcome.label} ({outcome.id}): {apart}"
-        for each in of_round(self.kept, number):
-            if each.reading.rebuts:
-                yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
 
     def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
         pooled, judge, agreed = map(numbers.rounded, (self.pooled, self.judge, self.agreed))
@@ -162,31 +152,6 @@ class _Forecast:
             )
             for outcome in self.outcome_ids
         )
-
-    def disagreements(self) -> tuple[contract.Disagreement, ...]:
-        held = range(1, self.state["round"] + 1)
-        rounds = [list(stated_in(self.kept, number).values()) for number in held]
-        return tuple(
-            self._disagreement(outcome)
-            for outcome in self.outcomes
-            if any(numbers.spread(stated, outcome.id) >= numbers.DISAGREEMENT for stated in rounds)
-        )
-
-    def _disagreement(self, outcome: Outcome) -> contract.Disagreement:
-        positions = tuple(
-            contract.Position(
-                role=each.role,
-                stance=f"{each.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
-                strength=each.reading.stated.confidence,
-            )
-            for each in self.latest.values()
-            if outcome.id in each.reading.stated.probabilities
-        )
-        ever = {e.role for e in self.kept if outcome.id in e.reading.stated.probabilities}
-        # Resolved only if every role still gives it a probability.
-        agree = numbers.spread(self.stated, outcome.id) < numbers.DISAGREEMENT
-        resolved = agree and ever <= {each.role for each in positions}
-        return contract.Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
 
     def insights(self) -> tuple[contract.KeyInsight, ...]:
         by_point = {each.point_id: each for each in self.kept}
