@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contend.graph.forecast_contract.terms import Criterion, Impact
+from contend.graph.forecast_contract.terms import Impact
 from contend.graph.values import Value
 
 Severity = Literal["critical", "major", "minor"]
@@ -96,7 +96,7 @@ class ScoreReading(Value):
 
     kind: Literal["score"] = "score"
     argument: str  # the id of the turn that is scored
-    scores: dict[Criterion, float] = Field(default_factory=dict)
+    scores: dict[str, float] = Field(default_factory=dict)
     composite: float | None = None
     reason: str = ""
     read_from: ReadFrom | None = None

@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from contend.graph.forecast_contract.terms import ROLES, Criterion, Impact, Role
+from contend.graph.forecast_contract.terms import ROLES, Impact, point_prefixes
 from contend.graph.readings import (
     ArgumentReading,
     Dispute,
@@ -39,7 +39,8 @@ _MOST_SPLITS = 3
 _STEP = 10
 # What separates the outcomes in a line of probabilities.
 _BETWEEN_OUTCOMES = re.compile(r"[,;|/]|\band\b")
-_POINT_ID = re.compile(r"\b([OPCHJ]\d{1,2})\b")
+_POINT_ID = re.compile(r"\b([A-Z][A-Z_]*)(\d{1,2})\b")
+_PREFIXES = point_prefixes(ROLES)
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -69,19 +70,23 @@ class VerdictBlock(BaseModel):
 class ScoreBlock(BaseModel):
     """A scoring's control block, before its fields are read one by one."""
 
-    logical_strength: Any = None
-    evidence_quality: Any = None
-    novelty: Any = None
+    model_config = ConfigDict(extra="allow")  # a field for each criterion
+
     reason: Any = None
 
 
-def argument_from_block(block: ArgumentBlock, outcomes: Outcomes) -> ArgumentReading:
+def argument_from_block(
+    block: ArgumentBlock,
+    outcomes: Outcomes,
+    prefixes: Mapping[str, str] = _PREFIXES,
+) -> ArgumentReading:
+    """Read an argument's block; `prefixes` are those of the roles' points."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
         point=line_in(block.point)[:_LONGEST_POINT],
         evidence=lines_in(block.evidence),
-        rebuts=_roles(block.rebuts),
+        rebuts=_roles(block.rebuts, prefixes),
         refers_to=tuple(dict.fromkeys(_ids_in(block.refers_to))),
         precedents=_precedents(block.precedents),
         read_from="block",
@@ -103,9 +108,9 @@ def verdict_from_block(
 
 
 def score_from_block(
-    block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
+    block: ScoreBlock, argument: str, criteria: Sequence[str]
 ) -> ScoreReading | None:
-    scores = {name: share_in(getattr(block, name)) for name in criteria}
+    scores = {name: share_in((block.model_extra or {}).get(name)) for name in criteria}
     return _score(scores, argument, line_in(block.reason), "block")
 
 
@@ -126,11 +131,9 @@ def verdict_from_words(speech: str, outcomes: Outcomes) -> VerdictReading | None
     return VerdictReading(stated=stated, read_from="words") if stated else None
 
 
-def score_from_words(
-    speech: str, argument: str, criteria: Sequence[Criterion]
-) -> ScoreReading | None:
+def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
     """Read `Logical strength: 0.7` and the other criteria; None unless each appears once."""
-    scores: dict[Criterion, float | None] = {}
+    scores: dict[str, float | None] = {}
     for name in criteria:
         stated = _labelled(speech, name.replace("_", r"[ _-]"))
         found = re.fullmatch(r"(0(?:\.\d+)?|1(?:\.0+)?)", stated)
@@ -141,7 +144,7 @@ def score_from_words(
 def point_ids(text: str) -> tuple[str, ...]:
     """Return the point ids a text cites, such as [O1]; a bare H1 may mean half a year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
-    return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
+    return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
@@ -171,7 +174,7 @@ def stated_from_form(
     return _stated(given, confidence, outcomes), find_outcome(form["outcome"], outcomes)
 
 
-def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel]:
+def scores_form(criteria: Sequence[str], *, small: bool) -> type[BaseModel]:
     """Build a form for scores; the smallest models get whole numbers up to ten."""
     # Ranges of fractions are not enforced by llama.cpp's schemas.
     share: Any = (
@@ -183,7 +186,7 @@ def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel
 
 
 def score_from_form(
-    form: dict[str, Any], argument: str, criteria: Sequence[Criterion], *, small: bool
+    form: dict[str, Any], argument: str, criteria: Sequence[str], *, small: bool
 ) -> ScoreReading | None:
     unit = 10 if small else 1
     scores = {name: share_in(form[name] / unit) for name in criteria}
@@ -237,13 +240,14 @@ def _stated(given: Any, confidence: Any, outcomes: Outcomes) -> StatedProbabilit
 
 
 def _ids_in(value: Any) -> list[str]:
-    return _POINT_ID.findall(" ".join(lines_in(value)).upper())
+    return ["".join(each) for each in _POINT_ID.findall(" ".join(lines_in(value)).upper())]
 
 
-def _roles(value: Any) -> tuple[Role, ...]:
-    words = re.findall(r"[a-z]+", " ".join(lines_in(value)).lower())
-    initials = {point[0].lower() for point in _ids_in(value)}
-    return tuple(role for role in ROLES if role in words or role[0] in initials)
+def _roles(value: Any, prefixes: Mapping[str, str]) -> tuple[str, ...]:
+    text = " ".join(lines_in(value))
+    words, ids = re.findall(r"[a-z_]+", text.lower()), _POINT_ID.findall(text.upper())
+    named = {prefix for prefix, _ in ids}
+    return tuple(role for role, prefix in prefixes.items() if role in words or prefix in named)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
@@ -283,7 +287,7 @@ def _dispute(given: dict[str, Any], points: Sequence[str]) -> Dispute | None:
 
 
 def _score(
-    scores: dict[Criterion, float | None],
+    scores: dict[str, float | None],
     argument: str,
     reason: str,
     read_from: Literal["block", "words", "extraction"],

@@ -18,7 +18,12 @@ from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.calls.work import Work, turn_work, with_turns
-from contend.nodes.forecast.arguments import all_arguments, context_of, kept_arguments
+from contend.nodes.forecast.arguments import (
+    all_arguments,
+    context_of,
+    kept_arguments,
+    prefixes_of,
+)
 from contend.nodes.forecast.calls import (
     Filled,
     fill_once,
@@ -73,11 +78,12 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     turn, outcomes = spoken["turn"], context_of(state).outcome_labels
+    prefixes = prefixes_of(state)
     read = read_decision(
         runtime,
         spoken,
         replies.ArgumentBlock,
-        lambda block, _: replies.argument_from_block(block, outcomes),
+        lambda block, _: replies.argument_from_block(block, outcomes, prefixes),
         lambda text: replies.argument_from_words(text, outcomes),
     )
     reading = read or ArgumentReading()

@@ -94,7 +94,7 @@ def _is_weak(said: ScoredArgument) -> bool:
 def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
-    first = strategy_for(settings).speakers(number, settings.roles)
+    first = strategy_for(settings).speakers(number, settings.role_names)
     said = of_round(all_arguments(state), number)
     kept = {each.turn.id for each in of_round(kept_arguments(state), number)}
     first_versions = {each.role: each.turn.id for each in reversed(said) if each.role in first}

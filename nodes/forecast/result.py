@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, cast
 
 from contend.graph.forecast_contract import result as contract
-from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
@@ -82,7 +81,7 @@ class _Forecast:
 
     def rounds(self) -> tuple[contract.Round, ...]:
         def place(argument: ScoredArgument) -> int:
-            return self.settings.roles.index(argument.role)
+            return self.settings.role_names.index(argument.role)
 
         return tuple(
             contract.Round(
@@ -129,7 +128,7 @@ class _Forecast:
         )
 
     def _assessments(self, outcome: str) -> Iterator[contract.RoleAssessment]:
-        for role in self.settings.roles:
+        for role in self.settings.role_names:
             given = self.latest[role].reading.stated if role in self.latest else None
             if given and outcome in given.probabilities:
                 probability = numbers.rounded(given.probabilities)[outcome]
@@ -188,6 +187,8 @@ class _Forecast:
                 if each.turn.id not in kept
             ),
             overlong_arguments=tuple(self._overlong()),
+            own_roles=self.settings.own_roles,
+            own_criteria=self.settings.own_criteria,
         )
 
     def _overlong(self) -> Iterator[contract.Overlong]:
@@ -215,7 +216,7 @@ class _Forecast:
         mean = numbers.mean_known([each.confidence for each in stated])
         given = [each.reading.stated.probabilities for each in self.kept] + [self.judge]
         delivered = sum(numbers.is_complete(values, self.outcome_ids) for values in given)
-        expected = len(self.settings.roles) * self.settings.max_rounds + 1
+        expected = len(self.settings.role_names) * self.settings.max_rounds + 1
         return None if mean is None else mean * delivered / expected
 
     def _raw(self) -> Iterator[contract.RawValues]:
@@ -238,7 +239,7 @@ def _argument(argument: ScoredArgument) -> contract.Argument:
         outcome_supported=argument.reading.outcome,
         evidence_cited=argument.reading.evidence,
         scores=_scores(argument.score),
-        rebuts=cast("tuple[Role, ...]", argument.reading.rebuts),
+        rebuts=argument.reading.rebuts,
     )
 
 

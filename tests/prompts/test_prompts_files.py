@@ -41,6 +41,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "pessimist": (),
         "contrarian": (),
         "historian": ("precedents",),
+        "own_role": (),
         "judge": ("score", "scores", "final"),
         # Parts that all roles share; there is no role of this name.
         "all": ("opening", "rebuttal", "closing", "stronger", "numbers", "references"),
