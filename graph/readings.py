@@ -144,6 +144,14 @@ class Ruling(Value):
     read_from: ReadFrom = "block"
 
 
+class Adjustment(Value):
+    """A moderator's change of the number of rounds."""
+
+    kind: Literal["adjustment"] = "adjustment"
+    change: Literal["extend", "cut"]  # one round more, or no further round
+    read_from: ReadFrom = "block"
+
+
 class ClaimCheck(Value):
     """One claim of a statement, and what became of it."""
 
@@ -192,6 +200,7 @@ Reading = Annotated[
     | Decision
     | Conviction
     | Ruling
+    | Adjustment
     | FactCheck
     | StageScores
     | ArgumentReading

@@ -117,6 +117,14 @@ class RecordedRuling(Value):
     text: str
 
 
+class RecordedAdjustment(Value):
+    """A moderator's change of the number of rounds, and its reason."""
+
+    round: int
+    change: Literal["extend", "cut"]
+    text: str
+
+
 class DebateRecord(_OnlySetFields):
     """Everything known about a debate, finished or not; missing results are None or empty."""
 
@@ -164,6 +172,7 @@ class DebateRecord(_OnlySetFields):
     scoring: Scoring | None = None
     fact_checks: list[RecordedClaim] = Field(default_factory=list)
     rulings: list[RecordedRuling] = Field(default_factory=list)
+    adjustments: list[RecordedAdjustment] = Field(default_factory=list)
     output_dir: str | None = None
 
     # forecast: the contract's DebateRequest and DebateResult as JSON

@@ -10,6 +10,7 @@ StopReason = Literal[
     "no_critical_issues",
     "max_rounds",
     "judge_stop",
+    "moderator_stop",
     "one_left",
     "converged",
     "budget",

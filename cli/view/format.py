@@ -59,6 +59,8 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
     """Title a round; round 0 comes before all argument."""
     if number == 0:
         return opening
+    if number > most:
+        return f"Round {number} (added)"
     return f"Round {number} of {'' if least == most else 'at most '}{most}"
 
 

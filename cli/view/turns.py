@@ -19,7 +19,8 @@ from contend.graph.readings import SEVERITY_MARKS
 _LONGEST_TOOL_USE = 160
 # The phases of a moderated debate.
 TITLED_PHASES = {
-    name: PHASES[name].label for name in (*get_args(StepPhase), "ruling", "fact_check")
+    name: PHASES[name].label
+    for name in (*get_args(StepPhase), "ruling", "adjustment", "fact_check")
 }
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 

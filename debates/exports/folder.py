@@ -105,7 +105,7 @@ class Folder:
     def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
         """Write the files about the whole debate, if something in them changed."""
         keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
-        found = (record.get("fact_checks"), record.get("rulings"))
+        found = (*map(record.get, ("fact_checks", "rulings", "adjustments")),)
         marks = (current.status, *found, *(current.state.get(key) for key in keys))
         if marks != self._described:
             self._write("metadata", _metadata(record))
@@ -321,8 +321,23 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     if record.get("rulings"):
         ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
         parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
+    if record.get("adjustments"):
+        changes = [
+            [str(each["round"]), moderated.ADJUSTED[each["change"]], each["text"]]
+            for each in record["adjustments"]
+        ]
+        parts += [Title("Changes of the rounds", 2), Rows(("After", "Change", "Reason"), changes)]
     kept = (
-        *("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score"),
+        *(
+            "scores",
+            "scoring",
+            "winner",
+            "fact_checks",
+            "rulings",
+            "adjustments",
+            "end_reason",
+            "auto_score",
+        ),
         *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
     )
     data = {key: record[key] for key in kept if key in record}

@@ -18,6 +18,7 @@ STOP_WORDS = {
     "no_critical_issues": "no critical issue is left",
     "max_rounds": "all rounds were used",
     "judge_stop": "the judge stopped the debate",
+    "moderator_stop": "the moderator ended the rounds",
     "one_left": "one position was left",
     "converged": "the positions converged",
     "budget": "the budget was used up",

@@ -4,10 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from contend.graph.readings import Ruling
-from contend.graph.record import RecordedClaim, RecordedRuling, Scoring, SideResult
+from contend.graph.record import (
+    RecordedAdjustment,
+    RecordedClaim,
+    RecordedRuling,
+    Scoring,
+    SideResult,
+)
 from contend.graph.state import DebateState, Turn
 from contend.nodes.moderated.prompt_values import checks_of
-from contend.nodes.moderated.schedule import MODERATOR
+from contend.nodes.moderated.schedule import MODERATOR, adjustments_in
 from contend.nodes.moderated.score_notes import scoring_of
 
 
@@ -29,6 +35,10 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
         "winner": scores.winner if scores else None,
         "fact_checks": _fact_checks(turns),
         "rulings": _rulings(turns),
+        "adjustments": [
+            RecordedAdjustment(round=turn.round, change=made.change, text=turn.text)
+            for turn, made in adjustments_in(turns)
+        ],
     }
 
 

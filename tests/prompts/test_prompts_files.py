@@ -67,6 +67,9 @@ SHARED = {
     "forecast/control.score": {"nonce", "score_slots"},
     "forecast/control.verdict": {"nonce", "probability_slots", "sample_point"},
     "moderated/stress.formal": {"report"},
+    "moderated/adjust.extend": {"most_rounds"},
+    "moderated/adjust.cut": {"rounds_left"},
+    "moderated/control.ruling_adjust": {"nonce", "change"},
     "moderated/ruling": {"statement", "statement_by", "breaches"},
 }
 FLOOR_BLOCKS = ("ruling", "positions", "rebuttal", "claims", "check", "stage")
