@@ -63,6 +63,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     message: AIMessage | None = None  # if it calls tools; the next call must include it
     seconds: float = 0.0
+    is_cut: bool = False  # the time was up before it ended
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Listener:
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
+    time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,7 @@ async def _stream(
     pieces: list[str] = []
     thoughts: list[str] = []
     parts: list[AIMessage] = []
-    usage, finish = Usage(), None
+    usage, finish, is_cut = Usage(), None, False
     async with aclosing(_chunks(model, messages, settings, aids.seconds)) as chunks:
         async for chunk in chunks:
             if piece := chunk.text:
@@ -289,9 +291,12 @@ async def _stream(
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
             usage = _usage_of(chunk) or usage
             finish = _finish_reason(chunk) or finish
+            if is_cut := listener.time_is_up():
+                break
     calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
+    finish = "stop" if is_cut else finish
     reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
-    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
+    return replace(reply, seconds=asyncio.get_running_loop().time() - began, is_cut=is_cut)
 
 
 async def _chunks(

@@ -136,7 +136,7 @@ def _facts(turn: ShownTurn) -> str:
     facts = [f"{number(turn.tokens)} tokens", duration(turn.elapsed_ms)]
     if turn.status == "fallback_model":
         facts.append("by a fallback model")
-    if over := wording.overlong_words(turn.length):
+    if over := wording.length_words(turn.length):
         facts.append(over)
     return " · ".join(facts)
 

@@ -255,7 +255,8 @@ def _tokens(turn: Turn, tokens: int) -> str:
     if turn.length is None:
         return str(tokens)
     over = ", overlong" if turn.is_overlong else ""
-    return f"{tokens} of {turn.length.limit}{over}"
+    cut = f", cut off after {turn.length.cut_after:g} s" if turn.length.cut_after else ""
+    return f"{tokens} of {turn.length.limit}{over}{cut}"
 
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:

@@ -174,9 +174,13 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
-        note = wording.describe_stand_in(turn.phase, turn.status)
+        note = wording.describe_stand_in(turn.phase, turn.status) or _length_note(turn)
         note = f"*{wording.sentence(note.capitalize())}*\n\n" if note else ""
         yield f"### {name}{model}{what}\n\n{note}{text}{used}".rstrip()
+
+
+def _length_note(turn: Turn) -> str:
+    return wording.length_words(turn.length.model_dump() if turn.length else None)
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:

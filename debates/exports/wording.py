@@ -140,7 +140,10 @@ def position_words(state: "DebateState") -> list[str]:
     return [f"{side.name} argues: {side.position}" for side in sides]
 
 
-def overlong_words(length: Mapping[str, Any] | None) -> str:
+def length_words(length: Mapping[str, Any] | None) -> str:
+    """Say whether a turn is over its length limit or was cut off at its time limit."""
+    if length and length.get("cut_after"):
+        return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
         return ""
     return f"overlong: {length['tokens']} of {length['limit']} tokens"

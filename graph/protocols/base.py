@@ -100,6 +100,10 @@ class Strategy(ABC, Generic[SomeSettings]):
     def token_limit(self, phase: PhaseName) -> int | None:
         return None
 
+    def time_limit(self, phase: PhaseName) -> float | None:
+        """Return the seconds after which the rest of a turn is cut off."""
+        return None
+
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
         """Return the settings for one call: some calls have less time and no retries."""
         return self.settings

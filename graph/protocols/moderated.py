@@ -48,6 +48,10 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         }
         return limits.get(phase)
 
+    def time_limit(self, phase: PhaseName) -> float | None:
+        has_limit = self.token_limit(phase) is not None
+        return self.settings.statement_max_seconds if has_limit else None
+
     def prompt_values(self, call: PromptCall) -> PromptValues:
         prompt = ModeratedPrompt(**vars(call))
         return {**moderated_values(self.settings, prompt), **judge_values(prompt)}

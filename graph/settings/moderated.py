@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
 from contend.graph.readings import Breach
 from contend.graph.settings.base import (
@@ -131,6 +131,9 @@ class ModeratedSettings(DebateSettings):
         350, description="Tokens a closing statement may have."
     )
     correction_max_tokens: _TokenLimit = Field(100, description="Tokens a correction may have.")
+    statement_max_seconds: PositiveFloat | None = Field(
+        None, description="Seconds a statement may take; what comes later is cut off."
+    )
     fact_check: bool = Field(False, description="Let a fact checker check every statement.")
     scoring_enabled: bool = Field(True, description="Let a judge score every statement.")
     scoring_weights: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(

@@ -232,9 +232,10 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
     words = int(limit * _WORDS_PER_TOKEN)
     # A correction is not scored.
     costs = settings.scoring_enabled and step.phase != "correction"
-    return f"At most {limit} tokens, about {words} words" + (
-        "; a longer turn costs you points." if costs else "."
-    )
+    rule = f"At most {limit} tokens, about {words} words"
+    seconds = settings.statement_max_seconds
+    cut = f" What you say after {seconds:g} seconds is cut off." if seconds else ""
+    return f"{rule}{'; a longer turn costs you points.' if costs else '.'}{cut}"
 
 
 def _opponent_last(prompt: ModeratedPrompt) -> str:

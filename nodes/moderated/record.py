@@ -43,7 +43,13 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
 
 
 def moderated_round(turns: Iterable[Turn]) -> dict[str, Any]:
-    return {"turns": [{"seat": t.seat, "phase": t.phase, "text": t.text} for t in turns]}
+    return {"turns": [_recorded(turn) for turn in turns]}
+
+
+def _recorded(turn: Turn) -> dict[str, Any]:
+    kept = {"seat": turn.seat, "phase": turn.phase, "text": turn.text}
+    cut = turn.length.cut_after if turn.length else None
+    return kept if cut is None else {**kept, "cut_after": cut}
 
 
 def _fact_checks(turns: list[Turn]) -> list[RecordedClaim]:
