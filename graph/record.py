@@ -61,9 +61,10 @@ class RecordedPoints(Value):
 
 
 class TotalUsage(Usage):
-    """What the whole debate used, failed calls included."""
+    """What the whole debate used, failed calls included, as far as providers reported it."""
 
     turns: int
+    without_usage: int = 0  # turns and lost calls whose tokens are unknown, and not counted
 
 
 class JudgeDecision(_OnlySetFields):

@@ -6,12 +6,13 @@ from typing import Any, get_args
 
 from rich.text import Text
 
-from contend.cli.view.format import duration, number, one_line, plain
+from contend.cli.view.format import one_line, plain
 from contend.cli.view.page import INDENT, Page, Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
 from contend.debates.exports import wording
+from contend.debates.exports.wording import duration, number
 from contend.graph.events import NodeEvent
 from contend.graph.phases import PHASES, StepPhase
 from contend.graph.readings import SEVERITY_MARKS

@@ -9,7 +9,6 @@ from typing import Any
 from contend.debates.exports import moderated, wording
 from contend.debates.exports.forecast import forecast_parts
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
-from contend.debates.exports.wording import known
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.phases import PHASES
@@ -266,9 +265,9 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
         *_head(record),
         ("Ended", wording.why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
-        ("Tokens", f"{known(usage['input_tokens'])} in, {known(usage['output_tokens'])} out"),
+        ("Tokens", wording.usage_words(usage)),
         ("Cost", wording.dollars(usage["cost_usd"])),
-        ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
+        ("Time", wording.duration(timing["total_ms"])),
     ]
     facts += [("Notice", each) for each in wording.notices(record)]
     seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]

@@ -112,8 +112,25 @@ def phase_title(phase: PhaseName) -> str:
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 
-def known(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
+def number(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def duration(milliseconds: float) -> str:
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def usage_words(usage: Mapping[str, Any]) -> str:
+    """State the tokens of a debate, and how many calls are not counted."""
+    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
+    missing = usage.get("without_usage", 0)
+    return f"{tokens} (without {missing} calls of unknown size)" if missing else tokens
 
 
 def dollars(amount: float | None) -> str:

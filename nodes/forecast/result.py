@@ -27,7 +27,7 @@ from contend.nodes.forecast.arguments import (
 from contend.nodes.forecast.disagreements import contentions, disagreement_map, disputable
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.timing import known_usage, spoken_by_models, worked_ms
+from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
 # What a repeated call reports.
 _FURTHER_TRIES = ("retried", "fell_back")
@@ -180,7 +180,7 @@ class _Forecast:
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
             extremising_factor=self.settings.extremising_factor,
-            calls_without_usage=known_usage(self.state).unknown,
+            calls_without_usage=total_usage(self.state).without_usage,
             replaced_arguments=tuple(
                 contract.Replaced(round=each.turn.round, argument=_argument(each))
                 for each in all_arguments(self.state)
@@ -260,7 +260,7 @@ def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
 
 def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.ResultMetadata:
     turns = spoken_by_models(state)
-    usage = known_usage(state)
+    usage = total_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
     asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))

@@ -15,6 +15,7 @@ from contend.graph.state import DebateState, Turn
 from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import MODERATOR, adjustments_in
 from contend.nodes.moderated.score_notes import scoring_of
+from contend.nodes.timing import worked_ms
 
 
 def moderated_record(state: DebateState) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
     }
     return {
         "end_reason": stop.reason if stop else None,
-        "duration_ms": _duration_ms(turns),
+        "duration_ms": worked_ms(state),
         "summary": state.get("final_answer"),
         "scores": sides if scores else None,
         "scoring": Scoring.model_validate(scoring_of(state, scores)) if scores else None,
@@ -76,10 +77,3 @@ def _rulings(turns: list[Turn]) -> list[RecordedRuling]:
         for turn in turns
         if isinstance(turn.assessment, Ruling)
     ]
-
-
-def _duration_ms(turns: list[Turn]) -> int | None:
-    if not turns:
-        return None
-    begun, ended = min(t.started_at for t in turns), max(t.ended_at for t in turns)
-    return round((ended - begun).total_seconds() * 1000)
