@@ -201,7 +201,7 @@ class _ForecastValues:
     def _weakness(self) -> str:
         scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
         reason = scored.reason if scored else ""
-        return self.data("score", reason) if reason else "it scored too low."
+        return self.data("score", reason) if reason else "It scored too low."
 
     def _viewpoint(self) -> str:
         known = {each.name: each.description for each in self._settings.own_roles}
@@ -219,9 +219,9 @@ class _ForecastValues:
         ids = self._context.outcome_ids
         values: PromptValues = {
             "nonce": lambda: self.tag,
-            "probability_slots": lambda: json.dumps(dict.fromkeys(ids, 0)),
+            "probability_slots": lambda: f"{{{_slots(ids)}}}",
             "more_slots": self._more_slots,
-            "score_slots": lambda: ", ".join(f'"{n}": 0' for n in self._settings.criteria_weights),
+            "score_slots": lambda: _slots(self._settings.criteria_weights),
             "sample_point": self._sample_point,
         }
         return render(f"forecast/control.{kind}", values)
@@ -229,13 +229,17 @@ class _ForecastValues:
     def _more_slots(self) -> str:
         slots = ""
         if self.state["round"] > 1:
-            slots += ', "rebuts": ["ROLE"], "refers_to": ["POINT"]'
+            slots += ', "rebuts": ["<role>"], "refers_to": ["<point id>"]'
         if self.seat.role == "historian" and self.state["round"] == 1:
             slots += (
                 ', "precedents": [{"event": "", "date": "", "outcome": "", "relevance": "", '
-                '"similarity": 0}]'
+                '"similarity": <0 to 1>}]'
             )
         return slots
+
+
+def _slots(names: Iterable[str]) -> str:
+    return ", ".join(f"{json.dumps(name)}: <0 to 1>" for name in names)
 
 
 def _supporting(said: ScoredArgument) -> str:

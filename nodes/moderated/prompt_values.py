@@ -137,7 +137,7 @@ def phase_words(step: Step, number: int, rounds: int) -> str:
         return "The closing statements."
     if step.phase == "correction":
         return "A correction, before the debate goes on."
-    what = {"argument": "an argument", "rebuttal": "a rebuttal", "summary": "its summary"}
+    what = {"argument": "an argument", "rebuttal": "a rebuttal", "summary": "the summary"}
     return f"Round {number} of {rounds}: {what[step.asks or step.phase]}."
 
 

@@ -24,6 +24,8 @@ from contend.retrieval.images import Picture
 # What every speaker must see, though a user's own prompt has no placeholders for it.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
+_TEMPLATE_RULE = "Use the reasoning template above that fits best as your scaffold."
+
 
 def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
     """Return the unfilled prompt for a part: the user's own, the role's or a shared one."""
@@ -163,6 +165,7 @@ class PromptContent:
     def _material_values(self) -> PromptValues:
         return {
             "templates": lambda: _templates(self.templates, self.fence),
+            "template_rule": lambda: _TEMPLATE_RULE if self.templates else "",
             # A short hint for the smallest models: the kind of question the template is for.
             "template_hint": lambda: (
                 f"Kind of question: {self.templates[0].title}." if self.templates else ""

@@ -260,7 +260,7 @@ class TestWhatIsSent:
             assert own in rebuttal.user
             shown = "P1 pessimist, no 80%:" if role != "pessimist" else "O1 optimist, yes 90%:"
             assert shown in rebuttal.user
-            assert '"rebuts": ["ROLE"], "refers_to": ["POINT"]' in rebuttal.user
+            assert '"rebuts": ["<role>"], "refers_to": ["<point id>"]' in rebuttal.user
             closing = self.sent(played, role, 3)
             assert "citing ids such as [O1]" in closing.user
             # The judge comes last and has most to read: its oldest points may not fit.

@@ -67,6 +67,7 @@ SHARED = {
     "forecast/control.score": {"nonce", "score_slots"},
     "forecast/control.verdict": {"nonce", "probability_slots", "sample_point"},
     "moderated/stress.formal": {"report"},
+    "moderated/stress.competitive": {"report"},
     "moderated/adjust.extend": {"most_rounds"},
     "moderated/adjust.cut": {"rounds_left"},
     "moderated/control.ruling_adjust": {"nonce", "change"},
