@@ -13,7 +13,6 @@ StopReason = Literal[
     "moderator_stop",
     "one_left",
     "converged",
-    "budget",
     "user",
     "failed",
     "timeout",

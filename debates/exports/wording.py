@@ -21,7 +21,6 @@ STOP_WORDS = {
     "moderator_stop": "the moderator ended the rounds",
     "one_left": "one position was left",
     "converged": "the positions converged",
-    "budget": "the budget was used up",
     "user": "you asked for the answer",
     "failed": "every model failed",
     "timeout": "the time limit of the debate was reached",
