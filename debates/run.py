@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
@@ -44,6 +45,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
+_ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an interrupt
 
 
 def open_repository() -> Repository:
@@ -170,7 +172,7 @@ class _Run:
         await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
-            return Command(resume=remark.model_dump())
+            return Command(resume=_joined(await self._unheard(), remark).model_dump())
         # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
@@ -202,6 +204,15 @@ class _Run:
                 f"of the database; `contend show {debate[:8]}` prints what is recorded."
             )
             raise DamagedDebate(debate, message) from error
+
+    async def _unheard(self) -> Remark:
+        """Return the answer of an earlier run that paused before any node could read it."""
+        saved = await cast("BaseCheckpointSaver[Any]", self.graph.checkpointer).aget_tuple(
+            self.config
+        )
+        writes = (saved.pending_writes if saved else None) or []
+        answers = [value for _, channel, value in writes if channel == _ANSWER]
+        return Remark.model_validate(answers[-1]) if answers else Remark()
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ends the run."""
@@ -275,6 +286,11 @@ class _Run:
                 # A failed write is reported once: closing must still be able to write.
                 if self._saving.done():
                     self._saving = None
+
+
+def _joined(earlier: Remark, later: Remark) -> Remark:
+    said = "\n\n".join(each.say for each in (earlier, later) if each.say)
+    return Remark(say=said, finish=earlier.finish or later.finish)
 
 
 def _refuse_done(debate: StoredDebate) -> None:

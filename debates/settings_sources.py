@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.terms import OwnCriterion, OwnRole
 from contend.graph.settings import (
     SETTINGS,
     DebateSettings,
@@ -49,12 +50,20 @@ _OPTIONS = {"seats": "--seat", "positions": "--position"}
 _WRITTEN = {
     "seats": "{name: NAME, model: PROVIDER:NAME}",
     "positions": "{name: NAME, position: POSITION}",
+    "own_roles": "{name: NAME, description: TEXT}",
+    "own_criteria": "{name: NAME, description: TEXT, weight: NUMBER}",
 }
-_SEAT_MODELS: dict[str, type[BaseModel]] = {"seats": SeatChoice, "positions": PositionChoice}
+_SEAT_MODELS: dict[str, type[BaseModel]] = {
+    "seats": SeatChoice,
+    "positions": PositionChoice,
+    "own_roles": OwnRole,
+    "own_criteria": OwnCriterion,
+}
 _SEAT_WORDS = {
     "missing": "is missing",
     "string_type": "must be text",
     "string_too_short": "is empty",
+    "string_pattern_mismatch": "must have 3 to 32 small letters and underscores",
     "greater_than_equal": "must be between 0 and 2",
     "less_than_equal": "must be between 0 and 2",
 }
@@ -305,6 +314,7 @@ def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str
     }
     if (limit := problem.get("ctx", {}).get("max_length")) is not None:
         words["string_too_long"] = f"must have at most {limit} characters"
+        words["too_long"] = f"must have at most {limit} entries"
     said = words.get(problem["type"], reason)
     at, *fields = problem["loc"][1:] or ("",)
     if fields and problem["type"] == "tuple_type":

@@ -22,6 +22,7 @@ PhaseName = (
         "conviction_check",
         "judge_continue",
         "ruling",
+        "adjustment",
         "fact_check",
         "remark",
         "verdict",
@@ -64,6 +65,7 @@ PHASES: dict[PhaseName, PhaseRow] = {
     "rebuttal": PhaseRow("rebuttal", is_statement=True),
     "correction": PhaseRow("correction"),
     "ruling": PhaseRow("ruling"),
+    "adjustment": PhaseRow("change of the rounds"),
     "fact_check": PhaseRow(
         "fact check", in_history=False, is_streamed=False, activity="checking claims"
     ),

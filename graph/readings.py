@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contend.graph.forecast_contract.terms import Criterion, Impact
+from contend.graph.forecast_contract.terms import Impact
 from contend.graph.values import Value
 
 Severity = Literal["critical", "major", "minor"]
@@ -96,7 +96,7 @@ class ScoreReading(Value):
 
     kind: Literal["score"] = "score"
     argument: str  # the id of the turn that is scored
-    scores: dict[Criterion, float] = Field(default_factory=dict)
+    scores: dict[str, float] = Field(default_factory=dict)
     composite: float | None = None
     reason: str = ""
     read_from: ReadFrom | None = None
@@ -112,12 +112,21 @@ class Insight(Value):
     outcomes: tuple[str, ...] = ()
 
 
+class Dispute(Value):
+    """What roles disagree on, and their points about it, as the judge sees it."""
+
+    topic: str
+    points: tuple[str, ...]
+    resolved: bool
+
+
 class VerdictReading(Value):
     """What the judge of a forecast decides at its end."""
 
     kind: Literal["verdict"] = "verdict"
     stated: StatedProbabilities = StatedProbabilities()
     insights: tuple[Insight, ...] = ()
+    disputes: tuple[Dispute, ...] = ()
     read_from: ReadFrom | None = None
     asked_again: int = 0
 
@@ -132,6 +141,14 @@ class Ruling(Value):
     turn: str  # the id of the statement
     seat: str
     breach: Breach
+    read_from: ReadFrom = "block"
+
+
+class Adjustment(Value):
+    """A moderator's change of the number of rounds."""
+
+    kind: Literal["adjustment"] = "adjustment"
+    change: Literal["extend", "cut"]  # one round more, or no further round
     read_from: ReadFrom = "block"
 
 
@@ -183,6 +200,7 @@ Reading = Annotated[
     | Decision
     | Conviction
     | Ruling
+    | Adjustment
     | FactCheck
     | StageScores
     | ArgumentReading

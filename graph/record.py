@@ -61,9 +61,10 @@ class RecordedPoints(Value):
 
 
 class TotalUsage(Usage):
-    """What the whole debate used, failed calls included."""
+    """What the whole debate used, failed calls included, as far as providers reported it."""
 
     turns: int
+    without_usage: int = 0  # turns and lost calls whose tokens are unknown, and not counted
 
 
 class JudgeDecision(_OnlySetFields):
@@ -117,6 +118,14 @@ class RecordedRuling(Value):
     text: str
 
 
+class RecordedAdjustment(Value):
+    """A moderator's change of the number of rounds, and its reason."""
+
+    round: int
+    change: Literal["extend", "cut"]
+    text: str
+
+
 class DebateRecord(_OnlySetFields):
     """Everything known about a debate, finished or not; missing results are None or empty."""
 
@@ -164,6 +173,7 @@ class DebateRecord(_OnlySetFields):
     scoring: Scoring | None = None
     fact_checks: list[RecordedClaim] = Field(default_factory=list)
     rulings: list[RecordedRuling] = Field(default_factory=list)
+    adjustments: list[RecordedAdjustment] = Field(default_factory=list)
     output_dir: str | None = None
 
     # forecast: the contract's DebateRequest and DebateResult as JSON

@@ -77,6 +77,7 @@ class TurnLength(Value):
 
     tokens: int
     limit: int
+    cut_after: float | None = None  # the seconds after which the rest was cut off
 
 
 class Degradation(Value):

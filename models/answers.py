@@ -34,6 +34,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     message: AIMessage | None = None  # if it calls tools; the next call must include it
     seconds: float = 0.0
+    is_cut: bool = False  # the time was up before it ended
 
 
 async def stream_answer(
@@ -45,13 +46,14 @@ async def stream_answer(
     *,
     may_call_tools: bool,
     seconds_used: float,
+    time_is_up: Callable[[], bool],
 ) -> Reply:
     """Stream one answer; raise BadAnswer if it is late, cut off or empty."""
     began = asyncio.get_running_loop().time()
     pieces: list[str] = []
     thoughts: list[str] = []
     parts: list[AIMessage] = []
-    usage, finish = Usage(), None
+    usage, finish, is_cut = Usage(), None, False
     limits = _TimeLimits.of(settings, spec, seconds_used)
     async with aclosing(_chunks(model, messages, limits)) as chunks:
         async for chunk in chunks:
@@ -63,9 +65,12 @@ async def stream_answer(
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
             usage = usage_of(chunk) or usage
             finish = finish_reason(chunk) or finish
+            if is_cut := time_is_up():
+                break
+    finish = "stop" if is_cut else finish
     calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
     reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
-    return replace(reply, seconds=asyncio.get_running_loop().time() - began)
+    return replace(reply, seconds=asyncio.get_running_loop().time() - began, is_cut=is_cut)
 
 
 @dataclass

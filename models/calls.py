@@ -73,6 +73,7 @@ class Listener:
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
+    time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ async def ask_model(
             lambda piece: listener.text(piece, str(spec)),
             may_call_tools=bool(aids.tools) and not aids.spent,
             seconds_used=aids.seconds,
+            time_is_up=listener.time_is_up,
         )
 
     return await _with_fallbacks(seat, messages, settings, listener, attempt)

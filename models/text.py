@@ -17,7 +17,7 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
-    """Clean plain data: its text as a model's, unless told otherwise, and odd numbers."""
+    """Clean plain data: its text, by default as that of a model, and odd numbers."""
     clean_text = clean_text or clean_piece
     if isinstance(data, str):
         return clean_text(data)

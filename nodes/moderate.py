@@ -4,16 +4,27 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.readings import Ruling
+from contend.graph.phases import PhaseName
+from contend.graph.readings import Adjustment, Ruling
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import NO_USAGE, Seat
-from contend.models.replies.moderated import PositionsBlock, RulingBlock, ShortPositionsBlock
+from contend.models.replies.moderated import (
+    AdjustmentBlock,
+    PositionsBlock,
+    RulingBlock,
+    ShortPositionsBlock,
+)
 from contend.models.seats import is_demonstration
 from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
 from contend.nodes.moderated.prompt_values import breaches_of
-from contend.nodes.moderated.schedule import schedule_for, sides_of, unreviewed_statement
+from contend.nodes.moderated.schedule import (
+    possible_change,
+    schedule_for,
+    sides_of,
+    unreviewed_statement,
+)
 
 _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
@@ -28,7 +39,8 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         return await _propose_positions(state, runtime, seat, sides)
     spoken = await take_turn(state, runtime, seat, due[0].phase, due[0].phase)
     ruled = _rule(state, runtime, seat, spoken)
-    turns = [*ruled, in_words(runtime, spoken["turn"])]
+    adjusted = _adjust(state, runtime, seat, spoken) if due[0].phase == "summary" else []
+    turns = [*ruled, in_words(runtime, spoken["turn"]), *adjusted]
     for turn in turns:
         publish_turn(runtime, turn)
     return {"turns": turns, "programme": due[1:], "degraded": spoken["degraded"]}
@@ -46,14 +58,38 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
     breach = block.found(breaches_of(runtime.context, reviewed))
     if breach is None:
         return []
-    said = spoken["turn"]
     found = Ruling(turn=reviewed.id, seat=reviewed.seat, breach=breach)
+    ruling = _further_turn(state, spoken["turn"], "ruling", block.ruling.strip(), found)
+    return [ruling.model_copy(update={"replies_to": reviewed.id})]
+
+
+def _adjust(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
+) -> list[Turn]:
+    """Change the number of rounds if the moderator says so, may do so, and gives a reason."""
+    possible = possible_change(runtime.context, state.get("turns", []), state["round"])
+    if possible is None or is_demonstration([seat]):
+        return []
+    block = block_of(runtime, spoken, AdjustmentBlock)
+    if block is None or (block.adjust == possible and not block.reason):
+        why = "could not parse whether the number of rounds changes, so it does not"
+        spoken["degraded"].append(report_problem(runtime, seat, state["round"], "unreadable", why))
+        return []
+    if block.adjust != possible:
+        return []
+    made = Adjustment(change=possible)
+    return [_further_turn(state, spoken["turn"], "adjustment", block.reason, made)]
+
+
+def _further_turn(
+    state: DebateState, said: Turn, phase: PhaseName, text: str, found: Ruling | Adjustment
+) -> Turn:
+    """Return a turn of its own for what the block of another turn says."""
     update = {
-        "id": next_turn_id(state, "ruling", seat.id),
-        "phase": "ruling",
-        "text": block.ruling.strip(),
+        "id": next_turn_id(state, phase, said.seat),
+        "phase": phase,
+        "text": text,
         "assessment": found,
-        "replies_to": reviewed.id,
         # One call gave both turns: its price and its time are the other one's.
         "usage": NO_USAGE,
         "started_at": said.started_at,
@@ -61,7 +97,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
         "thinking": None,
         "quotes": (),
     }
-    return [said.model_copy(update=update)]
+    return said.model_copy(update=update)
 
 
 async def _propose_positions(

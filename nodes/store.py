@@ -14,7 +14,6 @@ from contend.graph.record import (
     RecordedQuote,
     TemplateMatch,
     Timing,
-    TotalUsage,
 )
 from contend.graph.state import DebateState, Turn, turns_of
 from contend.graph.stop_reasons import StopDecision
@@ -66,9 +65,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
             open=[point for point in points if point.status != "resolved"],
             resolved=[point for point in points if point.status == "resolved"],
         ),
-        usage=TotalUsage(
-            turns=len(timing.spoken_by_models(state)), **timing.total_usage(state).model_dump()
-        ),
+        usage=timing.total_usage(state),
         degraded=[
             each
             for each in state.get("degraded", [])

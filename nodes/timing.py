@@ -1,13 +1,13 @@
 """What a debate took: its tokens, and its working time without pauses."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
+from contend.graph.record import TotalUsage
 from contend.graph.state import DebateState, Turn
-from contend.graph.values import NO_USAGE, Usage, WorkSpan
+from contend.graph.values import NO_USAGE, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
@@ -59,25 +59,22 @@ def spoken_by_models(state: DebateState) -> list[Turn]:
     return [turn for turn in state.get("turns", []) if turn.status != "human"]
 
 
-def total_usage(state: DebateState) -> Usage:
-    return sum((each.usage for each in _work(state)), NO_USAGE)
-
-
-class KnownUsage(NamedTuple):
-    """Tokens that providers reported, and how many calls they did not report."""
-
-    input_tokens: int
-    output_tokens: int
-    unknown: int
-
-
-def known_usage(state: DebateState) -> KnownUsage:
+def total_usage(state: DebateState) -> TotalUsage:
     used = [each.usage for each in _work(state)]
-    return KnownUsage(
-        sum(usage.input_tokens or 0 for usage in used),
-        sum(usage.output_tokens or 0 for usage in used),
-        sum(None in (usage.input_tokens, usage.output_tokens) for usage in used),
+    tokens = [(usage.input_tokens, usage.output_tokens) for usage in used]
+    return TotalUsage(
+        input_tokens=_sum_of_known([given for given, _ in tokens]),
+        output_tokens=_sum_of_known([given for _, given in tokens]),
+        cost_usd=sum(used, NO_USAGE).cost_usd,
+        turns=len(spoken_by_models(state)),
+        without_usage=sum(None in each for each in tokens),
     )
+
+
+def _sum_of_known(counts: Sequence[int | None]) -> int | None:
+    """Return None only if there are calls, and none has a count."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known or not counts else None
 
 
 def _work(state: DebateState) -> list[Turn | WorkSpan]:

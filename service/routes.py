@@ -20,7 +20,7 @@ from contend.graph.forecast_contract.result import (
     OutcomeForecast,
     Round,
 )
-from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, Role, Share
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, OwnName, Share
 from contend.models.limits import current_outages
 from contend.service.auth import require_token
 from contend.service.errors import Refused
@@ -225,13 +225,14 @@ async def get_round(
 )
 async def get_role(
     debate_id: _Id,
-    role_name: Annotated[Role, Path(description="The role.", examples=["historian"])],
+    role_name: Annotated[OwnName, Path(description="The role.", examples=["historian"])],
     runs: _Runs,
 ) -> JSONResponse:
     """Return what one role argued, round by round."""
     debate = await runs.find(str(debate_id))
     result = _result(debate)
-    if role_name not in debate.settings.get("roles", []):
+    own = (each["name"] for each in debate.settings.get("own_roles", []))
+    if role_name not in (*debate.settings.get("roles", []), *own):
         raise Refused(404, "no_such_role", f"The {role_name} did not take part in this debate.")
     arguments = [
         each

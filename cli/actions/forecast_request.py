@@ -10,8 +10,9 @@ from pathlib import Path
 import typer
 
 from contend.cli.view.console import Output, print_message
-from contend.cli.view.format import number, one_line
+from contend.cli.view.format import one_line
 from contend.debates import forecasts
+from contend.debates.exports.wording import number
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES

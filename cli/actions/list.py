@@ -8,12 +8,14 @@ from rich.text import Text
 from contend.cli import database
 from contend.cli.view.console import print_message, stdout, write_json
 from contend.cli.view.format import one_line
-from contend.debates.exports.wording import local_time
+from contend.debates.exports.wording import duration, local_time, usage_words
 from contend.debates.record import StoredDebate
 
-_NARROWEST_TABLE, _WIDEST_TABLE = 120, 200
+_NARROWEST_TABLE, _WIDEST_TABLE = 150, 200
 _STATUS_STYLES = {"done": "success", "failed": "error", "running": "running"}
-_COLUMNS = ("ID", "Started", "Status", "Protocol", "Rounds", "Stopped by", "Score")
+_COLUMNS = (
+    *("ID", "Started", "Status", "Protocol", "Rounds", "Stopped by", "Score", "Tokens", "Time"),
+)
 
 
 def print_list(limit: int, *, as_json: bool) -> None:
@@ -35,7 +37,7 @@ def print_list(limit: int, *, as_json: bool) -> None:
 
 def _summary(debate: StoredDebate) -> dict[str, Any]:
     state = debate.as_state()
-    rated = state.get("auto_score")
+    rated, record = state.get("auto_score"), state.get("trace") or {}
     return {
         "id": debate.id,
         "created_at": debate.created_at,
@@ -47,6 +49,8 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "auto_score": rated.score if rated else None,
         "user_rating": debate.user_rating,
         "demonstration": debate.demonstration,
+        "usage": record.get("usage"),  # of finished debates
+        "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
     }
 
@@ -65,9 +69,16 @@ def _print_table(debates: list[dict[str, Any]]) -> None:
             str(debate["rounds"]),
             debate["stop_reason"] or "-",
             _score(debate),
+            *_took(debate),
             Text(one_line(debate["question"], 200)),
         )
     stdout(widest=_WIDEST_TABLE).print(table)
+
+
+def _took(debate: dict[str, Any]) -> tuple[str, str]:
+    if debate["usage"] is None:
+        return "-", "-"
+    return usage_words(debate["usage"]), duration(debate["total_ms"])
 
 
 def _print_two_lines(debate: dict[str, Any]) -> None:
@@ -77,7 +88,9 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
     started = local_time(debate["created_at"])
     line.append(f"  {started}  round {debate['rounds']}  score {_score(debate)}")
     screen.print(line, soft_wrap=True)
-    screen.print(Text(f"  {one_line(debate['question'], screen.width - 4)}"), soft_wrap=True)
+    more = [", ".join(_took(debate))] if debate["usage"] else []
+    for text in (debate["question"], *more):
+        screen.print(Text(f"  {one_line(text, screen.width - 4)}"), soft_wrap=True)
 
 
 def _score(debate: dict[str, Any]) -> str:

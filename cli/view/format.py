@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contend.debates.exports.wording import INITIAL
+from contend.debates.exports.wording import INITIAL, duration
 from contend.models.text import UNSAFE, shorten
 
 DEMONSTRATION = (
@@ -21,10 +21,6 @@ def one_line(text: str, limit: int) -> str:
     return shorten(plain(text), limit)
 
 
-def number(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,}"
-
-
 def counted(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
@@ -34,16 +30,6 @@ def cost(dollars: float | None) -> str:
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
-
-
-def duration(milliseconds: float) -> str:
-    seconds = milliseconds / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def elapsed(seconds: float) -> str:
@@ -59,6 +45,8 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
     """Title a round; round 0 comes before all argument."""
     if number == 0:
         return opening
+    if number > most:
+        return f"Round {number} (added)"
     return f"Round {number} of {'' if least == most else 'at most '}{most}"
 
 

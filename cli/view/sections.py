@@ -9,7 +9,6 @@ from contend.cli.view.seats import SeatTable
 from contend.cli.view.side_by_side import Clock, Column, Columns
 from contend.cli.view.turns import ShownTurn, TurnPrinter
 from contend.debates.exports.wording import CLOSINGS, opening_title, sentence
-from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PHASES
 
 _LONGEST_REASON = 400
@@ -24,6 +23,7 @@ _SUMMARISED = ("conviction_check", "judge_continue")
 # Not streamed: a moderator's turn may begin with a ruling, a fact check takes several calls, and
 # proposed positions come after the streamed text.
 _NOT_STREAMED = frozenset(name for name, row in PHASES.items() if not row.is_streamed)
+_ANSWERING = ("proposer", "debater", "position_advocate")
 _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
@@ -53,7 +53,7 @@ class Sections:
 
     def _doing(self, phase: str) -> str:
         roles = set(self._seats.roles)
-        if phase == "score" and roles and roles <= set(ROLES):
+        if phase == "score" and roles and roles.isdisjoint(_ANSWERING):
             return "scoring the arguments"  # a forecast has no answer to rate
         return _DOING.get(phase, "thinking")
 

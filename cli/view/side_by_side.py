@@ -7,12 +7,13 @@ from typing import Literal
 from rich.text import Text
 
 from contend.cli.view.console import WIDEST_TEXT
-from contend.cli.view.format import duration, elapsed, number, plain
+from contend.cli.view.format import elapsed, plain
 from contend.cli.view.live import spinner
 from contend.cli.view.page import Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.turns import ShownTurn, about
 from contend.cli.view.wrap import Lines, cut, lines_of
+from contend.debates.exports.wording import duration, number
 
 Clock = Callable[[], float]
 State = Literal["waiting", "writing", "trying again", "done", "kept", "sat out", "failed"]

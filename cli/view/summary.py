@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contend.cli.view.format import cost, counted, duration, number, one_line
+from contend.cli.view.format import cost, counted, one_line
 from contend.cli.view.seats import argument_of
 from contend.debates.exports import wording
 from contend.debates.exports.forecast import fate_facts
@@ -13,7 +13,6 @@ from contend.debates.exports.moderated import moderated_facts
 def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     usage = record["usage"]
     after = f"after {counted(record['total_rounds'], 'round')}: "
-    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
     facts = [
         ("Stopped", after + wording.why_it_stopped(record)),
         *_elimination_facts(record),
@@ -21,9 +20,9 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_evidence_facts(record),
         *fate_facts(record),
         *_rating_facts(record),
-        ("Tokens", tokens),
+        ("Tokens", wording.usage_words(usage)),
         ("Cost", cost(usage["cost_usd"])),
-        ("Time", duration(record["timing"]["total_ms"])),
+        ("Time", wording.duration(record["timing"]["total_ms"])),
     ]
     names = wording.seat_names(record["seats"])
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]

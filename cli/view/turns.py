@@ -6,12 +6,13 @@ from typing import Any, get_args
 
 from rich.text import Text
 
-from contend.cli.view.format import duration, number, one_line, plain
+from contend.cli.view.format import one_line, plain
 from contend.cli.view.page import INDENT, Page, Paragraph
 from contend.cli.view.seats import SeatTable
 from contend.cli.view.wrap import WordWrapper
 from contend.debates.events import Event
 from contend.debates.exports import wording
+from contend.debates.exports.wording import duration, number
 from contend.graph.events import NodeEvent
 from contend.graph.phases import PHASES, StepPhase
 from contend.graph.readings import SEVERITY_MARKS
@@ -19,7 +20,8 @@ from contend.graph.readings import SEVERITY_MARKS
 _LONGEST_TOOL_USE = 160
 # The phases of a moderated debate.
 TITLED_PHASES = {
-    name: PHASES[name].label for name in (*get_args(StepPhase), "ruling", "fact_check")
+    name: PHASES[name].label
+    for name in (*get_args(StepPhase), "ruling", "adjustment", "fact_check")
 }
 _POINT_MARKS = {"resolved": "✅", "partial": "⚠️", "dropped": "·"}
 
@@ -135,7 +137,7 @@ def _facts(turn: ShownTurn) -> str:
     facts = [f"{number(turn.tokens)} tokens", duration(turn.elapsed_ms)]
     if turn.status == "fallback_model":
         facts.append("by a fallback model")
-    if over := wording.overlong_words(turn.length):
+    if over := wording.length_words(turn.length):
         facts.append(over)
     return " · ".join(facts)
 

@@ -9,7 +9,6 @@ from typing import Any
 from contend.debates.exports import moderated, wording
 from contend.debates.exports.forecast import forecast_parts
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
-from contend.debates.exports.wording import known
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
 from contend.graph.phases import PHASES
@@ -105,7 +104,7 @@ class Folder:
     def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
         """Write the files about the whole debate, if something in them changed."""
         keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
-        found = (record.get("fact_checks"), record.get("rulings"))
+        found = (*map(record.get, ("fact_checks", "rulings", "adjustments")),)
         marks = (current.status, *found, *(current.state.get(key) for key in keys))
         if marks != self._described:
             self._write("metadata", _metadata(record))
@@ -255,7 +254,8 @@ def _tokens(turn: Turn, tokens: int) -> str:
     if turn.length is None:
         return str(tokens)
     over = ", overlong" if turn.is_overlong else ""
-    return f"{tokens} of {turn.length.limit}{over}"
+    cut = f", cut off after {turn.length.cut_after:g} s" if turn.length.cut_after else ""
+    return f"{tokens} of {turn.length.limit}{over}{cut}"
 
 
 def _metadata(record: Mapping[str, Any]) -> ExportPage:
@@ -265,9 +265,9 @@ def _metadata(record: Mapping[str, Any]) -> ExportPage:
         *_head(record),
         ("Ended", wording.why_it_stopped(record)),
         ("Rounds", str(record["total_rounds"])),
-        ("Tokens", f"{known(usage['input_tokens'])} in, {known(usage['output_tokens'])} out"),
+        ("Tokens", wording.usage_words(usage)),
         ("Cost", wording.dollars(usage["cost_usd"])),
-        ("Seconds worked", f"{timing['total_ms'] / 1000:.1f}"),
+        ("Time", wording.duration(timing["total_ms"])),
     ]
     facts += [("Notice", each) for each in wording.notices(record)]
     seats = [[s["name"], s["role"], s["model"], s["position"]] for s in record["seats"]]
@@ -321,8 +321,23 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     if record.get("rulings"):
         ruled = [[names[r["seat"]], r["breach"], r["text"]] for r in record["rulings"]]
         parts += [Title("Rulings", 2), Rows(("Speaker", "Breach", "Ruling"), ruled)]
+    if record.get("adjustments"):
+        changes = [
+            [str(each["round"]), moderated.ADJUSTED[each["change"]], each["text"]]
+            for each in record["adjustments"]
+        ]
+        parts += [Title("Changes of the rounds", 2), Rows(("After", "Change", "Reason"), changes)]
     kept = (
-        *("scores", "scoring", "winner", "fact_checks", "rulings", "end_reason", "auto_score"),
+        *(
+            "scores",
+            "scoring",
+            "winner",
+            "fact_checks",
+            "rulings",
+            "adjustments",
+            "end_reason",
+            "auto_score",
+        ),
         *("stop", "points", "eliminations", "demonstration", "user_rating", "due", "resolution"),
     )
     data = {key: record[key] for key in kept if key in record}

@@ -1,23 +1,13 @@
 """A forecast in exports: the distribution, and what is missing from it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title
 
 _HEAD = ("outcome", "forecast", "verdict", "mean of the roles", "each role")
 
-_ARGUMENT_HEAD = (
-    "round",
-    "role",
-    "supports",
-    "probabilities",
-    "score",
-    "logic, evidence, novelty",
-    "evidence cited",
-    "rebuts",
-)
-_CRITERIA = ("logical_strength", "evidence_quality", "novelty")
+_CRITERIA = {"logical_strength": "logic", "evidence_quality": "evidence", "novelty": "novelty"}
 POOL_WORDS = {
     "contract": "judge and roles",
     "linear": "linear mean",
@@ -37,12 +27,13 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
         return []
     rows = list(_rows(forecast, outcome_labels(record)))
     facts = [*fate_facts(record), *_facts(forecast)]
+    criteria = _CRITERIA | {name: name for name in _own(forecast, "own_criteria")}
     return [
         Title("Forecast", 2),
         Rows(_HEAD, rows),
         Facts(facts),
         Title("Arguments", 3),
-        Rows(_ARGUMENT_HEAD, list(_argument_rows(forecast))),
+        Rows(_argument_head(criteria.values()), list(_argument_rows(forecast, list(criteria)))),
         Title("Pools", 3),
         Rows(("outcome", *POOL_WORDS.values()), list(_pool_rows(forecast))),
     ]
@@ -85,11 +76,20 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Confidence", of_one(report["confidence"])
     for each in report["gaps"]:
         yield "Missing", gap_words(each)
+    for name, description in _own(forecast, "own_roles").items():
+        yield "Own role", f"{name}: {description}"
+    for name, description in _own(forecast, "own_criteria").items():
+        yield "Own criterion", f"{name}: {description}"
     yield from disagreement_facts(forecast)
     yield from insight_facts(forecast)
 
 
-def _argument_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
+def _argument_head(criteria: Iterable[str]) -> tuple[str, ...]:
+    stated = ("round", "role", "supports", "probabilities")
+    return (*stated, "score", ", ".join(criteria), "evidence cited", "rebuts")
+
+
+def _argument_rows(forecast: Mapping[str, Any], criteria: Sequence[str]) -> Iterator[list[str]]:
     stated = {
         (each["round"], each["role"]): each["values"]
         for each in forecast["report"]["raw_probabilities"]
@@ -105,10 +105,14 @@ def _argument_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
                 each["outcome_supported"] or "-",
                 ", ".join(f"{outcome} {value:g}" for outcome, value in given.items()) or "-",
                 _score(scores.get("composite")),
-                ", ".join(_score(scores.get(name)) for name in _CRITERIA),
+                ", ".join(_score(scores.get(name)) for name in criteria),
                 "; ".join(each["evidence_cited"]) or "-",
                 ", ".join(each["rebuts"]) or "-",
             ]
+
+
+def _own(forecast: Mapping[str, Any], what: str) -> dict[str, str]:
+    return {each["name"]: each["description"] for each in forecast["report"].get(what, ())}
 
 
 def _pool_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -119,7 +123,7 @@ def _pool_rows(forecast: Mapping[str, Any]) -> Iterator[list[str]]:
 def disagreement_facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for each in forecast["disagreement_map"]:
         state = "resolved" if each["resolved"] else "still open"
-        stances = "; ".join(f"{p['role']} {p['stance']}" for p in each["positions"])
+        stances = "; ".join(f"{p['role']}: {p['stance']}" for p in each["positions"])
         yield "Disagreement", f"{each['topic']} ({state}): {stances}"
 
 

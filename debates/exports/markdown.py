@@ -1,5 +1,6 @@
 """A debate as one Markdown document: the answer first, then the debate."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from contend.graph.values import NO_USAGE, WorkSpan
 from contend.models.text import shorten
 
 _LONGEST_HEADING = 120
+_TITLE = re.compile(r"## (.+)")
+_NOT_IN_ANCHORS = re.compile(r"[^\w-]")
 
 
 def to_markdown(stored: StoredDebate) -> str:
@@ -23,8 +26,8 @@ def to_markdown(stored: StoredDebate) -> str:
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [
-        _head(debate),
         _notices(debate, record),
+        _section("Positions", _bullets(_positions(record))),
         _answer(record),
         forecast_section(record),
         _section("Why it stopped", _ending(record)),
@@ -37,7 +40,21 @@ def to_markdown(stored: StoredDebate) -> str:
         *_rounds(debate),
         _section("Models, tokens and time", _table(debate, record)),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    parts = [section for section in sections if section]
+    return "\n\n".join([_head(debate), _contents(parts), *parts]) + "\n"
+
+
+def _contents(sections: Iterable[str]) -> str:
+    """Link every section, by the anchor that renderers give to its title."""
+    titles = (found[1] for each in sections if (found := _TITLE.match(each)))
+    links = (
+        f"[{each}](#{_NOT_IN_ANCHORS.sub('', each.lower().replace(' ', '-'))})" for each in titles
+    )
+    return " · ".join(links)
+
+
+def _positions(record: Mapping[str, Any]) -> list[str]:
+    return [f"{each['name']}: {each['position']}" for each in record["seats"] if each["position"]]
 
 
 def _section(title: str, text: str | None) -> str:
@@ -174,9 +191,13 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
         text = "" if turn.status == "kept_previous" else turn.text
-        note = wording.describe_stand_in(turn.phase, turn.status)
+        note = wording.describe_stand_in(turn.phase, turn.status) or _length_note(turn)
         note = f"*{wording.sentence(note.capitalize())}*\n\n" if note else ""
         yield f"### {name}{model}{what}\n\n{note}{text}{used}".rstrip()
+
+
+def _length_note(turn: Turn) -> str:
+    return wording.length_words(turn.length.model_dump() if turn.length else None)
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
@@ -201,13 +222,14 @@ def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         rows.append(_row("", "calls that failed", "", usage, sum(map(_seconds, lost))))
     usage, seconds = record["usage"], record["timing"]["total_ms"] / 1000
     head = "| Round | Seat | Model | Tokens in | Tokens out | Seconds |"
-    cost = f"Cost: {wording.dollars(usage['cost_usd'])}."
+    took = f"Tokens: {wording.usage_words(usage)}. Time: {wording.duration(seconds * 1000)}."
+    cost = f"{took} Cost: {wording.dollars(usage['cost_usd'])}."
     total = _row("", "**all**", "", usage, seconds)
     return "\n".join([head, "|---|---|---|---:|---:|---:|", *rows, total, "", cost])
 
 
 def _row(number: object, seat: str, model: str, usage: Mapping[str, Any], seconds: float) -> str:
-    counts = (wording.known(usage[name]) for name in ("input_tokens", "output_tokens"))
+    counts = (wording.number(usage[name]) for name in ("input_tokens", "output_tokens"))
     cells = (str(number), seat, model, *counts, f"{seconds:.1f}")
     return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 

@@ -57,6 +57,9 @@ def stage_words(reading: Record) -> str:
     return f"scores of {what}{other}" if what else f"scores{other}"
 
 
+ADJUSTED = {"extend": "one round added", "cut": "ended early"}
+
+
 def _criterion(name: str) -> str:
     return name.replace("_", " ")
 
@@ -74,6 +77,7 @@ def moderated_facts(record: Record) -> list[tuple[str, str]]:
         *_criteria_facts(record),
         *_check_facts(record["fact_checks"]),
         *_ruling_facts(record),
+        *_adjustment_facts(record),
         *([("Folder", record["output_dir"])] if record.get("output_dir") else []),
     ]
 
@@ -122,3 +126,10 @@ def _ruling_facts(record: Record) -> list[tuple[str, str]]:
         for each in record["rulings"]
     )
     return [("Rulings", ", ".join(shown))]
+
+
+def _adjustment_facts(record: Record) -> list[tuple[str, str]]:
+    return [
+        ("Rounds", f"{ADJUSTED[each['change']]} after round {each['round']}: {each['text']}")
+        for each in record.get("adjustments", ())
+    ]

@@ -18,9 +18,9 @@ STOP_WORDS = {
     "no_critical_issues": "no critical issue is left",
     "max_rounds": "all rounds were used",
     "judge_stop": "the judge stopped the debate",
+    "moderator_stop": "the moderator ended the rounds",
     "one_left": "one position was left",
     "converged": "the positions converged",
-    "budget": "the budget was used up",
     "user": "you asked for the answer",
     "failed": "every model failed",
     "timeout": "the time limit of the debate was reached",
@@ -111,8 +111,25 @@ def phase_title(phase: PhaseName) -> str:
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 
-def known(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
+def number(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def duration(milliseconds: float) -> str:
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def usage_words(usage: Mapping[str, Any]) -> str:
+    """State the tokens of a debate, and how many calls are not counted."""
+    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
+    missing = usage.get("without_usage", 0)
+    return f"{tokens} (without {missing} calls of unknown size)" if missing else tokens
 
 
 def dollars(amount: float | None) -> str:
@@ -139,7 +156,10 @@ def position_words(state: "DebateState") -> list[str]:
     return [f"{side.name} argues: {side.position}" for side in sides]
 
 
-def overlong_words(length: Mapping[str, Any] | None) -> str:
+def length_words(length: Mapping[str, Any] | None) -> str:
+    """Say whether a turn is over its length limit or was cut off at its time limit."""
+    if length and length.get("cut_after"):
+        return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
         return ""
     return f"overlong: {length['tokens']} of {length['limit']} tokens"

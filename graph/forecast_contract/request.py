@@ -22,13 +22,6 @@ from contend.graph.forecast_contract import terms
 _ROUNDING = 0.01
 
 
-def _refuse_unstorable(text: str) -> str:
-    """Refuse NUL and lone surrogates, which databases cannot store."""
-    if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise ValueError("has characters that cannot be stored")
-    return text
-
-
 def _refuse_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
@@ -62,7 +55,7 @@ def _importance(value: object) -> object:
 
 
 _IMPORTANCE = {"low": 0.25, "medium": 0.5, "high": 0.75, "critical": 1.0}
-_STORABLE, _NOT_EMPTY = AfterValidator(_refuse_unstorable), AfterValidator(_refuse_empty)
+_STORABLE, _NOT_EMPTY = AfterValidator(terms.refuse_unstorable), AfterValidator(_refuse_empty)
 _Value = Annotated[str, StringConstraints(max_length=2_000), _STORABLE]
 _Words = Annotated[
     _Value,
@@ -107,7 +100,7 @@ class PredictionTask(terms.Contract):
     def _check_further_fields(self) -> Self:
         json.dumps(self.model_extra, allow_nan=False)
         for text in _texts_in(self.model_extra):
-            _refuse_unstorable(text)
+            terms.refuse_unstorable(text)
         return self
 
 
@@ -170,7 +163,7 @@ class DataSummary(terms.Contract):
 
 
 class PredictionContext(terms.Contract):
-    """All that the debate is told."""
+    """What the debate is about, and the data it starts from."""
 
     task: PredictionTask
     outcomes: Annotated[
@@ -219,25 +212,31 @@ class DebateConfig(terms.Contract):
     )
     roles: Annotated[
         tuple[terms.Role, ...],
-        Field(min_length=2, max_length=len(terms.ROLES)),
+        Field(min_length=1, max_length=len(terms.ROLES)),
         BeforeValidator(_tuple),
     ] = Field(
         terms.ROLES,
         description="Who debates; the judge and at least one other.",
         json_schema_extra={"uniqueItems": True},
     )
+    own_roles: Annotated[
+        tuple[terms.OwnRole, ...], Field(max_length=terms.MOST_OWN), BeforeValidator(_tuple)
+    ] = Field((), description="Roles of your own, who debate too.")
     max_argument_length: int = Field(
         terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Max tokens per argument."
     )
     scoring_criteria: Annotated[
         tuple[terms.Criterion, ...],
-        Field(min_length=1, max_length=len(terms.CRITERIA)),
+        Field(max_length=len(terms.CRITERIA)),
         BeforeValidator(_tuple),
     ] = Field(
         terms.CRITERIA,
         description="What arguments are scored on.",
         json_schema_extra={"uniqueItems": True},
     )
+    own_criteria: Annotated[
+        tuple[terms.OwnCriterion, ...], Field(max_length=terms.MOST_OWN), BeforeValidator(_tuple)
+    ] = Field((), description="Criteria of your own, which count too.")
     judge_weight: terms.Share = Field(
         terms.JUDGE_WEIGHT,
         description="Weight of the judge's assessment against the role consensus.",
@@ -245,8 +244,8 @@ class DebateConfig(terms.Contract):
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:
-        terms.check_roles(self.roles)
-        terms.check_criteria(self.scoring_criteria)
+        terms.check_roles(self.roles, [each.name for each in self.own_roles])
+        terms.check_criteria(self.scoring_criteria, [each.name for each in self.own_criteria])
         return self
 
 

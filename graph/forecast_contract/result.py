@@ -3,34 +3,48 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from contend.graph.forecast_contract import terms
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.forecast_contract.terms import Contract, Direction, Impact, Phase, Role
+from contend.graph.forecast_contract.terms import (
+    Contract,
+    Direction,
+    Impact,
+    OwnCriterion,
+    OwnName,
+    OwnRole,
+    Phase,
+)
 
 _Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
+_Role = Annotated[OwnName, Field(description="A role of the contract, or one of your own.")]
 _ABSENT = "null when it is absent; report.gaps says why."
 
 
 class Scores(Contract):
-    """How good an argument is; criteria that were not asked for are null."""
+    """How good an argument is, also by own criteria; those that were not asked for are null."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Share]
 
     logical_strength: _Share | None = None
     evidence_quality: _Share | None = None
     novelty: _Share | None = None
-    composite: _Share = Field(description="Weighted average: 0.4, 0.4 and 0.2.")
+    composite: _Share = Field(
+        description="Weighted average: 0.4, 0.4, 0.2, and the weights of own criteria."
+    )
 
 
 class Argument(Contract):
     """One argument of one role in one round."""
 
-    role: Role
+    role: _Role
     argument: str
     outcome_supported: str | None = Field(description=f"An outcome's id; {_ABSENT}")
     evidence_cited: tuple[str, ...]
     scores: Scores | None = Field(description=f"From 0 to 1; {_ABSENT}")
-    rebuts: tuple[Role, ...] = Field(description="The roles it rebuts; rounds 2 and later.")
+    rebuts: tuple[_Role, ...] = Field(description="The roles it rebuts; rounds 2 and later.")
 
 
 class EmergingConsensus(Contract):
@@ -43,7 +57,7 @@ class EmergingConsensus(Contract):
 class RoundSummary(Contract):
     """What a round came to, computed from its arguments."""
 
-    dominant_argument: Role | None = Field(description=f"The best-scored role; {_ABSENT}")
+    dominant_argument: _Role | None = Field(description=f"The best-scored role; {_ABSENT}")
     key_disagreements: tuple[str, ...]
     emerging_consensus: tuple[EmergingConsensus, ...]
 
@@ -64,17 +78,22 @@ class DebateLog(Contract):
 
 
 class Position(Contract):
-    """Where a role stands on a topic."""
+    """Where a role stands on a topic, in its own words."""
 
-    role: Role
+    role: _Role
     stance: str
-    strength: _Share | None = Field(description=f"How sure the role says it is; {_ABSENT}")
+    strength: _Share | None = Field(
+        description=f"How sure the role is, times the score of its argument; {_ABSENT}"
+    )
 
 
 class Disagreement(Contract):
     """A topic on which the roles diverged, and whether they came together."""
 
-    topic: str
+    topic: str = Field(
+        description="As the judge names it; otherwise an outcome, with the two points that were "
+        "furthest apart on it. Of two outcomes only the first."
+    )
     positions: tuple[Position, ...]
     resolved: bool
 
@@ -82,7 +101,7 @@ class Disagreement(Contract):
 class RoleAssessment(Contract):
     """One role's own probability, as it last stated it."""
 
-    role: Role
+    role: _Role
     probability: _Share
     confidence: _Share | None = Field(description=f"Of the role in its own numbers; {_ABSENT}")
 
@@ -101,7 +120,7 @@ class KeyInsight(Contract):
     """Something new that the debate brought up."""
 
     insight: str
-    source_role: Role
+    source_role: _Role
     round: int
     impact: Impact
     affected_outcomes: tuple[str, ...]
@@ -148,7 +167,7 @@ class Gap(Contract):
 class RawValues(Contract):
     """Probabilities as they were written, before they were normalised."""
 
-    role: Role
+    role: _Role
     round: int
     part: Literal["argument", "verdict"]
     values: dict[str, float]
@@ -181,7 +200,7 @@ class Replaced(Contract):
 class Overlong(Contract):
     """An argument over the length limit; it is kept whole."""
 
-    role: Role
+    role: _Role
     round: int
     tokens: int
     limit: int
@@ -214,6 +233,8 @@ class Report(Contract):
     )
     replaced_arguments: tuple[Replaced, ...]
     overlong_arguments: tuple[Overlong, ...] = ()
+    own_roles: tuple[OwnRole, ...] = Field((), description="As they were requested.")
+    own_criteria: tuple[OwnCriterion, ...] = Field((), description="As they were requested.")
 
 
 class DebateResult(Contract):

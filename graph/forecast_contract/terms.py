@@ -1,10 +1,11 @@
 """Terms and types that the request and the result of a forecast share."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Role = Literal["optimist", "pessimist", "contrarian", "historian", "judge"]
 ROLES: tuple[Role, ...] = ("optimist", "pessimist", "contrarian", "historian", "judge")
@@ -24,31 +25,65 @@ ROUNDS = 3
 MAX_ARGUMENT_LENGTH = 500
 FEWEST_OUTCOMES, MOST_OUTCOMES = 2, 20
 MOST_ROUNDS = 10
+MOST_OWN = 5  # roles and criteria of a caller's own
 MAX_REQUEST_BYTES = 262_144
 DECIMALS = 4
 
 
-def check_roles(roles: tuple[Role, ...]) -> tuple[Role, ...]:
-    """Refuse repeated roles, a missing judge, and a judge on its own."""
-    if twice := first_repeated(roles):
-        raise ValueError(f"roles names the {twice} twice")
-    if "judge" not in roles or len(roles) == 1:
+def check_roles(roles: Sequence[str], own: Sequence[str]) -> None:
+    """Refuse repeated and taken names, a missing judge, and a judge on its own."""
+    if twice := first_repeated((*roles, *own)):
+        raise ValueError(f"roles and own_roles name the {twice} twice")
+    if "judge" not in roles or len((*roles, *own)) == 1:
         raise ValueError("roles needs the judge, who gives the verdict, and at least one other")
-    return roles
+    if taken := next((name for name in own if name in {*ROLES, *_TAKEN_ROLES}), None):
+        raise ValueError(f"own_roles: the name {taken} is taken; choose another")
 
 
-def check_criteria(criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-    if twice := first_repeated(criteria):
-        raise ValueError(f"scoring_criteria names {twice} twice")
-    if not criteria:
+def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
+    if twice := first_repeated((*criteria, *own)):
+        raise ValueError(f"scoring_criteria and own_criteria name {twice} twice")
+    if not criteria and not own:
         raise ValueError("scoring_criteria is empty")
-    return criteria
+    # Forms with a field for each criterion are pydantic models.
+    taken = {*CRITERIA, "composite", "reason", "nonce", *dir(BaseModel)}
+    if name := next((name for name in own if name in taken), None):
+        raise ValueError(f"own_criteria: the name {name} is taken; choose another")
+
+
+def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
+    """Return what the ids of each role's points begin with: as few letters as are unique."""
+    prefixes: dict[str, str] = {}
+    for role in sorted(roles, key=lambda name: name not in ROLES):
+        beginnings = (role.ljust(length, "x")[:length].upper() for length in count(1))
+        prefixes[role] = next(each for each in beginnings if each not in prefixes.values())
+    return prefixes
+
+
+def refuse_unstorable(text: str) -> str:
+    """Refuse NUL and lone surrogates, which databases cannot store."""
+    if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError("has characters that cannot be stored")
+    return text
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
+# Roles of other protocols, and what else has turns or files in a record.
+_TAKEN_ROLES = (
+    *("proposer", "skeptic", "synthesizer", "debater", "moderator", "position_advocate"),
+    *("fact_checker", "user", "embedding", "index"),
+)
+OWN_NAME = r"^[a-z][a-z_]{1,30}[a-z]$"
+OwnName = Annotated[str, StringConstraints(pattern=OWN_NAME)]
+"""The name of a role or criterion: 3 to 32 small letters, with underscores between them."""
+Description = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500, strip_whitespace=True),
+    AfterValidator(refuse_unstorable),
+]
 OUTCOME_ID = r"^[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,62}[A-Za-z0-9_.-])?$"
 OutcomeId = Annotated[str, StringConstraints(pattern=OUTCOME_ID)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -58,3 +93,20 @@ class Contract(BaseModel):
     """Base of all contract models: frozen, strict about types and names, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class OwnRole(Contract):
+    """A role of the caller's own, in addition to `roles`."""
+
+    name: OwnName
+    description: Description = Field(description="The viewpoint it argues from.")
+
+
+class OwnCriterion(Contract):
+    """A criterion of the caller's own, in addition to `scoring_criteria`."""
+
+    name: OwnName
+    description: Description = Field(description="What makes an argument good or bad by it.")
+    weight: float = Field(
+        0.4, gt=0, le=2, description="Next to 0.4 for logic, 0.4 for evidence and 0.2 for novelty."
+    )

@@ -86,6 +86,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Return the prompt part for an answer: a first one or a later one."""
         return "again" if round_number > self.first_round else "first"
 
+    def prompt_role(self, seat: Seat) -> str:
+        """Return the role whose prompt files a seat uses."""
+        return seat.role
+
     def own_prompt(self, part: str) -> str | None:
         return None
 
@@ -94,6 +98,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
+        return None
+
+    def time_limit(self, phase: PhaseName) -> float | None:
+        """Return the seconds after which the rest of a turn is cut off."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:

@@ -5,6 +5,7 @@ from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
 from contend.graph.settings import ForecastSettings
@@ -26,18 +27,21 @@ class ForecastStrategy(Strategy[ForecastSettings]):
 
     def __init__(self, settings: ForecastSettings) -> None:
         super().__init__(settings)
-        self.answering_role = settings.roles[0]
+        self.answering_role = settings.role_names[0]
         self.rounds = settings.max_rounds, settings.max_rounds
         self.max_steps = 5 * settings.max_rounds + 10
 
     def answers(self, seat: Seat) -> bool:
-        return seat.role in self.settings.roles
+        return seat.role in self.settings.role_names
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
         """Let all roles speak at once, but the judge after the others in the last round."""
         others = tuple(seat for seat in waiting if seat != "judge")
         is_last = round_number == self.settings.max_rounds
         return others if is_last and others else tuple(waiting)
+
+    def prompt_role(self, seat: Seat) -> str:
+        return seat.role if seat.role in ROLES else "own_role"
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return self.settings.max_argument_length if phase == "propose" else None

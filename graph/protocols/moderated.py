@@ -10,6 +10,7 @@ from contend.graph.state import DebateState
 from contend.graph.stop_reasons import StopDecision, stop
 from contend.nodes.moderated.judge_values import judge_values
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
+from contend.nodes.moderated.schedule import adjustments_in, planned_rounds
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
@@ -23,6 +24,8 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         super().__init__(settings)
         count = settings.round_count
         self.rounds = count, count
+        if settings.moderator_may_adjust:
+            count = settings.max_round_count
         # Four steps a statement: request, statement, check, correction.
         self.max_steps = 4 * len(settings.positions) * (2 + 2 * count) + 3 * count + 20
         base = settings.output_dir or outputs_home()
@@ -45,12 +48,20 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         }
         return limits.get(phase)
 
+    def time_limit(self, phase: PhaseName) -> float | None:
+        has_limit = self.token_limit(phase) is not None
+        return self.settings.statement_max_seconds if has_limit else None
+
     def prompt_values(self, call: PromptCall) -> PromptValues:
         prompt = ModeratedPrompt(**vars(call))
         return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        number, most = state["round"], self.settings.round_count
+        number, turns = state["round"], state.get("turns", [])
+        most = planned_rounds(self.settings, turns)
+        for turn, made in adjustments_in(turns):
+            if made.change == "cut" and turn.round == number:
+                return stop("moderator_stop", number, turn.text)
         if number < most:
             return None
         used = f"all {most} rounds were argued" if most > 1 else "the one round was argued"

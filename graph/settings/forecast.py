@@ -1,9 +1,10 @@
 """Settings of a forecast."""
 
 import json
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, PositiveFloat, ValidationError
+from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract import terms
@@ -28,8 +29,13 @@ class ForecastSettings(DebateSettings):
     max_rounds: int = Field(
         terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."
     )
-    roles: Annotated[tuple[terms.Role, ...], AfterValidator(terms.check_roles)] = Field(
+    roles: tuple[terms.Role, ...] = Field(
         terms.ROLES, description="Who debates: the judge and at least one other."
+    )
+    own_roles: tuple[terms.OwnRole, ...] = Field(
+        (),
+        max_length=terms.MOST_OWN,
+        description="Roles of your own, who debate too: name, and description of the viewpoint.",
     )
     max_argument_length: int = Field(
         terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
@@ -37,9 +43,14 @@ class ForecastSettings(DebateSettings):
     argument_input_tokens: int = Field(
         600, ge=300, le=32_000, description="Tokens the prompt of an argument should take."
     )
-    scoring_criteria: Annotated[
-        tuple[terms.Criterion, ...], AfterValidator(terms.check_criteria)
-    ] = Field(terms.CRITERIA, description="What arguments are scored on.")
+    scoring_criteria: tuple[terms.Criterion, ...] = Field(
+        terms.CRITERIA, description="What arguments are scored on."
+    )
+    own_criteria: tuple[terms.OwnCriterion, ...] = Field(
+        (),
+        max_length=terms.MOST_OWN,
+        description="Criteria of your own, which count too: name, description and weight.",
+    )
     judge_weight: float = Field(
         terms.JUDGE_WEIGHT,
         ge=0,
@@ -60,21 +71,64 @@ class ForecastSettings(DebateSettings):
     judge_model: str = Field(
         "ollama:gemma3:27b", description="Model that judges, and scores every argument."
     )
+    own_role_model: str = Field("ollama:qwen3:32b", description="Model of your own roles.")
     optimist_temperature: float = temperature_of(0.7, "Optimist")
     pessimist_temperature: float = temperature_of(0.7, "Pessimist")
     contrarian_temperature: float = temperature_of(0.9, "Contrarian")
     historian_temperature: float = temperature_of(0.5, "Historian")
+    own_role_temperature: float = temperature_of(0.7, "roles of your own")
     optimist_fallbacks: tuple[str, ...] = fallbacks_of("Optimist")
     pessimist_fallbacks: tuple[str, ...] = fallbacks_of("Pessimist")
     contrarian_fallbacks: tuple[str, ...] = fallbacks_of("Contrarian")
     historian_fallbacks: tuple[str, ...] = fallbacks_of("Historian")
+    own_role_fallbacks: tuple[str, ...] = fallbacks_of("roles of your own")
+
+    @model_validator(mode="after")
+    def _check_own(self) -> Self:
+        terms.check_roles(self.roles, [each.name for each in self.own_roles])
+        terms.check_criteria(self.scoring_criteria, [each.name for each in self.own_criteria])
+        return self
+
+    @property
+    def role_names(self) -> tuple[str, ...]:
+        """The roles in order, the judge last."""
+        own = [each.name for each in self.own_roles]
+        return tuple(sorted((*self.roles, *own), key=lambda role: role == "judge"))
+
+    @property
+    def criteria_weights(self) -> dict[str, float]:
+        built_in = {name: terms.COMPOSITE_WEIGHTS[name] for name in self.scoring_criteria}
+        return built_in | {each.name: each.weight for each in self.own_criteria}
 
     @property
     def opening_seats(self) -> tuple[str, ...]:
-        return self.roles
+        return self.role_names
 
     def build_seats(self) -> list[Seat]:
-        return [self._seat(role) for role in self.roles]
+        return [
+            self._seat(role) if role in terms.ROLES else self._own_seat(role)
+            for role in self.role_names
+        ]
+
+    def _own_seat(self, role: str) -> Seat:
+        name = role.replace("_", " ").capitalize()
+        return self._seat("own_role").model_copy(update={"id": role, "name": name, "role": role})
+
+    def is_named(self, seat: Seat) -> bool:
+        return f"{self._model_of(seat.id)}_model" in self.model_fields_set
+
+    def with_models(self, models: Mapping[str, str]) -> Self:
+        return super().with_models({self._model_of(seat): name for seat, name in models.items()})
+
+    @classmethod
+    def of_one_model(cls, model: str) -> dict[str, Any]:
+        return super().of_one_model(model) | {"own_role_model": model}
+
+    def how_to_name(self, seat: Seat) -> str:
+        return f"--set {self._model_of(seat.id)}_model=PROVIDER:NAME"
+
+    def _model_of(self, seat: str) -> str:
+        return seat if seat in terms.ROLES else "own_role"
 
 
 def request_of(state: DebateState) -> DebateRequest:

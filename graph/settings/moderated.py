@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
 from contend.graph.readings import Breach
 from contend.graph.settings.base import (
@@ -113,6 +113,15 @@ class ModeratedSettings(DebateSettings):
         "formal", description="How strict it is, in which tone, and whether somebody wins."
     )
     round_count: int = Field(3, ge=0, le=20, description="Rounds of arguments and rebuttals.")
+    moderator_may_adjust: bool = Field(
+        False, description="Let the moderator add rounds or end them early, with its reason."
+    )
+    min_round_count: int = Field(
+        1, ge=1, le=20, description="Rounds before which the moderator may not end them."
+    )
+    max_round_count: int = Field(
+        5, ge=1, le=20, description="Rounds up to which the moderator may add some."
+    )
     opening_statement_max_tokens: _TokenLimit = Field(
         300, description="Tokens an opening statement may have."
     )
@@ -123,6 +132,9 @@ class ModeratedSettings(DebateSettings):
         350, description="Tokens a closing statement may have."
     )
     correction_max_tokens: _TokenLimit = Field(100, description="Tokens a correction may have.")
+    statement_max_seconds: PositiveFloat | None = Field(
+        None, description="Seconds a statement may take; what comes later is cut off."
+    )
     fact_check: bool = Field(False, description="Let a fact checker check every statement.")
     scoring_enabled: bool = Field(True, description="Let a judge score every statement.")
     scoring_weights: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
@@ -223,6 +235,16 @@ class ModeratedSettings(DebateSettings):
         for side in self.positions:
             if (who := called.get(side.name.casefold())) is not None:
                 raise ValueError(f"a side is called '{side.name}' like {who}; choose another name")
+        return self
+
+    @model_validator(mode="after")
+    def _check_limits_of_rounds(self) -> Self:
+        least, most = self.min_round_count, self.max_round_count
+        if self.moderator_may_adjust and not least <= self.round_count <= most:
+            raise ValueError(
+                f"round_count is {self.round_count}, but with moderator_may_adjust it must be from "
+                f"min_round_count ({least}) to max_round_count ({most})"
+            )
         return self
 
     @property

@@ -6,32 +6,42 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from contend.graph.forecast_contract.terms import ROLES, Criterion, Impact, Role
+from contend.graph.forecast_contract.terms import ROLES, Impact, point_prefixes
 from contend.graph.readings import (
     ArgumentReading,
+    Dispute,
     Insight,
     PastEvent,
     ScoreReading,
     StatedProbabilities,
     VerdictReading,
 )
+from contend.models.replies.fields import (
+    LONGEST_ITEM,
+    MOST_ITEMS,
+    NUMBER,
+    Outcomes,
+    find_outcome,
+    line_in,
+    lines_in,
+    number_in,
+    one_of,
+    percentage_or_share,
+    share_in,
+    written_number,
+)
 from contend.models.replies.signals import labelled_value
 
-_LONGEST_POINT, _LONGEST_ITEM, _MOST_ITEMS = 300, 500, 12
+_LONGEST_POINT = 300
 _MOST_SPLITS = 3
 _STEP = 10
-_NUMBER = r"(\d+(?:\.\d+)?)\s*(%|percent|)"
-_NUMBER_TEXT = re.compile(rf"[~≈]?\s*{_NUMBER}", re.IGNORECASE)
 # What separates the outcomes in a line of probabilities.
 _BETWEEN_OUTCOMES = re.compile(r"[,;|/]|\band\b")
-_SHORTEST_MISSPELT = 3
-_POINT_ID = re.compile(r"\b([OPCHJ]\d{1,2})\b")
+_POINT_ID = re.compile(r"\b([A-Z][A-Z_]*)(\d{1,2})\b")
+_PREFIXES = point_prefixes(ROLES)
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-
-Outcomes = Mapping[str, str]
-"""Labels of outcomes by id."""
 
 
 # Every field is read on its own; what cannot be parsed is left out, never corrected.
@@ -54,24 +64,29 @@ class VerdictBlock(BaseModel):
     probabilities: Any = None
     confidence: Any = None
     insights: Any = None
+    disagreements: Any = None
 
 
 class ScoreBlock(BaseModel):
     """A scoring's control block, before its fields are read one by one."""
 
-    logical_strength: Any = None
-    evidence_quality: Any = None
-    novelty: Any = None
+    model_config = ConfigDict(extra="allow")  # a field for each criterion
+
     reason: Any = None
 
 
-def argument_from_block(block: ArgumentBlock, outcomes: Outcomes) -> ArgumentReading:
+def argument_from_block(
+    block: ArgumentBlock,
+    outcomes: Outcomes,
+    prefixes: Mapping[str, str] = _PREFIXES,
+) -> ArgumentReading:
+    """Read an argument's block; `prefixes` are those of the roles' points."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
-        point=_line(block.point)[:_LONGEST_POINT],
-        evidence=_lines(block.evidence),
-        rebuts=_roles(block.rebuts),
+        point=line_in(block.point)[:_LONGEST_POINT],
+        evidence=lines_in(block.evidence),
+        rebuts=_roles(block.rebuts, prefixes),
         refers_to=tuple(dict.fromkeys(_ids_in(block.refers_to))),
         precedents=_precedents(block.precedents),
         read_from="block",
@@ -81,21 +96,22 @@ def argument_from_block(block: ArgumentBlock, outcomes: Outcomes) -> ArgumentRea
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Read the verdict's block; an insight counts only with the point it comes from."""
-    given = block.insights if isinstance(block.insights, list) else []
-    read = (_insight(each, outcomes, points) for each in given if isinstance(each, dict))
+    """Read the verdict's block; insights and disputes count only with their points."""
+    insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
+    disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
-        insights=tuple(each for each in read if each)[:_MOST_ITEMS],
+        insights=tuple(each for each in insights if each)[:MOST_ITEMS],
+        disputes=tuple(each for each in disputes if each)[:MOST_ITEMS],
         read_from="block",
     )
 
 
 def score_from_block(
-    block: ScoreBlock, argument: str, criteria: Sequence[Criterion]
+    block: ScoreBlock, argument: str, criteria: Sequence[str]
 ) -> ScoreReading | None:
-    scores = {name: _share(getattr(block, name)) for name in criteria}
-    return _score(scores, argument, _line(block.reason), "block")
+    scores = {name: share_in((block.model_extra or {}).get(name)) for name in criteria}
+    return _score(scores, argument, line_in(block.reason), "block")
 
 
 def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
@@ -115,11 +131,9 @@ def verdict_from_words(speech: str, outcomes: Outcomes) -> VerdictReading | None
     return VerdictReading(stated=stated, read_from="words") if stated else None
 
 
-def score_from_words(
-    speech: str, argument: str, criteria: Sequence[Criterion]
-) -> ScoreReading | None:
+def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
     """Read `Logical strength: 0.7` and the other criteria; None unless each appears once."""
-    scores: dict[Criterion, float | None] = {}
+    scores: dict[str, float | None] = {}
     for name in criteria:
         stated = _labelled(speech, name.replace("_", r"[ _-]"))
         found = re.fullmatch(r"(0(?:\.\d+)?|1(?:\.0+)?)", stated)
@@ -130,7 +144,7 @@ def score_from_words(
 def point_ids(text: str) -> tuple[str, ...]:
     """Return the point ids a text cites, such as [O1]; a bare H1 may mean half a year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
-    return tuple(dict.fromkeys(_POINT_ID.findall(cited)))
+    return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
@@ -160,7 +174,7 @@ def stated_from_form(
     return _stated(given, confidence, outcomes), find_outcome(form["outcome"], outcomes)
 
 
-def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel]:
+def scores_form(criteria: Sequence[str], *, small: bool) -> type[BaseModel]:
     """Build a form for scores; the smallest models get whole numbers up to ten."""
     # Ranges of fractions are not enforced by llama.cpp's schemas.
     share: Any = (
@@ -172,11 +186,11 @@ def scores_form(criteria: Sequence[Criterion], *, small: bool) -> type[BaseModel
 
 
 def score_from_form(
-    form: dict[str, Any], argument: str, criteria: Sequence[Criterion], *, small: bool
+    form: dict[str, Any], argument: str, criteria: Sequence[str], *, small: bool
 ) -> ScoreReading | None:
     unit = 10 if small else 1
-    scores = {name: _share(form[name] / unit) for name in criteria}
-    return _score(scores, argument, _line(form.get("reason")), "extraction")
+    scores = {name: share_in(form[name] / unit) for name in criteria}
+    return _score(scores, argument, line_in(form.get("reason")), "extraction")
 
 
 def points_form(points: Sequence[str]) -> type[BaseModel]:
@@ -216,128 +230,64 @@ def _stated(given: Any, confidence: Any, outcomes: Outcomes) -> StatedProbabilit
     raw: dict[str, float] = {}
     unclear = set[str]()
     for key, value in given.items() if isinstance(given, dict) else ():
-        number, outcome = _number(value), find_outcome(key, outcomes)
+        number, outcome = number_in(value), find_outcome(key, outcomes)
         if number is None or outcome is None:
             continue
         if raw.setdefault(outcome, number) != number:
             unclear.add(outcome)
     raw = {outcome: number for outcome, number in raw.items() if outcome not in unclear}
-    return StatedProbabilities(raw=raw, confidence=_share(confidence))
-
-
-def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
-    """Return the id of the outcome that is meant by an id or a label, or nothing if in doubt."""
-    name = "" if given is None else str(given).strip().strip("`'\"*.")  # 0 may be an id
-    by_name: dict[str, set[str]] = {}
-    for outcome, label in outcomes.items():
-        for known in (outcome, label, f"{outcome}: {label}", f"{outcome} ({label})"):
-            by_name.setdefault(_plain(known), set()).add(outcome)
-    exact = [outcome for outcome in outcomes if outcome.casefold() == name.casefold()]
-    found = by_name.get(_plain(name), set()) if not exact else set(exact)
-    if not found:
-        alike = (ids for known, ids in by_name.items() if _is_misspelt(_plain(name), known))
-        found = set().union(*alike)
-    return found.pop() if len(found) == 1 else None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).casefold()
-
-
-def _is_misspelt(given: str, known: str) -> bool:
-    """Whether the two differ by one letter; another digit is another name."""
-    if abs(len(given) - len(known)) > 1 or min(len(given), len(known)) < _SHORTEST_MISSPELT:
-        return False
-    pairs = enumerate(zip(given, known, strict=False))
-    at = next((at for at, (left, right) in pairs if left != right), min(len(given), len(known)))
-    rests = {(given[at + 1 :], known[at + 1 :]), (given[at + 1 :], known[at:])}
-    rests.add((given[at:], known[at + 1 :]))
-    is_digit = given[at : at + 1].isdigit() or known[at : at + 1].isdigit()
-    return not is_digit and any(left == right for left, right in rests)
-
-
-def _number(value: Any) -> float | None:
-    """Return a number, also if it is written as text: 0.7, 70%."""
-    if isinstance(value, str):
-        written = _NUMBER_TEXT.fullmatch(value.strip())
-        value = _written_number(*written.groups()) if written else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _written_number(digits: str, sign: str) -> float:
-    return float(f"{digits}e-2" if sign else digits)
-
-
-def _share(value: Any) -> float | None:
-    number = _number(value)
-    return number if number is not None and 0 <= number <= 1 else None
-
-
-def _percentage_or_share(value: Any) -> float | None:
-    number = _number(value)
-    if number is None or not 0 <= number <= 100:
-        return None
-    return number / 100 if number > 1 else number
-
-
-def _one_of(value: Any, names: Sequence[str]) -> str | None:
-    known = {name.casefold(): name for name in names}
-    given = "" if value is None else str(value)  # 0 may be the id of an outcome
-    return known.get(given.strip().strip("`'\"*.").casefold())
-
-
-def _line(value: Any) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _lines(value: Any) -> tuple[str, ...]:
-    given = value if isinstance(value, list) else [value]
-    return tuple(line[:_LONGEST_ITEM] for each in given if (line := _line(each)))[:_MOST_ITEMS]
+    return StatedProbabilities(raw=raw, confidence=share_in(confidence))
 
 
 def _ids_in(value: Any) -> list[str]:
-    return _POINT_ID.findall(" ".join(_lines(value)).upper())
+    return ["".join(each) for each in _POINT_ID.findall(" ".join(lines_in(value)).upper())]
 
 
-def _roles(value: Any) -> tuple[Role, ...]:
-    words = re.findall(r"[a-z]+", " ".join(_lines(value)).lower())
-    initials = {point[0].lower() for point in _ids_in(value)}
-    return tuple(role for role in ROLES if role in words or role[0] in initials)
+def _roles(value: Any, prefixes: Mapping[str, str]) -> tuple[str, ...]:
+    text = " ".join(lines_in(value))
+    words, ids = re.findall(r"[a-z_]+", text.lower()), _POINT_ID.findall(text.upper())
+    named = {prefix for prefix, _ in ids}
+    return tuple(role for role, prefix in prefixes.items() if role in words or prefix in named)
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _precedents(value: Any) -> tuple[PastEvent, ...]:
-    given = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     read = (
         PastEvent(
-            event=_line(each.get("event"))[:_LONGEST_ITEM],
-            date=_line(str(each.get("date") or ""))[:100],
-            outcome=_line(each.get("outcome"))[:_LONGEST_ITEM],
-            relevance=_line(each.get("relevance"))[:_LONGEST_ITEM],
-            similarity=_percentage_or_share(each.get("similarity")),
+            event=line_in(each.get("event"))[:LONGEST_ITEM],
+            date=line_in(str(each.get("date") or ""))[:100],
+            outcome=line_in(each.get("outcome"))[:LONGEST_ITEM],
+            relevance=line_in(each.get("relevance"))[:LONGEST_ITEM],
+            similarity=percentage_or_share(each.get("similarity")),
         )
-        for each in given
+        for each in _dicts(value)
     )
-    return tuple(e for e in read if e.event and e.date and e.outcome)[:_MOST_ITEMS]
+    return tuple(e for e in read if e.event and e.date and e.outcome)[:MOST_ITEMS]
 
 
 def _insight(given: dict[str, Any], outcomes: Outcomes, points: Sequence[str]) -> Insight | None:
-    text, point = _line(given.get("insight")), _one_of(given.get("point"), points)
-    impact = _one_of(given.get("impact"), get_args(Impact))
+    text, point = line_in(given.get("insight")), one_of(given.get("point"), points)
+    impact = one_of(given.get("impact"), get_args(Impact))
     if not text or point is None or impact is None:
         return None
-    named = (find_outcome(each, outcomes) for each in _lines(given.get("outcomes")))
+    named = (find_outcome(each, outcomes) for each in lines_in(given.get("outcomes")))
     affected = tuple(outcome for outcome in named if outcome)
-    return Insight(insight=text[:_LONGEST_ITEM], point=point, impact=impact, outcomes=affected)
+    return Insight(insight=text[:LONGEST_ITEM], point=point, impact=impact, outcomes=affected)
+
+
+def _dispute(given: dict[str, Any], points: Sequence[str]) -> Dispute | None:
+    topic, named = line_in(given.get("topic")), dict.fromkeys(_ids_in(given.get("points")))
+    known = tuple(point for point in named if point in points)
+    if not topic or not known:
+        return None
+    return Dispute(topic=topic[:LONGEST_ITEM], points=known, resolved=given.get("resolved") is True)
 
 
 def _score(
-    scores: dict[Criterion, float | None],
+    scores: dict[str, float | None],
     argument: str,
     reason: str,
     read_from: Literal["block", "words", "extraction"],
@@ -345,7 +295,7 @@ def _score(
     known = {name: score for name, score in scores.items() if score is not None}
     if len(known) < len(scores):
         return None
-    reason = reason[:_LONGEST_ITEM]
+    reason = reason[:LONGEST_ITEM]
     return ScoreReading(argument=argument, scores=known, reason=reason, read_from=read_from)
 
 
@@ -355,7 +305,7 @@ def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | N
     # A number may be infinite if a model repeats a digit.
     if len(raw) < len(outcomes) or not all(map(math.isfinite, raw.values())):
         return None
-    confidence = _share(_labelled(speech, "confidence"))
+    confidence = share_in(_labelled(speech, "confidence"))
     return StatedProbabilities(raw=raw, confidence=confidence)
 
 
@@ -363,11 +313,11 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
     """Read the number after each id; nothing unless each has exactly one."""
     raw: dict[str, float] = {}
     for outcome in outcomes:
-        pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{_NUMBER}(?![\w.])"
+        pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{NUMBER}(?![\w.])"
         found = re.findall(pattern, stated, re.IGNORECASE)
         if len(found) != 1:
             return {}
-        raw[outcome] = _written_number(*found[0])
+        raw[outcome] = written_number(*found[0])
     return raw
 
 
@@ -375,12 +325,12 @@ def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
     """Read `NAME NUMBER` between commas, whatever the name; nothing if one has two numbers."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
-        written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{_NUMBER}\W*", part, re.IGNORECASE)
+        written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)
         outcome = find_outcome(written[1], outcomes) if written else None
         if written and outcome:
             if outcome in raw:
                 return {}
-            raw[outcome] = _written_number(written[2], written[3])
+            raw[outcome] = written_number(written[2], written[3])
     return raw
 
 

@@ -60,6 +60,19 @@ class RulingBlock(BaseModel):
         return breach if self.ruling.strip() else None
 
 
+class AdjustmentBlock(BaseModel):
+    """Whether the moderator changes the number of rounds, and why."""
+
+    adjust: Literal["none", "extend", "cut"]
+    reason: Annotated[Remarked, StringConstraints(strip_whitespace=True, max_length=600)] = ""
+
+    @field_validator("adjust", mode="before")
+    @classmethod
+    def _by_its_name(cls, given: object) -> object:
+        name = given.lower().strip(" .") if isinstance(given, str) else given
+        return "none" if name in (None, "", "no", "n/a") else name
+
+
 class PositionsBlock(BaseModel):
     """The positions a moderator proposes."""
 

@@ -18,6 +18,11 @@ _SECONDS_BETWEEN_CHUNKS = 0.033
 _PARAGRAPH = "\n\n"
 
 
+def seconds_now() -> float:
+    """Read the clock of time limits; tests replace it."""
+    return time.monotonic()
+
+
 def report_problem(
     runtime: Runtime[Any],
     seat: Seat | None,
@@ -47,6 +52,7 @@ class TurnStream:
     phase: PhaseName | Literal[""] = ""
     before: str = ""  # what the turn said earlier; sent again if this call starts again
     tokens_before: int = 0
+    time_limit: float | None = None  # seconds from the first words
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
@@ -56,10 +62,17 @@ class TurnStream:
     _last_sent: float = 0.0
     _filter: SpeechFilter | None = None
     _has_text: bool = False
+    _spoke_at: float | None = None
 
     def listener(self) -> Listener:
         debate = self.runtime.execution_info.thread_id if self.runtime.execution_info else None
-        return Listener(self.text, self.trouble, lambda: self.pause_requested, debate or "")
+        return Listener(
+            self.text,
+            self.trouble,
+            lambda: self.pause_requested,
+            debate or "",
+            time_is_up=self._time_is_up,
+        )
 
     @property
     def tokens(self) -> int:
@@ -69,6 +82,13 @@ class TurnStream:
     def pause_requested(self) -> bool:
         control = self.runtime.control
         return bool(control and control.drain_requested)
+
+    def _time_is_up(self) -> bool:
+        if self.time_limit is None or not self._has_text:
+            return False
+        now = seconds_now()
+        self._spoke_at = now if self._spoke_at is None else self._spoke_at
+        return now - self._spoke_at > self.time_limit
 
     def begin(self) -> None:
         """Announce which seat speaks, with an empty chunk."""
@@ -96,7 +116,7 @@ class TurnStream:
 
     def trouble(self, trouble: Trouble) -> None:
         self._waiting, self._tokens, self._filter = self.before, 0, None
-        self._has_text = False
+        self._has_text, self._spoke_at = False, None
         failure = trouble.failure
         self.spent += trouble.usage
         reported = report_problem(

@@ -28,6 +28,7 @@ class CallResult(TypedDict):
     fell_back: bool
     usage: Usage
     seconds: float
+    is_cut: bool
     degraded: list[Degradation]
 
 
@@ -49,6 +50,7 @@ async def call_model(
         "fell_back": answered.fell_back,
         "usage": reply.usage + stream.spent,
         "seconds": reply.seconds,
+        "is_cut": reply.is_cut,
         "degraded": list(stream.degraded),
     }
 

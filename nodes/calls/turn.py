@@ -29,6 +29,7 @@ from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
 from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
+from contend.nodes.prompting.truncate import whole_sentences
 from contend.nodes.prompting.values import fence_mark
 from contend.nodes.timing import steady_now
 
@@ -71,9 +72,10 @@ async def take_turn(
     settings: DebateSettings = node_runtime.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(node_runtime), this)
-    stream = TurnStream(node_runtime, seat, state["round"], tag, phase)
-    stream.begin()
     strategy = strategy_for(settings)
+    seconds = strategy.time_limit(phase)
+    stream = TurnStream(node_runtime, seat, state["round"], tag, phase, time_limit=seconds)
+    stream.begin()
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
     prompt = build_prompt(state, settings, seat, part, debate_id(node_runtime), tag, material)
@@ -91,7 +93,9 @@ async def take_turn(
         failed.spent = loop.usage + (failed.spent or NO_USAGE)
         failed.started_at, failed.ended_at = started, steady_now()
         raise
-    text = without_block(loop.text, tag) or loop.text
+    text, cut_after = without_block(loop.text, tag) or loop.text, None
+    if last.get("is_cut"):
+        text, cut_after = whole_sentences(text), seconds
     turn = Turn(
         id=this,
         round=state["round"],
@@ -107,7 +111,9 @@ async def take_turn(
         status="fallback_model" if last["fell_back"] else "ok",
         passages=tuple(dict.fromkeys([*(each.label for each in prompt.passages), *loop.found])),
         tool_calls=tuple(used["use"] for used in loop.used),
-        length=TurnLength(tokens=count_tokens(text), limit=limit) if limit is not None else None,
+        length=TurnLength(tokens=count_tokens(text), limit=limit, cut_after=cut_after)
+        if limit is not None
+        else None,
     )
     turn = await with_quotes_checked(state, turn)
     return {"turn": turn, "raw": loop.text, "degraded": [*degraded, *loop.degraded]}

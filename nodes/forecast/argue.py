@@ -11,13 +11,19 @@ from contend.graph.readings import ArgumentReading, StatedProbabilities, Verdict
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies import forecast as replies
+from contend.models.replies.fields import Outcomes
 from contend.models.seats import is_demonstration
 from contend.models.text import shorten
 from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.calls.work import Work, turn_work, with_turns
-from contend.nodes.forecast.arguments import all_arguments, context_of, kept_arguments
+from contend.nodes.forecast.arguments import (
+    all_arguments,
+    context_of,
+    kept_arguments,
+    prefixes_of,
+)
 from contend.nodes.forecast.calls import (
     Filled,
     fill_once,
@@ -72,11 +78,12 @@ def reading_of(turn: Turn) -> ArgumentReading:
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
     turn, outcomes = spoken["turn"], context_of(state).outcome_labels
+    prefixes = prefixes_of(state)
     read = read_decision(
         runtime,
         spoken,
         replies.ArgumentBlock,
-        lambda block, _: replies.argument_from_block(block, outcomes),
+        lambda block, _: replies.argument_from_block(block, outcomes, prefixes),
         lambda text: replies.argument_from_words(text, outcomes),
     )
     reading = read or ArgumentReading()
@@ -120,7 +127,7 @@ async def with_numbers(
     return turn, [*filled["degraded"], reported]
 
 
-def _with_form(reading: Stating, filled: Filled, outcomes: replies.Outcomes) -> Stating:
+def _with_form(reading: Stating, filled: Filled, outcomes: Outcomes) -> Stating:
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading

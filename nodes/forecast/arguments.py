@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from contend.graph.forecast_contract.request import PredictionContext
-from contend.graph.forecast_contract.terms import Role
+from contend.graph.forecast_contract.terms import point_prefixes
 from contend.graph.readings import ArgumentReading, PastEvent, ScoreReading, VerdictReading
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of
@@ -20,22 +19,20 @@ class ScoredArgument:
     turn: Turn
     reading: ArgumentReading
     score: ScoreReading | None
+    point_id: str  # by which others refer to its point
 
     @property
-    def role(self) -> Role:
-        return cast("Role", self.turn.role)
+    def role(self) -> str:
+        return self.turn.role
 
     @property
     def composite(self) -> float | None:
         return self.score.composite if self.score else None
 
-    @property
-    def point_id(self) -> str:
-        return point_id(self.role, self.turn.round)
 
-
-def point_id(role: str, number: int) -> str:
-    return f"{role[0].upper()}{number}"
+def prefixes_of(state: DebateState) -> dict[str, str]:
+    """Return what the ids of each role's points begin with."""
+    return point_prefixes(seat.role for seat in state["seats"])
 
 
 def context_of(state: DebateState) -> PredictionContext:
@@ -48,8 +45,11 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
         for turn in turns_of(state, "score")
         if isinstance(turn.assessment, ScoreReading)
     }
+    prefixes = prefixes_of(state)
     return [
-        ScoredArgument(turn, turn.assessment, scores.get(turn.id))
+        ScoredArgument(
+            turn, turn.assessment, scores.get(turn.id), f"{prefixes[turn.role]}{turn.round}"
+        )
         for turn in turns_of(state, "propose")
         if isinstance(turn.assessment, ArgumentReading)
     ]

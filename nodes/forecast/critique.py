@@ -62,28 +62,24 @@ def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]
     """Return what can still be improved in this round if too few arguments are good enough."""
     if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
         return []
-    said = of_round(all_arguments(state), state["round"])
-    versions = [each.role for each in said]
     return [
         each
-        for each in said
-        if each.composite is not None
-        and each.composite <= GOOD_ENOUGH
-        and versions.count(each.role) == 1
-        and each.turn.id not in given_up
+        for each in _argued_once(state, given_up)
+        if each.composite is not None and each.composite <= GOOD_ENOUGH
     ]
 
 
 def _open(state: DebateState) -> list[ScoredArgument]:
-    given_up = state.get("given_up", [])
+    once = _argued_once(state, state.get("given_up", []))
+    return [each for each in once if each.score is None or _is_weak(each)]
+
+
+def _argued_once(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
+    """Return the arguments of this round that have no second version yet, and may get one."""
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [
-        each
-        for each in said
-        if each.turn.id not in given_up
-        and versions.count(each.role) == 1
-        and (each.score is None or _is_weak(each))
+        each for each in said if each.turn.id not in given_up and versions.count(each.role) == 1
     ]
 
 
@@ -94,7 +90,7 @@ def _is_weak(said: ScoredArgument) -> bool:
 def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if it answered an argument that was replaced."""
     number = state["round"]
-    first = strategy_for(settings).speakers(number, settings.roles)
+    first = strategy_for(settings).speakers(number, settings.role_names)
     said = of_round(all_arguments(state), number)
     kept = {each.turn.id for each in of_round(kept_arguments(state), number)}
     first_versions = {each.role: each.turn.id for each in reversed(said) if each.role in first}

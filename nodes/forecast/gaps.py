@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from contend.graph.forecast_contract.result import Gap
-from contend.graph.forecast_contract.terms import Role
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
@@ -37,7 +36,7 @@ def gaps_of(
 ) -> Iterator[Gap]:
     by_place = {(said.turn.round, said.role): said for said in kept}
     for number in range(1, state["round"] + 1):
-        for role in settings.roles:
+        for role in settings.role_names:
             yield from _argument_gaps(state, role, number, by_place.get((number, role)))
     yield from _assessment_gaps(state, settings, kept)
     if state["round"] < settings.max_rounds:
@@ -58,7 +57,7 @@ def gaps_of(
 
 
 def _argument_gaps(
-    state: DebateState, role: Role, number: int, said: ScoredArgument | None
+    state: DebateState, role: str, number: int, said: ScoredArgument | None
 ) -> Iterator[Gap]:
     def gap(what: str, otherwise: str, *whats: str) -> Gap:
         why = _why(state, role, number, *whats)
@@ -83,7 +82,7 @@ def _assessment_gaps(
     state: DebateState, settings: ForecastSettings, kept: list[ScoredArgument]
 ) -> Iterator[Gap]:
     latest, last = latest_statements(kept), state["round"]
-    for role in settings.roles:
+    for role in settings.role_names:
         if role not in latest:
             why = "it gave no readable probabilities, so the consensus is without it"
             yield Gap(what="assessment", why=why, role=role)

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from statistics import fmean, pstdev
 
-from contend.graph.forecast_contract.terms import (
-    COMPOSITE_WEIGHTS,
-    DECIMALS,
-    Criterion,
-    Direction,
-)
+from contend.graph.forecast_contract.terms import DECIMALS, Direction
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
@@ -118,9 +113,9 @@ def movement(
     return "toward" if moved > 0 else "away"
 
 
-def composite(scores: Mapping[Criterion, float]) -> float:
+def composite(scores: Mapping[str, float], weighting: Mapping[str, float]) -> float:
     """Return the weighted mean to four decimals; as decimals, so that limits are met exactly."""
-    weights = {name: Decimal(str(COMPOSITE_WEIGHTS[name])) for name in scores}
+    weights = {name: Decimal(str(weighting[name])) for name in scores}
     total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
     return round(float(total / sum(weights.values())), DECIMALS)
 

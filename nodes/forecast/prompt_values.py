@@ -16,7 +16,7 @@ from contend.nodes.forecast.arguments import (
     latest_statements,
     majority,
     of_round,
-    point_id,
+    prefixes_of,
 )
 from contend.nodes.forecast.context import (
     fact_lines,
@@ -73,10 +73,10 @@ class _ForecastValues:
             "about_role": lambda: f"{self._about.role}'s",
             "about_round": lambda: str(self._about.round),
             "weakness": self._weakness,
-            "criteria": lambda: "\n".join(
-                f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria
-            ),
-            "sample_point": lambda: point_id(self._settings.roles[0], 1),
+            "criteria": self._criteria,
+            "own_role": lambda: self.seat.name,
+            "viewpoint": self._viewpoint,
+            "sample_point": self._sample_point,
             "argument_form": lambda: self._form("argument"),
             "score_form": lambda: self._form("score"),
             "verdict_form": lambda: self._form("verdict"),
@@ -131,7 +131,7 @@ class _ForecastValues:
 
     def _points_before(self) -> str:
         number, role = self._about.round, self._about.role
-        speakers = strategy_for(self._settings).speakers(number, self._settings.roles)
+        speakers = strategy_for(self._settings).speakers(number, self._settings.role_names)
         late = role not in speakers
         said = [
             each
@@ -164,7 +164,7 @@ class _ForecastValues:
     def _positions(self) -> str:
         latest = latest_statements(self._kept)
         shown = []
-        for role in self._settings.roles:
+        for role in self._settings.role_names:
             if role in latest:
                 given = latest[role].reading.stated.probabilities
                 shown.append(f"{role} " + " ".join(f"{o} {p:.0%}" for o, p in given.items()))
@@ -201,29 +201,45 @@ class _ForecastValues:
     def _weakness(self) -> str:
         scored = next((s.score for s in self._kept if s.turn.id == self._about.id), None)
         reason = scored.reason if scored else ""
-        return self.data("score", reason) if reason else "it scored too low."
+        return self.data("score", reason) if reason else "It scored too low."
+
+    def _viewpoint(self) -> str:
+        known = {each.name: each.description for each in self._settings.own_roles}
+        return self.data("viewpoint", known[self.seat.role])
+
+    def _criteria(self) -> str:
+        lines = [f"- {name}: {_BANDS[name]}" for name in self._settings.scoring_criteria]
+        own = [f"- {each.name}: {each.description}" for each in self._settings.own_criteria]
+        return "\n".join([*lines, *([self.data("criteria", "\n".join(own))] if own else [])])
+
+    def _sample_point(self) -> str:
+        return f"{prefixes_of(self.state)[self._settings.role_names[0]]}1"
 
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids
         values: PromptValues = {
             "nonce": lambda: self.tag,
-            "probability_slots": lambda: json.dumps(dict.fromkeys(ids, 0)),
+            "probability_slots": lambda: f"{{{_slots(ids)}}}",
             "more_slots": self._more_slots,
-            "score_slots": lambda: ", ".join(f'"{n}": 0' for n in self._settings.scoring_criteria),
-            "sample_point": lambda: point_id(self._settings.roles[0], 1),
+            "score_slots": lambda: _slots(self._settings.criteria_weights),
+            "sample_point": self._sample_point,
         }
         return render(f"forecast/control.{kind}", values)
 
     def _more_slots(self) -> str:
         slots = ""
         if self.state["round"] > 1:
-            slots += ', "rebuts": ["ROLE"], "refers_to": ["POINT"]'
+            slots += ', "rebuts": ["<role>"], "refers_to": ["<point id>"]'
         if self.seat.role == "historian" and self.state["round"] == 1:
             slots += (
                 ', "precedents": [{"event": "", "date": "", "outcome": "", "relevance": "", '
-                '"similarity": 0}]'
+                '"similarity": <0 to 1>}]'
             )
         return slots
+
+
+def _slots(names: Iterable[str]) -> str:
+    return ", ".join(f"{json.dumps(name)}: <0 to 1>" for name in names)
 
 
 def _supporting(said: ScoredArgument) -> str:

@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any, cast
 
 from contend.graph.forecast_contract import result as contract
-from contend.graph.forecast_contract.request import Outcome
-from contend.graph.forecast_contract.terms import Role
 from contend.graph.readings import ScoreReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of
@@ -26,9 +24,10 @@ from contend.nodes.forecast.arguments import (
     verdict_numbers,
     verdict_of,
 )
+from contend.nodes.forecast.disagreements import contentions, disagreement_map, disputable
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.timing import known_usage, spoken_by_models, worked_ms
+from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
 # What a repeated call reports.
 _FURTHER_TRIES = ("retried", "fell_back")
@@ -48,7 +47,7 @@ def result_of(
         consensus_score=numbers.mean_known(
             [e.consensus_score for e in report.consensus_by_outcome]
         ),
-        disagreement_map=forecast.disagreements(),
+        disagreement_map=disagreement_map(forecast.kept, forecast.outcomes, forecast.verdict),
         probability_distribution=forecast.distribution(),
         key_insights=forecast.insights(),
         historical_precedents=_precedents(state),
@@ -82,7 +81,7 @@ class _Forecast:
 
     def rounds(self) -> tuple[contract.Round, ...]:
         def place(argument: ScoredArgument) -> int:
-            return self.settings.roles.index(argument.role)
+            return self.settings.role_names.index(argument.role)
 
         return tuple(
             contract.Round(
@@ -105,25 +104,15 @@ class _Forecast:
         )
         return contract.RoundSummary(
             dominant_argument=best.role if best else None,
-            key_disagreements=tuple(self._contentions(number)),
+            key_disagreements=tuple(
+                contentions(of_round(self.kept, number), disputable(self.outcomes))
+            ),
             emerging_consensus=tuple(
                 contract.EmergingConsensus(outcome_id=outcome, direction=direction)
                 for outcome, direction in moves
                 if direction
             ),
         )
-
-    def _contentions(self, number: int) -> Iterator[str]:
-        stated = stated_in(self.kept, number)
-        for outcome in self.outcomes:
-            held = {role: each[outcome.id] for role, each in stated.items() if outcome.id in each}
-            if numbers.spread(list(stated.values()), outcome.id) >= numbers.DISAGREEMENT:
-                high, low = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
-                apart = f"{high} {held[high]:.0%}, {low} {held[low]:.0%}"
-                yield f"{outcome.label} ({outcome.id}): {apart}"
-        for each in of_round(self.kept, number):
-            if each.reading.rebuts:
-                yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
 
     def distribution(self) -> tuple[contract.OutcomeForecast, ...]:
         pooled, judge, agreed = map(numbers.rounded, (self.pooled, self.judge, self.agreed))
@@ -139,7 +128,7 @@ class _Forecast:
         )
 
     def _assessments(self, outcome: str) -> Iterator[contract.RoleAssessment]:
-        for role in self.settings.roles:
+        for role in self.settings.role_names:
             given = self.latest[role].reading.stated if role in self.latest else None
             if given and outcome in given.probabilities:
                 probability = numbers.rounded(given.probabilities)[outcome]
@@ -162,31 +151,6 @@ class _Forecast:
             )
             for outcome in self.outcome_ids
         )
-
-    def disagreements(self) -> tuple[contract.Disagreement, ...]:
-        held = range(1, self.state["round"] + 1)
-        rounds = [list(stated_in(self.kept, number).values()) for number in held]
-        return tuple(
-            self._disagreement(outcome)
-            for outcome in self.outcomes
-            if any(numbers.spread(stated, outcome.id) >= numbers.DISAGREEMENT for stated in rounds)
-        )
-
-    def _disagreement(self, outcome: Outcome) -> contract.Disagreement:
-        positions = tuple(
-            contract.Position(
-                role=each.role,
-                stance=f"{each.reading.stated.probabilities[outcome.id]:.0%} for {outcome.label}",
-                strength=each.reading.stated.confidence,
-            )
-            for each in self.latest.values()
-            if outcome.id in each.reading.stated.probabilities
-        )
-        ever = {e.role for e in self.kept if outcome.id in e.reading.stated.probabilities}
-        # Resolved only if every role still gives it a probability.
-        agree = numbers.spread(self.stated, outcome.id) < numbers.DISAGREEMENT
-        resolved = agree and ever <= {each.role for each in positions}
-        return contract.Disagreement(topic=outcome.label, positions=positions, resolved=resolved)
 
     def insights(self) -> tuple[contract.KeyInsight, ...]:
         by_point = {each.point_id: each for each in self.kept}
@@ -216,13 +180,15 @@ class _Forecast:
             raw_probabilities=tuple(self._raw()),
             pools=self._pools(),
             extremising_factor=self.settings.extremising_factor,
-            calls_without_usage=known_usage(self.state).unknown,
+            calls_without_usage=total_usage(self.state).without_usage,
             replaced_arguments=tuple(
                 contract.Replaced(round=each.turn.round, argument=_argument(each))
                 for each in all_arguments(self.state)
                 if each.turn.id not in kept
             ),
             overlong_arguments=tuple(self._overlong()),
+            own_roles=self.settings.own_roles,
+            own_criteria=self.settings.own_criteria,
         )
 
     def _overlong(self) -> Iterator[contract.Overlong]:
@@ -250,7 +216,7 @@ class _Forecast:
         mean = numbers.mean_known([each.confidence for each in stated])
         given = [each.reading.stated.probabilities for each in self.kept] + [self.judge]
         delivered = sum(numbers.is_complete(values, self.outcome_ids) for values in given)
-        expected = len(self.settings.roles) * self.settings.max_rounds + 1
+        expected = len(self.settings.role_names) * self.settings.max_rounds + 1
         return None if mean is None else mean * delivered / expected
 
     def _raw(self) -> Iterator[contract.RawValues]:
@@ -273,7 +239,7 @@ def _argument(argument: ScoredArgument) -> contract.Argument:
         outcome_supported=argument.reading.outcome,
         evidence_cited=argument.reading.evidence,
         scores=_scores(argument.score),
-        rebuts=cast("tuple[Role, ...]", argument.reading.rebuts),
+        rebuts=argument.reading.rebuts,
     )
 
 
@@ -294,7 +260,7 @@ def _precedents(state: DebateState) -> tuple[contract.Precedent, ...]:
 
 def _metadata(state: DebateState, kept: list[ScoredArgument]) -> contract.ResultMetadata:
     turns = spoken_by_models(state)
-    usage = known_usage(state)
+    usage = total_usage(state)
     again = sum(entry.what in _FURTHER_TRIES for entry in state.get("degraded", []))
     asked_again = sum(getattr(turn.assessment, "asked_again", 0) for turn in turns)
     lost = sum(span.calls for span in state.get("spans", []))

@@ -33,7 +33,8 @@ async def score_argument(
     if isinstance(spoken, ModelFailed):
         reported = report_unscored(why_missing(spoken))
         return without_turn(spoken, reported, given_up=[argument.id])
-    turn, degraded, criteria = spoken["turn"], list(spoken["degraded"]), settings.scoring_criteria
+    turn, degraded, weights = spoken["turn"], list(spoken["degraded"]), settings.criteria_weights
+    criteria = tuple(weights)
     reading = read_decision(
         runtime,
         spoken,
@@ -57,7 +58,7 @@ async def score_argument(
     if reading:
         # The judge's text is the reason if it gave no other.
         reason = reading.reason or turn.text
-        update |= {"composite": composite(reading.scores), "reason": reason}
+        update |= {"composite": composite(reading.scores, weights), "reason": reason}
     reading = (reading or ScoreReading(argument=argument.id)).model_copy(update=update)
     scored = turn.model_copy(update={"assessment": reading, "replies_to": argument.id})
     return turn_work(scored, degraded)

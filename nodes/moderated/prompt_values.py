@@ -8,7 +8,13 @@ from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
-from contend.nodes.moderated.schedule import sides_of, statements_in, unreviewed_statement
+from contend.nodes.moderated.schedule import (
+    planned_rounds,
+    possible_change,
+    sides_of,
+    statements_in,
+    unreviewed_statement,
+)
 from contend.nodes.moderated.score_notes import result_words, scoring_notes, scoring_of
 from contend.prompts import render
 
@@ -60,11 +66,14 @@ def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Pr
         "sides": lambda: _sides(prompt),
         "side_count": lambda: str(len(prompt.sides)),
         "side_names": lambda: ", ".join(side.name for side in prompt.sides),
-        "phase": lambda: phase_words(prompt.step, prompt.state["round"], settings.round_count),
+        "phase": lambda: phase_words(
+            prompt.step, prompt.state["round"], planned_rounds(settings, prompt.everything)
+        ),
+        "max_rounds": lambda: str(planned_rounds(settings, prompt.everything)),
         "exchanges": lambda: _exchanges(prompt),
         "fact_checks": lambda: _fact_checks(prompt),
         "verdict": lambda: _verdict(prompt),
-        "form": lambda: _form(prompt),
+        "form": lambda: _form(settings, prompt),
     }
 
 
@@ -91,6 +100,7 @@ def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Prompt
     step = prompt.step
     return {
         "ruling": lambda: _review(settings, prompt),
+        "adjustment": lambda: _adjustment(settings, prompt),
         "addressee": lambda: prompt.name(step.to or ""),
         "addressee_position": lambda: seat_with_id(prompt.state, step.to or "").position,
         "requested": lambda: _REQUESTED[step.asks or "opening"],
@@ -127,7 +137,7 @@ def phase_words(step: Step, number: int, rounds: int) -> str:
         return "The closing statements."
     if step.phase == "correction":
         return "A correction, before the debate goes on."
-    what = {"argument": "an argument", "rebuttal": "a rebuttal", "summary": "its summary"}
+    what = {"argument": "an argument", "rebuttal": "a rebuttal", "summary": "the summary"}
     return f"Round {number} of {rounds}: {what[step.asks or step.phase]}."
 
 
@@ -187,11 +197,26 @@ def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
     ]
 
 
-def _form(prompt: ModeratedPrompt) -> str:
+def _adjustment(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
+    number = prompt.state["round"]
+    change = possible_change(settings, prompt.everything, number)
+    left = planned_rounds(settings, prompt.everything) - number
+    values: PromptValues = {
+        "rounds_left": lambda: f"{left} more round{'s are' if left > 1 else ' is'} planned",
+        "most_rounds": lambda: str(settings.max_round_count),
+    }
+    return render(f"moderated/adjust.{change}", values) if change else ""
+
+
+def _form(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
     if prompt.part == "rebuttal":
         name, decides = "rebuttal", prompt.step.to is None
     else:
         name, decides = "ruling", unreviewed_statement(prompt.everything) is not None
+    change = possible_change(settings, prompt.everything, prompt.state["round"])
+    if decides and change and prompt.part == "summary":
+        values: PromptValues = {**prompt.control, "change": lambda: change}
+        return render("moderated/control.ruling_adjust", values)
     return render(f"moderated/control.{name}", prompt.control) if decides else ""
 
 
@@ -207,9 +232,10 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
     words = int(limit * _WORDS_PER_TOKEN)
     # A correction is not scored.
     costs = settings.scoring_enabled and step.phase != "correction"
-    return f"At most {limit} tokens, about {words} words" + (
-        "; a longer turn costs you points." if costs else "."
-    )
+    rule = f"At most {limit} tokens, about {words} words"
+    seconds = settings.statement_max_seconds
+    cut = f" What you say after {seconds:g} seconds is cut off." if seconds else ""
+    return f"{rule}{'; a longer turn costs you points.' if costs else '.'}{cut}"
 
 
 def _opponent_last(prompt: ModeratedPrompt) -> str:

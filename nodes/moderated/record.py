@@ -4,11 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from contend.graph.readings import Ruling
-from contend.graph.record import RecordedClaim, RecordedRuling, Scoring, SideResult
+from contend.graph.record import (
+    RecordedAdjustment,
+    RecordedClaim,
+    RecordedRuling,
+    Scoring,
+    SideResult,
+)
 from contend.graph.state import DebateState, Turn
 from contend.nodes.moderated.prompt_values import checks_of
-from contend.nodes.moderated.schedule import MODERATOR
+from contend.nodes.moderated.schedule import MODERATOR, adjustments_in
 from contend.nodes.moderated.score_notes import scoring_of
+from contend.nodes.timing import worked_ms
 
 
 def moderated_record(state: DebateState) -> dict[str, Any]:
@@ -22,18 +29,28 @@ def moderated_record(state: DebateState) -> dict[str, Any]:
     }
     return {
         "end_reason": stop.reason if stop else None,
-        "duration_ms": _duration_ms(turns),
+        "duration_ms": worked_ms(state),
         "summary": state.get("final_answer"),
         "scores": sides if scores else None,
         "scoring": Scoring.model_validate(scoring_of(state, scores)) if scores else None,
         "winner": scores.winner if scores else None,
         "fact_checks": _fact_checks(turns),
         "rulings": _rulings(turns),
+        "adjustments": [
+            RecordedAdjustment(round=turn.round, change=made.change, text=turn.text)
+            for turn, made in adjustments_in(turns)
+        ],
     }
 
 
 def moderated_round(turns: Iterable[Turn]) -> dict[str, Any]:
-    return {"turns": [{"seat": t.seat, "phase": t.phase, "text": t.text} for t in turns]}
+    return {"turns": [_recorded(turn) for turn in turns]}
+
+
+def _recorded(turn: Turn) -> dict[str, Any]:
+    kept = {"seat": turn.seat, "phase": turn.phase, "text": turn.text}
+    cut = turn.length.cut_after if turn.length else None
+    return kept if cut is None else {**kept, "cut_after": cut}
 
 
 def _fact_checks(turns: list[Turn]) -> list[RecordedClaim]:
@@ -60,10 +77,3 @@ def _rulings(turns: list[Turn]) -> list[RecordedRuling]:
         for turn in turns
         if isinstance(turn.assessment, Ruling)
     ]
-
-
-def _duration_ms(turns: list[Turn]) -> int | None:
-    if not turns:
-        return None
-    begun, ended = min(t.started_at for t in turns), max(t.ended_at for t in turns)
-    return round((ended - begun).total_seconds() * 1000)

@@ -1,9 +1,11 @@
 """The order of turns in a moderated debate, as data."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from contend.graph.phases import STATEMENTS, StepPhase
-from contend.graph.settings.moderated import ADVOCATE
+from contend.graph.readings import Adjustment
+from contend.graph.settings.moderated import ADVOCATE, ModeratedSettings
 from contend.graph.state import DebateState, Step, Turn
 from contend.graph.values import Seat
 
@@ -62,6 +64,28 @@ def sides_of(state: DebateState) -> list[Seat]:
 
 def statements_in(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.phase in STATEMENTS]
+
+
+def adjustments_in(turns: Sequence[Turn]) -> list[tuple[Turn, Adjustment]]:
+    """Return the turns that changed the number of rounds."""
+    return [(turn, turn.assessment) for turn in turns if isinstance(turn.assessment, Adjustment)]
+
+
+def planned_rounds(settings: ModeratedSettings, turns: Sequence[Turn]) -> int:
+    added = sum(made.change == "extend" for _, made in adjustments_in(turns))
+    return settings.round_count + added
+
+
+def possible_change(
+    settings: ModeratedSettings, turns: Sequence[Turn], number: int
+) -> Literal["extend", "cut"] | None:
+    """Return what the moderator may do after a round: add one to the last, or end them before."""
+    planned = planned_rounds(settings, turns)
+    if not settings.moderator_may_adjust:
+        return None
+    if number == planned:
+        return "extend" if planned < settings.max_round_count else None
+    return "cut" if number >= settings.min_round_count else None
 
 
 def unreviewed_statement(turns: Sequence[Turn]) -> Turn | None:

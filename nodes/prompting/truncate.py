@@ -106,3 +106,8 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
     ends = [found.end() for found in _SENTENCE_END.finditer(text[:characters])]
     kept = text[: ends[-1]] if ends else text[:characters].rpartition(" ")[0] or text[:characters]
     return Excerpt(kept.rstrip(), characters=len(text))
+
+
+def whole_sentences(text: str) -> str:
+    """Return the whole sentences of a text that breaks off; all of it if it has none."""
+    return keep_beginning(f"{text} …", len(text) + 1).text

@@ -24,12 +24,15 @@ from contend.retrieval.images import Picture
 # What every speaker must see, though a user's own prompt has no placeholders for it.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
+_TEMPLATE_RULE = "Use the reasoning template above that fits best as your scaffold."
+
 
 def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
     """Return the unfilled prompt for a part: the user's own, the role's or a shared one."""
-    own = strategy_for(settings).own_prompt(part)
+    strategy = strategy_for(settings)
+    own = strategy.own_prompt(part)
     if own is None:
-        return load(prompt_name(_folder(seat, settings), seat.role, part))
+        return load(prompt_name(_folder(seat, settings), strategy.prompt_role(seat), part))
     return "\n\n".join([own, *_MATERIAL, *(["{templates}"] if part == "first" else [])])
 
 
@@ -96,7 +99,8 @@ class PromptContent:
         text = fill(prompt_text(self.seat, self.settings, self.part), values)
         # Plain text where there is no picture: servers of all kinds read that.
         content: Any = [{"type": "text", "text": text}, *(each.block() for each in pictures)]
-        system = render(f"{_folder(self.seat, self.settings)}/{self.seat.role}", values)
+        role = self.strategy.prompt_role(self.seat)
+        system = render(f"{_folder(self.seat, self.settings)}/{role}", values)
         return [
             SystemMessage(f"{system}\n\n{self._about_tools()}" if self.seat.tools else system),
             HumanMessage(content if pictures else text),
@@ -161,6 +165,7 @@ class PromptContent:
     def _material_values(self) -> PromptValues:
         return {
             "templates": lambda: _templates(self.templates, self.fence),
+            "template_rule": lambda: _TEMPLATE_RULE if self.templates else "",
             # A short hint for the smallest models: the kind of question the template is for.
             "template_hint": lambda: (
                 f"Kind of question: {self.templates[0].title}." if self.templates else ""

@@ -417,3 +417,32 @@ async def test_damaged_checkpoints_are_named_and_end_the_debate(
     found = records.find(paused.id)
     assert (found.status, found.turns) == ("failed", paused.turns)
     assert "checkpoints are damaged" in (found.error or "")
+
+
+@pytest.mark.parametrize("pause", ["never", "each_round"])
+async def test_a_comment_is_kept_if_the_debate_pauses_at_once(
+    records: Repository, server: ModelServer, pause: str
+) -> None:
+    """A pause that comes with the first event of a resumed debate."""
+    first = RunControl()
+    debate = await begin(records, pause=pause)
+
+    def stop_first(event: Event) -> None:
+        if event["event"] == "round_start":
+            first.request_drain()
+
+    if pause == "never":
+        paused = await run_debate(records, debate, stop_first, first)
+    else:
+        paused = await run(records, debate)
+    assert paused.status == "paused"
+    control = RunControl()
+    again = await run_debate(
+        records, paused, lambda _: control.request_drain(), control, Remark(say="Mind the cost.")
+    )
+    assert again.status == "paused"
+    while again.status == "paused":
+        again = await run(records, again)
+    assert again.status == "done"
+    assert [turn.text for turn in again.turns if turn.phase == "remark"] == ["Mind the cost."]
+    assert heard(server, "Mind the cost.")

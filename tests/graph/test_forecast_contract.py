@@ -49,6 +49,8 @@ REQUEST: dict[str, Any] = {
         "max_argument_length": 500,
         "scoring_criteria": ["logical_strength", "evidence_quality", "novelty"],
         "judge_weight": 0.6,
+        "own_roles": [],
+        "own_criteria": [],
     },
 }
 

@@ -344,10 +344,10 @@ class TestRulings:
 
 
 SIGNS = {
-    "formal": ("formal language", "The rules are strict.", "declare the winner, or the draw"),
+    "formal": ("formal language", "The rules are strict.", "how well each side met"),
     "casual": ("among friends", "The rules are loose.", "fun or surprising"),
     "educational": ("a learner can follow", "serve learning", "questions to think about"),
-    "competitive": ("Speak to win", "decide who wins", "in the first sentence"),
+    "competitive": ("the sides speak to win", "decide who wins", "the decisive moments"),
 }
 
 

@@ -11,7 +11,7 @@ from contend.graph.settings import data_home
 from contend.graph.values import Document
 from contend.models.replies.moderated import CheckBlock
 from contend.retrieval.documents import load_documents, save_corpus
-from tests.support.floor import TOPIC, asked_for, debate, floor_cast, told, with_block
+from tests.support.floor import HELD, TOPIC, asked_for, debate, floor_cast, told, with_block
 from tests.support.scripted import Cast, Played, Sent
 
 REPORT = """The audit of 2024 found 12 holes in the open project and 31 in the closed one.
@@ -62,9 +62,9 @@ async def checked(cast: Cast, documents: list[Document], **changes: Any) -> Play
 
 
 def scored(cast: Cast, stage: str) -> Sent:
-    """The call that scores a stage; all are made at once, in no order."""
-    asked = f"## The statements to score: {stage}\n"
-    return next(sent for sent in cast.sent_to("judge") if asked in sent.user)
+    """The call that scores a stage as it was spoken; all are made at once, in no order."""
+    asked, first = f"## The statements to score: {stage}\n", f"Speaker 1: {HELD['Ann']}"
+    return next(s for s in cast.sent_to("judge") if asked in s.user and first in s.user)
 
 
 async def test_a_false_claim_is_caught_put_to_its_speaker_and_corrected(

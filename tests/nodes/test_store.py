@@ -149,16 +149,20 @@ def test_a_judge_that_shares_a_model_is_named() -> None:
     assert told == ["skeptic"]
 
 
-def test_usage_is_summed_and_unknown_stays_unknown() -> None:
+def test_known_usage_is_summed_and_unknown_usage_is_counted() -> None:
     assert trace_of(whole(), THREAD)["usage"] == {
         "turns": 6,
         "input_tokens": 60,
         "output_tokens": 30,
         "cost_usd": 1.5,
+        "without_usage": 0,
     }
     unknown = [*whole()["turns"], turn("score", 2, id="x", usage=Usage(input_tokens=1))]
     usage = trace_of(whole(turns=unknown), THREAD)["usage"]
-    assert (usage["input_tokens"], usage["output_tokens"], usage["cost_usd"]) == (61, None, None)
+    assert (usage["input_tokens"], usage["output_tokens"], usage["cost_usd"]) == (61, 30, None)
+    assert usage["without_usage"] == 1
+    silent = [turn("score", 2, id="x", usage=Usage())]
+    assert trace_of(whole(turns=silent), THREAD)["usage"]["output_tokens"] is None
 
 
 @pytest.mark.parametrize(("reason", "early"), [("max_rounds", False), ("user", True)])

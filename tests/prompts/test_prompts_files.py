@@ -41,6 +41,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "pessimist": (),
         "contrarian": (),
         "historian": ("precedents",),
+        "own_role": (),
         "judge": ("score", "scores", "final"),
         # Parts that all roles share; there is no role of this name.
         "all": ("opening", "rebuttal", "closing", "stronger", "numbers", "references"),
@@ -66,6 +67,10 @@ SHARED = {
     "forecast/control.score": {"nonce", "score_slots"},
     "forecast/control.verdict": {"nonce", "probability_slots", "sample_point"},
     "moderated/stress.formal": {"report"},
+    "moderated/stress.competitive": {"report"},
+    "moderated/adjust.extend": {"most_rounds"},
+    "moderated/adjust.cut": {"rounds_left"},
+    "moderated/control.ruling_adjust": {"nonce", "change"},
     "moderated/ruling": {"statement", "statement_by", "breaches"},
 }
 FLOOR_BLOCKS = ("ruling", "positions", "rebuttal", "claims", "check", "stage")

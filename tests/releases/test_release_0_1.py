@@ -82,6 +82,7 @@ def test_a_finished_debate_is_shown_as_it_was(name: str, tmp_path: Path) -> None
     if name == "moderated":  # release 0.1 gave the winner's name here, and its seat id elsewhere
         names = {seat["name"]: seat["id"] for seat in stored["seats"]}
         stored["winner"] = names.get(stored["winner"])
+        stored["duration_ms"] = stored["timing"]["total_ms"]  # release 0.1 counted pauses too
     with ModelServer(SCRIPTS[name], models=MODELS) as models:
         contend = open_stored(FOLDER, f"{name}.done", tmp_path / "home", models)
         shown = contend.here("show", stored["id"], "--json").json

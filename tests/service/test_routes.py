@@ -481,7 +481,7 @@ class TestBadInput:
             (f"/{NOBODY}/consensus", 404),
             (f"/{NOBODY}/round/1", 404),
             (f"/{NOBODY}/role/judge", 404),
-            (f"/{NOBODY}/role/prophet", 422),
+            (f"/{NOBODY}/role/Prophet", 422),
             (f"/{NOBODY}/round/0", 422),
             (f"/{NOBODY}/round/11", 422),
             (f"/{NOBODY}/round/one", 422),

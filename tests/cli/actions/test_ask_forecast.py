@@ -141,7 +141,7 @@ def test_show_and_export_have_the_forecast(contend: Command) -> None:
     row = "| 2 | pessimist | no | yes 0.3, no 0.7 | 0.62 | 0.70, 0.60, 0.50 | pessimist source 2 | "
     assert f"{row}optimist |" in document
     assert "| yes | 66% | 60% |" in document
-    assert "optimist 80% for It opens" in document
+    assert "optimist: 80%: The optimist's point of round 3." in document
     assert "## Forecast" in document
     assert "| yes: It opens | 66% | 70% | 60% |" in document
 

@@ -250,7 +250,7 @@ def test_a_turn_cut_at_the_ceiling_is_asked_for_again_under_a_far_higher_one(
     record = contend.here(*ASK, *SIDES, "--json").json
     opening = next(turn for turn in record["turns"] if turn["phase"] == "opening")
     assert opening["text"] == long.strip()
-    assert opening["length"] == {"tokens": 700, "limit": 300}
+    assert opening["length"] == {"tokens": 700, "limit": 300, "cut_after": None}
     assert [entry["what"] for entry in record["degraded"]] == ["retried", "retried"]
     deducted = record["scores"]["Ann"]["turns"][0]["deductions"]
     assert [each["rule"] for each in deducted] == ["overlong"]

@@ -20,10 +20,9 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     record = contend.ask_here("--json", "--quiet").json
     debate, short = record["id"], record["id"][:8]
 
-    wide = contend.here("list", COLUMNS="120").out
-    assert wide.splitlines()[0].split() == (
-        ["ID", "Started", "Status", "Protocol", "Rounds", "Stopped", "by", "Score", "Question"]
-    )
+    wide = contend.here("list", COLUMNS="160").out
+    head = "ID Started Status Protocol Rounds Stopped by Score Tokens Time Question"
+    assert " ".join(wide.splitlines()[0].split()) == head
     assert all(text in wide for text in (short, "done", "max_rounds", "7.65", QUESTION[:10]))
     narrow = contend.here("list", COLUMNS="60").out
     assert max(map(len, narrow.splitlines())) <= 60

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from contend.cli.view.console import StreamConsole
-from contend.cli.view.format import cost, duration, one_line, plain
+from contend.cli.view.format import cost, one_line, plain
 from contend.cli.view.wrap import WordWrapper
+from contend.debates.exports.wording import duration
 
 TEXT = """# A title that is long enough to be wrapped
 

@@ -1,5 +1,6 @@
 """The Markdown document of a debate, finished or not."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -209,3 +210,23 @@ def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None
     document = to_markdown(_debate(turns=turns))
     assert document.count("Keep the monolith.") == 1
     assert "*An earlier answer, kept because the call failed.*" in document
+
+
+def test_it_links_its_sections() -> None:
+    document = to_markdown(_debate())
+    links = re.findall(r"\[([^\]]+)\]\(#([a-z0-9,-]+)\)", document)
+    titles = re.findall(r"^## (.+)$", document, re.MULTILINE)
+    assert [title for title, _ in links] == titles
+    assert ("Why it stopped", "why-it-stopped") in links
+    assert ("Models, tokens and time", "models-tokens-and-time") in links
+
+
+def test_it_lists_positions_and_demotes_the_headings_of_a_speaker() -> None:
+    debate = _debate()
+    debate.state["final_answer"] = "# Mine\n\nSo it is."
+    for seat in debate.state["seats"][:2]:
+        seat["position"] = f"{seat['name']} is right."
+    document = to_markdown(debate)
+    shown = "## Positions\n\n- Proposer: Proposer is right.\n- Skeptic: Skeptic is right.\n\n## "
+    assert shown in document
+    assert "#### Mine" in document

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contend.graph.forecast_contract.terms import CRITERIA
 from contend.models.replies.control import read_block
+from contend.models.replies.fields import find_outcome
 from contend.models.replies.forecast import (
     ArgumentBlock,
     PrecedentsForm,
@@ -17,7 +18,6 @@ from contend.models.replies.forecast import (
     VerdictBlock,
     argument_from_block,
     argument_from_words,
-    find_outcome,
     numbers_form,
     point_ids,
     precedents_from_form,
@@ -296,10 +296,29 @@ def test_no_block_breaks_the_reading_or_invents_an_outcome(block: dict[str, Any]
     assert reading.outcome in (*IDS, None)
     assert all(math.isfinite(value) for value in reading.stated.raw.values())
     verdict_from_block(
-        VerdictBlock(insights=block.get("precedents"), probabilities=block.get("probabilities")),
+        VerdictBlock(
+            insights=block.get("precedents"),
+            probabilities=block.get("probabilities"),
+            disagreements=block.get("precedents"),
+        ),
         OUTCOMES,
         ["P1"],
     )
+
+
+def test_a_dispute_needs_a_topic_and_a_known_point() -> None:
+    given: list[Any] = [
+        {"topic": " Will the  steel come? ", "points": ["o1", "[P2]", "X9"], "resolved": True},
+        {"topic": "Money", "points": "O1 and P2", "resolved": "no"},
+        {"topic": "", "points": ["O1"]},
+        {"topic": "Nobody's", "points": ["X9"]},
+        "Weather",
+    ]
+    read = verdict_from_block(VerdictBlock(disagreements=given), OUTCOMES, ["O1", "P2"])
+    assert [(each.topic, each.points, each.resolved) for each in read.disputes] == [
+        ("Will the steel come?", ("O1", "P2"), True),
+        ("Money", ("O1", "P2"), False),
+    ]
 
 
 @given(st.text(max_size=200))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.graph.forecast_contract.terms import CRITERIA
+from contend.graph.forecast_contract.terms import COMPOSITE_WEIGHTS, CRITERIA
 from contend.nodes.forecast.numbers import (
     brier,
     calibration,
@@ -50,6 +50,8 @@ READ = {
     "none": ({}, None),
     "only strangers": ({"maybe": 1}, None),
 }
+
+WEIGHTS = {str(name): weight for name, weight in COMPOSITE_WEIGHTS.items()}
 
 
 @pytest.mark.parametrize(("raw", "read"), READ.values(), ids=READ)
@@ -115,15 +117,17 @@ def test_the_consensus_score(values: list[float], score: float | None) -> None:
 
 
 def test_the_composite_weighs_logic_and_evidence_twice_as_much_as_novelty() -> None:
-    scores = dict(zip(CRITERIA, (0.9, 0.5, 0.2), strict=True))
-    assert composite(scores) == pytest.approx(0.4 * 0.9 + 0.4 * 0.5 + 0.2 * 0.2)
-    assert composite({"logical_strength": 0.9, "novelty": 0.3}) == pytest.approx(0.7)
+    scores: dict[str, float] = dict(zip(CRITERIA, (0.9, 0.5, 0.2), strict=True))
+    assert composite(scores, WEIGHTS) == pytest.approx(0.4 * 0.9 + 0.4 * 0.5 + 0.2 * 0.2)
+    assert composite({"logical_strength": 0.9, "novelty": 0.3}, WEIGHTS) == pytest.approx(0.7)
+    own = WEIGHTS | {"cost": 1.0}
+    assert composite({"logical_strength": 0.5, "cost": 1.0}, own) == round(1.2 / 1.4, 4)
 
 
 @pytest.mark.parametrize("limit", [0.2, 0.4, 0.7])
 def test_a_composite_that_is_exactly_a_limit_is_neither_above_nor_below_it(limit: float) -> None:
-    assert composite(dict.fromkeys(CRITERIA, limit)) == limit
-    assert composite({"evidence_quality": limit, "novelty": limit}) == limit
+    assert composite(dict.fromkeys(WEIGHTS, limit), WEIGHTS) == limit
+    assert composite({"evidence_quality": limit, "novelty": limit}, WEIGHTS) == limit
 
 
 def test_rounded_numbers_still_sum_to_one() -> None:

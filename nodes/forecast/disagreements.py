@@ -1,0 +1,114 @@
+"""What the roles of a forecast disagree on: as the judge sees it, and by their own numbers."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from contend.graph.forecast_contract.request import Outcome
+from contend.graph.forecast_contract.result import Disagreement, Position
+from contend.graph.readings import Dispute, VerdictReading
+from contend.nodes.forecast import numbers
+from contend.nodes.forecast.arguments import ScoredArgument, latest_statements, of_round
+
+Arguments = Sequence[ScoredArgument]
+
+
+def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """Return the outcomes to compare; of two, the second only mirrors the first."""
+    return outcomes[:1] if len(outcomes) == 2 else outcomes
+
+
+def contentions(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """List what the arguments of one round disagree on."""
+    for outcome in outcomes:
+        if _are_apart(said, outcome.id):
+            low, high = _ends(said, outcome.id)
+            apart = ", ".join(f"{e.role} {_given(e, outcome.id):.0%}" for e in (high, low))
+            yield f"{outcome.label} ({outcome.id}): {apart}"
+    for each in said:
+        if each.reading.rebuts:
+            yield f"{each.role} against {', '.join(each.reading.rebuts)}: {each.reading.point}"
+
+
+def disagreement_map(
+    kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
+) -> tuple[Disagreement, ...]:
+    """List the judge's topics, then outcomes that divided roles which no topic sets apart."""
+    named = [_by_topic(kept, each) for each in (verdict.disputes if verdict else ())]
+    topics = [each for each in named if len(each.positions) > 1]
+    divided = (
+        _by_outcome(kept, outcome)
+        for outcome in disputable(outcomes)
+        if _were_apart(kept, outcome.id)
+        and not any(_were_apart(_said_by(kept, topic), outcome.id) for topic in topics)
+    )
+    return (*topics, *divided)
+
+
+def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
+    """Let each role's latest point on the topic stand for it."""
+    latest = {each.role: each for each in kept if each.point_id in dispute.points}
+    positions = tuple(_position(each, each.reading.point) for each in latest.values())
+    return Disagreement(topic=dispute.topic, positions=positions, resolved=dispute.resolved)
+
+
+def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
+    """Name the topic after the points of the two roles that were furthest apart."""
+    low, high = max(
+        (_ends(said, outcome.id) for said in _rounds(kept) if _are_apart(said, outcome.id)),
+        key=lambda ends: _given(ends[1], outcome.id) - _given(ends[0], outcome.id),
+    )
+    latest = [each for each in latest_statements(kept).values() if _states(each, outcome.id)]
+    # Resolved only if every role still gives it a probability.
+    ever = {each.role for each in kept if _states(each, outcome.id)}
+    agree = not _are_apart(latest, outcome.id)
+    return Disagreement(
+        topic=f"{outcome.label}: “{high.reading.point}” or “{low.reading.point}”",
+        positions=tuple(
+            _position(each, f"{_given(each, outcome.id):.0%}: {each.reading.point}")
+            for each in latest
+        ),
+        resolved=agree and ever <= {each.role for each in latest},
+    )
+
+
+def _position(said: ScoredArgument, stance: str) -> Position:
+    """Weigh how sure a role is by how good its argument is, as far as these are known."""
+    confidence, score = said.reading.stated.confidence, said.composite
+    known = [each for each in (confidence, score) if each is not None]
+    strength = math.prod(known) if known else None
+    return Position(role=said.role, stance=stance, strength=strength)
+
+
+def _said_by(kept: Arguments, topic: Disagreement) -> Arguments:
+    roles = {each.role for each in topic.positions}
+    return [each for each in kept if each.role in roles]
+
+
+def _were_apart(kept: Arguments, outcome: str) -> bool:
+    return any(_are_apart(said, outcome) for said in _rounds(kept))
+
+
+def _rounds(kept: Arguments) -> list[Arguments]:
+    return [of_round(kept, number) for number in sorted({each.turn.round for each in kept})]
+
+
+def _are_apart(said: Arguments, outcome: str) -> bool:
+    stated = [each.reading.stated.probabilities for each in said]
+    return numbers.spread(stated, outcome) >= numbers.DISAGREEMENT
+
+
+def _ends(said: Arguments, outcome: str) -> tuple[ScoredArgument, ScoredArgument]:
+    """Return the arguments with the lowest and the highest probability."""
+    stating = [each for each in said if _states(each, outcome)]
+    return (
+        min(stating, key=lambda each: _given(each, outcome)),
+        max(stating, key=lambda each: _given(each, outcome)),
+    )
+
+
+def _states(said: ScoredArgument, outcome: str) -> bool:
+    return outcome in said.reading.stated.probabilities
+
+
+def _given(said: ScoredArgument, outcome: str) -> float:
+    return said.reading.stated.probabilities[outcome]

@@ -1,0 +1,118 @@
+"""What the roles disagree on: the judge's topics, and outcomes they see differently."""
+
+import json
+from typing import Any
+
+from contend.graph.forecast_contract.result import DebateResult, Disagreement
+from tests.support.forecasting import (
+    OUTCOMES,
+    QUESTION,
+    arguing,
+    asked_for,
+    fenced,
+    forecasted,
+    judging,
+    panel,
+    request,
+    round_of,
+    scored_role,
+    scores,
+    verdict,
+)
+from tests.support.scripted import Cast, Played, Sent
+
+TOPIC = {"topic": "Will the steel come in time?", "points": ["O1", "O3", "P3"], "resolved": False}
+
+
+def result_of(played: Played) -> DebateResult:
+    return DebateResult.model_validate_json(json.dumps(played.state["forecast"]))
+
+
+def seeing(*disputes: dict[str, Any]) -> Cast:
+    """A panel whose judge names these disputes, and scores the roles differently."""
+
+    def score(sent: Sent) -> dict[str, Any]:
+        return scores(*[0.8 if scored_role(sent) == "optimist" else 0.5] * 3)
+
+    def last(sent: Sent) -> str:
+        return fenced(sent, verdict() | {"disagreements": list(disputes)}, "It will open.")
+
+    return panel(judge=judging(score, last))
+
+
+async def disagreements(cast: Cast | None = None, given: Any = None) -> tuple[Disagreement, ...]:
+    return result_of(await forecasted(cast, given)).disagreement_map
+
+
+async def test_the_judge_names_the_topics() -> None:
+    (steel,) = await disagreements(seeing(TOPIC))
+    assert (steel.topic, steel.resolved) == ("Will the steel come in time?", False)
+    # The latest of a role's points, and its confidence of 0.6 times the score of the argument.
+    assert [each.model_dump() for each in steel.positions] == [
+        {"role": "optimist", "stance": "The optimist's point of round 3.", "strength": 0.48},
+        {"role": "pessimist", "stance": "The pessimist's point of round 3.", "strength": 0.3},
+    ]
+
+
+async def test_a_topic_needs_two_roles() -> None:
+    (opens,) = await disagreements(seeing(TOPIC | {"points": ["O1", "O2"]}))
+    assert opens.topic.startswith("It opens: ")
+
+
+async def test_without_a_topic_the_arguments_that_are_furthest_apart_name_it() -> None:
+    (opens,) = await disagreements()
+    assert opens.topic == (
+        "It opens: “The optimist's point of round 1.” or “The pessimist's point of round 1.”"
+    )
+    assert not opens.resolved
+    assert [(each.role, each.stance) for each in opens.positions[:2]] == [
+        ("optimist", "80%: The optimist's point of round 3."),
+        ("pessimist", "40%: The pessimist's point of round 3."),
+    ]
+
+
+async def test_an_outcome_that_divides_others_is_listed_beside_the_topics() -> None:
+    weather = TOPIC | {"topic": "Is it cold?", "points": ["H1", "J1"], "resolved": True}
+    cold, opens = await disagreements(seeing(weather))
+    assert (cold.topic, cold.resolved) == ("Is it cold?", True)
+    assert opens.topic.startswith("It opens: ")
+
+
+async def test_of_three_outcomes_each_may_divide_the_roles() -> None:
+    def three(block: dict[str, Any]) -> dict[str, Any]:
+        return block | {"probabilities": block["probabilities"] | {"later": 0.0}}
+
+    def judge(sent: Sent) -> str:
+        if asked_for(sent) == "argument":
+            return arguing("judge", three)(sent)
+        return judging()(sent)
+
+    later = {"id": "later", "label": "It opens later", "description": ""}
+    given = {"question": QUESTION, "request": request(outcomes=[*OUTCOMES, later])}
+    roles = ("optimist", "pessimist", "contrarian", "historian")
+    cast = panel(judge=judge, **{role: arguing(role, three) for role in roles})
+    found = await disagreements(cast, given)
+    assert [each.topic.split(":")[0] for each in found] == ["It opens", "It does not"]
+
+
+async def test_a_role_that_falls_silent_about_an_outcome_settles_nothing() -> None:
+    def silent_in_the_end(sent: Sent) -> str:
+        if sent.schema:
+            return "{}"
+        some = {"yes": 0.9} if round_of(sent) == 1 else {"no": 0.6}
+        return arguing("optimist", lambda block: block | {"probabilities": some})(sent)
+
+    def agreeing(role: str) -> Any:
+        return arguing(role, lambda block: block | {"probabilities": {"yes": 0.4, "no": 0.6}})
+
+    def judge(sent: Sent) -> str:
+        return (agreeing("judge") if asked_for(sent) == "argument" else judging())(sent)
+
+    roles = ("optimist", "pessimist", "historian", "judge")
+    agreed = {role: agreeing(role) for role in ("pessimist", "historian")}
+    cast = panel(optimist=silent_in_the_end, judge=judge, **agreed)
+    result = result_of(await forecasted(cast, roles=roles, max_rounds=2))
+    (opens,) = result.disagreement_map
+    assert opens.topic.startswith("It opens: ")
+    assert [each.role for each in opens.positions] == ["pessimist", "historian", "judge"]
+    assert not opens.resolved
