@@ -1,0 +1,80 @@
+// Keeps what a person reads where it is on the screen while text arrives above it.
+
+/** Return an object that follows the newest text until the person scrolls, selects or clicks. */
+export function createReadingPlace(onChange) {
+  let isFollowing = true;
+  let expected = window.scrollY;
+
+  function stopFollowing() {
+    if (!isFollowing) return;
+    isFollowing = false;
+    onChange(false);
+  }
+
+  function onScroll() {
+    if (Math.abs(window.scrollY - expected) > 3) stopFollowing();
+    expected = window.scrollY;
+  }
+
+  const onSelect = () => {
+    if (!document.getSelection()?.isCollapsed) stopFollowing();
+  };
+
+  window.addEventListener("scroll", onScroll, { passive: true });
+  document.addEventListener("selectionchange", onSelect);
+
+  /** Return the first block on screen that the person may be reading. */
+  function findAnchor(root) {
+    const top = topEdge();
+    for (const block of root.querySelectorAll("[data-anchor], .turn")) {
+      const box = block.getBoundingClientRect();
+      if (box.height && box.bottom > top + 4 && box.top < window.innerHeight) return innerAnchor(block, top);
+    }
+    return null;
+  }
+
+  function innerAnchor(block, top) {
+    const body = block.querySelector(".turn-body");
+    if (!body || block.getBoundingClientRect().top >= top) return block;
+    for (const child of body.children) if (child.getBoundingClientRect().bottom > top) return child;
+    return block;
+  }
+
+  return {
+    get isFollowing() { return isFollowing; },
+    stopFollowing,
+    /** Change the page without moving what is on screen. */
+    keep(root, change) {
+      const anchor = isFollowing ? null : findAnchor(root);
+      const before = anchor?.getBoundingClientRect().top;
+      change();
+      if (anchor?.isConnected) {
+        const moved = anchor.getBoundingClientRect().top - before;
+        if (Math.abs(moved) >= 1) window.scrollBy({ top: moved, behavior: "instant" });
+      }
+      expected = window.scrollY;
+    },
+    scrollTo(node) {
+      const top = Math.max(0, node.getBoundingClientRect().top + window.scrollY - topEdge() - 12);
+      window.scrollTo({ top, behavior: "instant" });
+      expected = window.scrollY;
+    },
+    follow(node) {
+      isFollowing = true;
+      onChange(true);
+      if (node) this.scrollTo(node);
+    },
+    stop() {
+      window.removeEventListener("scroll", onScroll);
+      document.removeEventListener("selectionchange", onSelect);
+    },
+  };
+}
+
+/** Return the lower edge of what is stuck to the top of the window. */
+export function topEdge() {
+  const bar = document.querySelector(".rounds-rail");
+  if (!bar) return 0;
+  const box = bar.getBoundingClientRect();
+  return box.width > window.innerWidth * 0.6 && box.top <= 4 ? Math.max(0, box.bottom) : 0;
+}
