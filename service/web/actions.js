@@ -32,7 +32,7 @@ document.addEventListener("keydown", (event) => {
 
 /** Return a button that opens a menu; items are `[text, action]`. */
 export function menu(label, items, attributes = {}) {
-  const list = el("div", { class: "menu", role: "menu", hidden: true }, items.map(([text, action]) =>
+  const list = el("div.menu", { role: "menu", hidden: true }, items.map(([text, action]) =>
     el("button", { type: "button", role: "menuitem", class: "menu-item", onclick: () => { closeMenu(true); action(); } }, text)));
   const trigger = el("button", {
     type: "button", class: "button", "aria-haspopup": "menu", "aria-expanded": "false", ...attributes,
@@ -46,7 +46,7 @@ export function menu(label, items, attributes = {}) {
       list.querySelector("button")?.focus();
     },
   }, label);
-  return el("div", { class: "menu-holder" }, trigger, list);
+  return el("div.menu-holder", trigger, list);
 }
 
 export function exportItems(id, report) {
@@ -68,7 +68,7 @@ export async function deleteWithConfirmation(id, question, report) {
 
 /** Return a row of buttons that rate an answer from 1 to 10. */
 export function ratingControl(id, rating, report) {
-  const group = el("div", { class: "rating", role: "group", "aria-label": "Your rating" }, el("span", { class: "rating-label" }, "Your rating"));
+  const group = el("div.rating", { role: "group", "aria-label": "Your rating" }, el("span.rating-label", "Your rating"));
   const choose = async (number) => {
     try {
       await rateDebate(id, number);

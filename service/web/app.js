@@ -1,11 +1,7 @@
 // The router: shows the view that the address names, and what all views share.
 
-import { showAsk } from "./ask.js";
 import { onTokenNeeded, takeTokenFromAddress } from "./api.js";
-import { showDebate } from "./debate.js";
 import { button, el, show } from "./dom.js";
-import { showLibrary } from "./library.js";
-import { showScoreboard } from "./scoreboard.js";
 
 const view = document.getElementById("view");
 const connection = document.getElementById("connection");
@@ -29,11 +25,12 @@ async function route() {
   else made?.close?.();
 }
 
-function openView(name, id) {
-  if (name === "debates" && id) return showDebate(view, id, tools);
-  if (name === "library") return showLibrary(view, tools);
-  if (name === "scoreboard") return showScoreboard(view, tools);
-  return showAsk(view, tools);
+/** Load the view's module when it is first shown. */
+async function openView(name, id) {
+  if (name === "debates" && id) return (await import("./debate.js")).showDebate(view, id, tools);
+  if (name === "library") return (await import("./library.js")).showLibrary(view, tools);
+  if (name === "scoreboard") return (await import("./scoreboard.js")).showScoreboard(view, tools);
+  return (await import("./ask.js")).showAsk(view, tools);
 }
 
 function markNavigation(name) {
@@ -52,8 +49,8 @@ function focusTitle(heading, title) {
 
 function showError(place, error, text) {
   const heading = el("h1", { tabindex: "-1" }, "This did not work");
-  show(place, el("div", { class: "empty" }, heading, el("p", { role: "alert" }, text || error.message),
-    el("div", { class: "row" }, button("Try again", route), el("a", { class: "button", href: "#/library" }, "Library"))));
+  show(place, el("div.empty", heading, el("p", { role: "alert" }, text || error.message),
+    el("div.row", button("Try again", route), el("a.button", { href: "#/library" }, "Library"))));
   focusTitle(heading, "Error");
 }
 
@@ -66,7 +63,7 @@ function showConnection(text, retry) {
 /** Show an error that ends nothing, for a while. */
 function report(text) {
   document.querySelector(".toast")?.remove();
-  const toast = el("div", { class: "toast", role: "alert" }, text, button("Close", () => toast.remove(), { class: "link" }));
+  const toast = el("div.toast", { role: "alert" }, text, button("Close", () => toast.remove(), { class: "link" }));
   document.body.append(toast);
   setTimeout(() => toast.remove(), 10_000);
 }
@@ -77,10 +74,10 @@ let tokenAsked = null;
 
 function askForToken() {
   tokenAsked ??= new Promise((resolve) => {
-    const input = el("input", { class: "field", type: "password", name: "token", autocomplete: "off", required: true, "aria-label": "Service token" });
-    const dialog = el("dialog", { class: "dialog", "aria-labelledby": "token-title" },
-      el("form", { method: "dialog" }, el("h2", { id: "token-title" }, "This service needs a token"), el("p", {}, "Enter the token that was printed or set when the service was started."), input,
-        el("div", { class: "dialog-buttons" }, el("button", { class: "button button-primary", value: "ok" }, "Continue"))));
+    const input = el("input.field", { type: "password", name: "token", autocomplete: "off", required: true, "aria-label": "Service token" });
+    const dialog = el("dialog.dialog", { "aria-labelledby": "token-title" },
+      el("form", { method: "dialog" }, el("h2", { id: "token-title" }, "This service needs a token"), el("p", "Enter the token that was printed or set when the service was started."), input,
+        el("div.dialog-buttons", el("button.button.button-primary", { value: "ok" }, "Continue"))));
     dialog.addEventListener("close", () => {
       resolve(input.value.trim() || null);
       dialog.remove();
@@ -118,10 +115,10 @@ const KEYS = [["/", "Search the library"], ["j", "Next turn"], ["k", "Previous t
 
 function showHelp() {
   if (document.querySelector("dialog[open]")) return;
-  const dialog = el("dialog", { class: "dialog", "aria-labelledby": "help-title" },
+  const dialog = el("dialog.dialog", { "aria-labelledby": "help-title" },
     el("form", { method: "dialog" }, el("h2", { id: "help-title" }, "Keyboard shortcuts"),
-      el("dl", { class: "keys" }, KEYS.map(([key, what]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, what)))),
-      el("div", { class: "dialog-buttons" }, el("button", { class: "button" }, "Close"))));
+      el("dl.keys", KEYS.map(([key, what]) => el("div", el("dt", el("kbd", key)), el("dd", what)))),
+      el("div.dialog-buttons", el("button.button", "Close"))));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();

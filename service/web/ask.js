@@ -11,16 +11,16 @@ const DRAFT_KEY = "contend-question";
 
 export async function showAsk(view, tools) {
   const heading = el("h1", { tabindex: "-1" }, "What should be debated?");
-  const form = el("div", { class: "ask-form" }, el("p", { class: "muted", role: "status" }, "Loading…"));
-  const recent = el("section", { class: "recent", "aria-label": "Recent debates", hidden: true });
-  show(view, el("div", { class: "ask" }, heading, form, recent));
+  const form = el("div.ask-form", el("p.muted", { role: "status" }, "Loading…"));
+  const recent = el("section.recent", { "aria-label": "Recent debates", hidden: true });
+  show(view, el("div.ask", heading, form, recent));
   tools.focusTitle(heading, "Ask");
   drawRecent(recent);
   try {
     const [protocols, models] = await Promise.all([getProtocols(), getModels()]);
     new AskForm(form, protocols, models).draw();
   } catch (error) {
-    show(form, el("p", { class: "problem", role: "alert" }, error.message), button("Try again", () => showAsk(view, tools)));
+    show(form, el("p.problem", { role: "alert" }, error.message), button("Try again", () => showAsk(view, tools)));
   }
   return null;
 }
@@ -30,7 +30,7 @@ async function drawRecent(place) {
     const { debates } = await listDebates({ limit: 6 });
     if (!debates.length) return;
     place.hidden = false;
-    show(place, el("h2", { class: "panel-title" }, "Recent"), el("ul", { class: "debates" }, debates.map((summary) => debateRow(summary))), el("a", { href: "#/library", class: "small" }, "All debates"));
+    show(place, el("h2.panel-title", "Recent"), el("ul.debates", debates.map((summary) => debateRow(summary))), el("a", { href: "#/library", class: "small" }, "All debates"));
   } catch {
     // The form says it if the server is away.
   }
@@ -44,18 +44,18 @@ class AskForm {
   }
 
   draw() {
-    this.question = el("textarea", { class: "field question-field", rows: 3, maxlength: 20000, required: true, "aria-label": "Question", placeholder: "Should a four-person team split its monolith into services?", value: sessionStorage.getItem(DRAFT_KEY) || "", oninput: () => this.onQuestion(), onkeydown: (event) => this.onQuestionKey(event) });
-    this.options = el("div", { class: "options-place" });
-    this.fileList = el("ul", { class: "files" });
+    this.question = el("textarea.field.question-field", { rows: 3, maxlength: 20000, required: true, "aria-label": "Question", placeholder: "Should a four-person team split its monolith into services?", value: sessionStorage.getItem(DRAFT_KEY) || "", oninput: () => this.onQuestion(), onkeydown: (event) => this.onQuestionKey(event) });
+    this.options = el("div.options-place");
+    this.fileList = el("ul.files");
     this.fileInput = el("input", { type: "file", multiple: true, class: "visually-hidden", id: "documents", tabindex: "-1", "aria-label": "Documents and images", onchange: () => this.addFiles(this.fileInput.files) });
-    this.estimateLine = el("p", { class: "estimate", role: "status" });
-    this.problems = el("div", { class: "problems", role: "alert" });
-    this.start = el("button", { class: "button button-primary start" }, "Start debate");
+    this.estimateLine = el("p.estimate", { role: "status" });
+    this.problems = el("div.problems", { role: "alert" });
+    this.start = el("button.button.button-primary.start", "Start debate");
     const form = el("form", { onsubmit: (event) => this.submit(event), ondragover: (event) => this.onDrag(event), ondragleave: () => form.classList.remove("is-dropping"), ondrop: (event) => this.onDrop(event) },
       this.question, this.protocolCards(), this.options,
-      el("div", { class: "row" }, button("Add documents", () => this.fileInput.click(), { class: "button" }), el("span", { class: "muted small" }, "or drop files here: text, Markdown, PDF, images"), this.fileInput), this.fileList,
-      this.settingsPlace = el("div", {}), this.problems,
-      el("div", { class: "start-row" }, this.start, this.estimateLine));
+      el("div.row", button("Add documents", () => this.fileInput.click(), { class: "button" }), el("span.muted.small", "or drop files here: text, Markdown, PDF, images"), this.fileInput), this.fileList,
+      this.settingsPlace = el("div"), this.problems,
+      el("div.start-row", this.start, this.estimateLine));
     this.form = form;
     show(this.place, form);
     this.chooseProtocol(this.protocol);
@@ -63,10 +63,10 @@ class AskForm {
   }
 
   protocolCards() {
-    return el("fieldset", { class: "protocols" }, el("legend", { class: "visually-hidden" }, "Protocol"), this.protocols.map((each) =>
-      el("label", { class: "protocol" },
+    return el("fieldset.protocols", el("legend.visually-hidden", "Protocol"), this.protocols.map((each) =>
+      el("label.protocol",
         el("input", { type: "radio", name: "protocol", value: each.name, checked: each === this.protocol, class: "visually-hidden", onchange: () => this.chooseProtocol(each) }),
-        el("span", { class: "protocol-title" }, each.title), el("span", { class: "protocol-about" }, each.description), el("span", { class: "protocol-when" }, each.use_when))));
+        el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", each.use_when))));
   }
 
   chooseProtocol(protocol) {
@@ -74,11 +74,11 @@ class AskForm {
     this.seats = createSeatsForm(protocol, this.models, () => this.estimateSoon());
     this.settings = createSettingsForm(protocol.schema, this.seats.handled, () => this.estimateSoon());
     const isForecast = protocol.name === "forecast";
-    this.outcomes = isForecast ? el("textarea", { class: "field", rows: 3, id: "outcomes", placeholder: "yes: It opens before May\nno: It does not", oninput: () => this.estimateSoon() }) : null;
-    this.due = isForecast ? el("input", { class: "field", type: "date", id: "due" }) : null;
-    show(this.options, isForecast && el("div", { class: "forecast-fields" },
-      el("div", {}, el("label", { for: "outcomes" }, "Possible outcomes, one per line"), this.outcomes, el("p", { class: "setting-about" }, "Leave it empty to let a model propose them.")),
-      el("div", {}, el("label", { for: "due" }, "Known on"), this.due)), this.seats.node);
+    this.outcomes = isForecast ? el("textarea.field", { rows: 3, id: "outcomes", placeholder: "yes: It opens before May\nno: It does not", oninput: () => this.estimateSoon() }) : null;
+    this.due = isForecast ? el("input.field", { type: "date", id: "due" }) : null;
+    show(this.options, isForecast && el("div.forecast-fields",
+      el("div", el("label", { for: "outcomes" }, "Possible outcomes, one per line"), this.outcomes, el("p.setting-about", "Leave it empty to let a model propose them.")),
+      el("div", el("label", { for: "due" }, "Known on"), this.due)), this.seats.node);
     show(this.settingsPlace, this.settings.node);
     show(this.problems);
     this.estimateSoon();
@@ -113,11 +113,11 @@ class AskForm {
       const found = await getEstimate({ question, protocol, model, settings });
       if (number !== this.estimateNumber) return undefined;
       this.settings.showProblems([]);
-      return show(this.estimateLine, estimateWords(found), el("span", { class: "muted" }, ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
+      return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
     } catch (error) {
       if (number !== this.estimateNumber) return undefined;
       this.settings.showProblems(error.problems || []);
-      return show(this.estimateLine, el("span", { class: "muted" }, error.problems?.length ? "No estimate: a setting needs your attention." : `No estimate. ${error.message}`));
+      return show(this.estimateLine, el("span.muted", error.problems?.length ? "No estimate: a setting needs your attention." : `No estimate. ${error.message}`));
     }
   }
 
@@ -140,7 +140,7 @@ class AskForm {
 
   showProblems(error) {
     const rest = this.settings.showProblems(error.problems || []);
-    show(this.problems, el("p", { class: "problem" }, error.message), rest.length > 0 && el("ul", { class: "problem" }, rest.map((problem) => el("li", {}, problem))));
+    show(this.problems, el("p.problem", error.message), rest.length > 0 && el("ul.problem", rest.map((problem) => el("li", problem))));
   }
 
   // --- documents ---
@@ -166,7 +166,7 @@ class AskForm {
   }
 
   drawFiles() {
-    show(this.fileList, this.files.map((file, at) => el("li", { class: "file" }, file.name, el("small", { class: "muted" }, ` ${fileSize(file.size)}`),
+    show(this.fileList, this.files.map((file, at) => el("li.file", file.name, el("small.muted", ` ${fileSize(file.size)}`),
       button("×", () => { this.files.splice(at, 1); this.drawFiles(); }, { class: "link", "aria-label": `Remove ${file.name}` }))));
   }
 }

@@ -7,9 +7,9 @@ import { oneDigit, percent, whole } from "./labels.js";
 export function bar(label, value, most, { seat = null, text = oneDigit(value) } = {}) {
   const share = value === null || value === undefined ? 0 : Math.max(0, Math.min(1, value / most));
   const drawn = svg("svg", { class: `bar ${seat === null ? "" : `seat-${seat}`}`, viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("rect", { class: "bar-track", width: 100, height: 8, rx: 4 }),
-    share > 0 && svg("rect", { class: "bar-fill", width: 100 * share, height: 8, rx: 4 }));
-  return el("div", { class: "bar-row" }, el("span", { class: "bar-label" }, label), drawn, el("span", { class: "bar-value" }, text));
+    svg("rect.bar-track", { width: 100, height: 8, rx: 4 }),
+    share > 0 && svg("rect.bar-fill", { width: 100 * share, height: 8, rx: 4 }));
+  return el("div.bar-row", el("span.bar-label", label), drawn, el("span.bar-value", text));
 }
 
 const WIDTH = 300;
@@ -20,8 +20,8 @@ const atHeight = (probability) => inside(1 - probability, EDGE.top, HEIGHT - EDG
 
 function gridLines() {
   return [0, 0.5, 1].map((p) => [
-    svg("line", { class: "grid", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: atHeight(p), y2: atHeight(p) }),
-    svg("text", { class: "tick", x: EDGE.left - 6, y: atHeight(p) + 3, "text-anchor": "end" }, `${p * 100}`),
+    svg("line.grid", { x1: EDGE.left, x2: WIDTH - EDGE.right, y1: atHeight(p), y2: atHeight(p) }),
+    svg("text.tick", { x: EDGE.left - 6, y: atHeight(p) + 3, "text-anchor": "end" }, `${p * 100}`),
   ]);
 }
 
@@ -39,21 +39,21 @@ export function forecastChart({ label, seats, rounds, series, final }) {
     const points = rounds.map((number, at) => [at, series[seat.id]?.[number]]).filter(([, value]) => value !== undefined);
     return svg("g", { class: `line seat-${seat.place % 8}` },
       svg("polyline", { points: points.map(([at, value]) => `${x(at)},${atHeight(value)}`).join(" ") }),
-      points.map(([at, value]) => svg("circle", { cx: x(at), cy: atHeight(value), r: 3 }, svg("title", {}, `${seat.name}, round ${rounds[at]}: ${percent(value)}`))));
+      points.map(([at, value]) => svg("circle", { cx: x(at), cy: atHeight(value), r: 3 }, svg("title", `${seat.name}, round ${rounds[at]}: ${percent(value)}`))));
   });
   const described = final === null ? `Probability of ${label} by round` : `Probability of ${label} by round; final forecast ${percent(final)}`;
-  return el("figure", { class: "chart" },
-    el("figcaption", {}, label, final !== null && el("strong", {}, percent(final))),
+  return el("figure.chart",
+    el("figcaption", label, final !== null && el("strong", percent(final))),
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": described },
       gridLines(),
-      columns.map((name, at) => svg("text", { class: "tick", x: x(at), y: HEIGHT - 6, "text-anchor": "middle" }, name)),
-      band.length > 2 && svg("polygon", { class: "spread", points: band.join(" ") }),
+      columns.map((name, at) => svg("text.tick", { x: x(at), y: HEIGHT - 6, "text-anchor": "middle" }, name)),
+      band.length > 2 && svg("polygon.spread", { points: band.join(" ") }),
       lines,
-      final !== null && svg("circle", { class: "final", cx: x(columns.length - 1), cy: atHeight(final), r: 6 })));
+      final !== null && svg("circle.final", { cx: x(columns.length - 1), cy: atHeight(final), r: 6 })));
 }
 
 export function legend(seats) {
-  return el("ul", { class: "legend" }, seats.map((seat) => el("li", { class: `seat-${seat.place % 8}` }, el("i", { class: "swatch" }), seat.name)));
+  return el("ul.legend", seats.map((seat) => el("li", { class: `seat-${seat.place % 8}` }, el("i.swatch"), seat.name)));
 }
 
 /** Plot how often outcomes came true against how likely they were said to be. */
@@ -65,30 +65,30 @@ export function calibrationPlot(bins) {
   const filled = bins.filter((bin) => bin.n > 0 && bin.mean_forecast !== null);
   const most = Math.max(1, ...filled.map((bin) => bin.n));
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  return el("figure", { class: "chart calibration" },
+  return el("figure.chart.calibration",
     svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "Calibration: how often outcomes came true against the forecast probability" },
       ticks.map((p) => [
-        svg("line", { class: "grid", x1: x(0), x2: x(1), y1: y(p), y2: y(p) }),
-        svg("text", { class: "tick", x: edge - 6, y: y(p) + 3, "text-anchor": "end" }, `${p * 100}`),
-        svg("text", { class: "tick", x: x(p), y: size - edge + 16, "text-anchor": "middle" }, `${p * 100}`)]),
-      svg("line", { class: "diagonal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
-      svg("polyline", { class: "calibration-line", points: filled.map((bin) => `${x(bin.mean_forecast)},${y(bin.share_true)}`).join(" ") }),
-      filled.map((bin) => svg("circle", { class: "calibration-dot", cx: x(bin.mean_forecast), cy: y(bin.share_true), r: 3 + 5 * Math.sqrt(bin.n / most) },
-        svg("title", {}, `Forecast ${percent(bin.mean_forecast)}, came true ${percent(bin.share_true)}, ${whole(bin.n)} outcomes`))),
-      svg("text", { class: "tick", x: x(0.5), y: size - 2, "text-anchor": "middle" }, "forecast probability, %")),
-    el("figcaption", {}, "Dots on the diagonal are perfectly calibrated; larger dots stand for more outcomes."),
+        svg("line.grid", { x1: x(0), x2: x(1), y1: y(p), y2: y(p) }),
+        svg("text.tick", { x: edge - 6, y: y(p) + 3, "text-anchor": "end" }, `${p * 100}`),
+        svg("text.tick", { x: x(p), y: size - edge + 16, "text-anchor": "middle" }, `${p * 100}`)]),
+      svg("line.diagonal", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
+      svg("polyline.calibration-line", { points: filled.map((bin) => `${x(bin.mean_forecast)},${y(bin.share_true)}`).join(" ") }),
+      filled.map((bin) => svg("circle.calibration-dot", { cx: x(bin.mean_forecast), cy: y(bin.share_true), r: 3 + 5 * Math.sqrt(bin.n / most) },
+        svg("title", `Forecast ${percent(bin.mean_forecast)}, came true ${percent(bin.share_true)}, ${whole(bin.n)} outcomes`))),
+      svg("text.tick", { x: x(0.5), y: size - 2, "text-anchor": "middle" }, "forecast probability, %")),
+    el("figcaption", "Dots on the diagonal are perfectly calibrated; larger dots stand for more outcomes."),
     calibrationTable(filled));
 }
 
 function calibrationTable(bins) {
-  return el("table", { class: "visually-hidden" },
-    el("caption", {}, "Calibration"),
-    el("thead", {}, el("tr", {}, ["Forecast", "Came true", "Outcomes"].map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, bins.map((bin) => el("tr", {}, el("td", {}, percent(bin.mean_forecast)), el("td", {}, percent(bin.share_true)), el("td", {}, whole(bin.n))))));
+  return el("table.visually-hidden",
+    el("caption", "Calibration"),
+    el("thead", el("tr", ["Forecast", "Came true", "Outcomes"].map((name) => el("th", { scope: "col" }, name)))),
+    el("tbody", bins.map((bin) => el("tr", el("td", percent(bin.mean_forecast)), el("td", percent(bin.share_true)), el("td", whole(bin.n))))));
 }
 
 /** Return severity counts such as 2 critical, 3 major. */
 export function severityCounts(open) {
   const shown = Object.entries(open).filter(([, number]) => number);
-  return shown.map(([severity, number]) => el("span", { class: "severity-count" }, el("i", { class: `dot severity-${severity}` }), String(number), hiddenText(` ${severity} objections open`)));
+  return shown.map(([severity, number]) => el("span.severity-count", el("i", { class: `dot severity-${severity}` }), String(number), hiddenText(` ${severity} objections open`)));
 }

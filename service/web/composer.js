@@ -18,11 +18,11 @@ const HINTS = {
 
 /** Return a form with `update(state)`; `whenPaused` resolves once the debate has paused. */
 export function createComposer(id, { whenPaused, report }) {
-  const title = el("h2", { class: "panel-title" });
-  const hint = el("p", { class: "small muted", id: "composer-hint" });
+  const title = el("h2.panel-title");
+  const hint = el("p.small.muted", { id: "composer-hint" });
   const text = el("textarea", { rows: 2, class: "field", "aria-label": "Your remark", "aria-describedby": "composer-hint", placeholder: "The next speakers will read this", maxlength: 20000 });
-  const buttons = el("div", { class: "composer-buttons" });
-  const node = el("form", { class: "panel composer", onsubmit: (event) => { event.preventDefault(); send(); } }, title, hint, text, buttons);
+  const buttons = el("div.composer-buttons");
+  const node = el("form.panel.composer", { onsubmit: (event) => { event.preventDefault(); send(); } }, title, hint, text, buttons);
   let mode = null;
   let isBusy = false;
 
@@ -58,7 +58,7 @@ export function createComposer(id, { whenPaused, report }) {
   function draw() {
     show(title, TITLES[mode]);
     show(hint, HINTS[mode]);
-    const submit = el("button", { class: "button button-primary" }, mode === "running" ? "Send" : mode === "failed" ? "Try again" : "Continue");
+    const submit = el("button.button.button-primary", mode === "running" ? "Send" : mode === "failed" ? "Try again" : "Continue");
     show(buttons, submit, mode !== "running" && mode !== "failed" && button("Write the answer now", finish));
     text.hidden = mode === "failed";
   }

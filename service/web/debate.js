@@ -17,7 +17,7 @@ const EVENTS_PER_FRAME = 60;
 const QUIET_BEFORE_RECORD = 1500;
 
 export async function showDebate(view, id, tools) {
-  show(view, el("p", { class: "empty", role: "status" }, "Loading the debate…"));
+  show(view, el("p.empty", { role: "status" }, "Loading the debate…"));
   let detail;
   try {
     detail = await getDebate(id);
@@ -65,17 +65,17 @@ class DebateView {
     this.panels = createPanels(state, this.jump);
     this.composer = createComposer(this.id, { whenPaused: () => this.whenPaused(), report: this.report });
     const place = (name, attributes = {}) => (this[name] = el("div", { class: name, ...attributes }));
-    this.title = el("h1", { class: "question", tabindex: "-1" }, state.question);
+    this.title = el("h1.question", { tabindex: "-1" }, state.question);
     this.orderButton = button("", () => this.switchOrder(), { class: "link" });
     this.followButton = button("", () => this.goToNewest(), { class: "follow-button", hidden: true });
     this.asideSwitch = button("What is decided", () => this.toggleAside(), { class: "button aside-switch", "aria-expanded": "false", "aria-controls": "decided" });
-    this.aside = el("aside", { class: "decided", id: "decided", "aria-label": "What is decided" });
+    this.aside = el("aside.decided", { id: "decided", "aria-label": "What is decided" });
     show(this.view,
-      el("div", { class: "debate-head" }, this.title, place("pills"), place("seatline"), place("controls", { role: "group", "aria-label": "Debate" })),
-      el("div", { class: "debate" },
+      el("div.debate-head", this.title, place("pills"), place("seatline"), place("controls", { role: "group", "aria-label": "Debate" })),
+      el("div.debate",
         this.rail.node,
-        el("div", { class: "transcript-column" }, place("asked"), place("notices"), place("answerPlace"),
-          el("div", { class: "transcript-head" }, el("h2", { class: "panel-title" }, "Transcript"), this.orderButton),
+        el("div.transcript-column", place("asked"), place("notices"), place("answerPlace"),
+          el("div.transcript-head", el("h2.panel-title", "Transcript"), this.orderButton),
           place("transcript")),
         this.aside),
       this.followButton, this.asideSwitch);
@@ -192,7 +192,7 @@ class DebateView {
     const last = section.body.lastElementChild;
     if (!isAtOnce) section.body.append(node);
     else if (last?.dataset.phase === turn.phase) last.append(node);
-    else section.body.append(el("div", { class: "side-by-side", "data-phase": turn.phase }, node));
+    else section.body.append(el("div.side-by-side", { "data-phase": turn.phase }, node));
   }
 
   sectionState(key) {
@@ -203,8 +203,8 @@ class DebateView {
     const found = this.sections.get(key);
     if (found) return found;
     const { title } = this.sectionState(key);
-    const made = { body: el("div", { class: "round-turns" }), foot: el("p", { class: "decision", hidden: true }) };
-    made.node = el("section", { class: "round", id: key, "aria-label": title }, el("h2", { class: "round-title", "data-anchor": true }, title), made.body, made.foot);
+    const made = { body: el("div.round-turns"), foot: el("p.decision", { hidden: true }) };
+    made.node = el("section.round", { id: key, "aria-label": title }, el("h2.round-title", { "data-anchor": true }, title), made.body, made.foot);
     this.sections.set(key, made);
     if (this.order === "newest") this.transcript.prepend(made.node);
     else this.transcript.append(made.node);
@@ -217,7 +217,7 @@ class DebateView {
     if (!decision || (!decision.why && decision.decision === "continue")) return;
     node.foot.hidden = false;
     const who = decision.isByModel && decision.seat ? `${seatName(this.state, decision.seat)}: ` : "";
-    show(node.foot, el("b", {}, decision.decision === "stop" ? "Stop. " : "Continue. "), `${who}${sentenceCase(decision.why)}`);
+    show(node.foot, el("b", decision.decision === "stop" ? "Stop. " : "Continue. "), `${who}${sentenceCase(decision.why)}`);
   }
 
   drawStatus() {
@@ -250,12 +250,12 @@ class DebateView {
     const { state } = this;
     const most = state.settings.max_rounds || state.settings.round_count || state.settings.max_debate_rounds;
     const round = state.round ? `round ${state.round}${most && state.status !== "done" ? ` of at most ${most}` : ""}` : "";
-    this.clock ??= el("span", { class: "pill" });
+    this.clock ??= el("span.pill");
     const models = new Set(state.seats.map((seat) => seat.model)).size === 1 && state.seats.length ? shortModel(state.seats[0].model) : "";
     show(this.pills,
-      el("span", { class: `pill pill-${state.status}` }, state.status === "running" && el("i", { class: "live-dot", "aria-hidden": "true" }), this.statusWords()),
-      el("span", { class: "pill" }, sentenceCase(state.protocol)), round && el("span", { class: "pill" }, round), models && el("span", { class: "pill" }, models),
-      state.usage.calls > 0 && el("span", { class: "pill" }, usageWords(state)), this.clock);
+      el("span", { class: `pill pill-${state.status}` }, state.status === "running" && el("i.live-dot", { "aria-hidden": "true" }), this.statusWords()),
+      el("span.pill", sentenceCase(state.protocol)), round && el("span.pill", round), models && el("span.pill", models),
+      state.usage.calls > 0 && el("span.pill", usageWords(state)), this.clock);
     this.drawClock();
   }
 
@@ -281,15 +281,15 @@ class DebateView {
     const wanted = JSON.stringify([state.seats.map((seat) => [seat.id, seat.state, seat.phase]), winner, state.status]);
     if (wanted === this.drawnSeats) return;
     this.drawnSeats = wanted;
-    show(this.seatline, el("ul", { class: "seats", "aria-label": "Seats" }, state.seats.map((seat) => this.seatChip(seat, winner))));
+    show(this.seatline, el("ul.seats", { "aria-label": "Seats" }, state.seats.map((seat) => this.seatChip(seat, winner))));
   }
 
   seatChip(seat, winner) {
     const isLive = this.state.status === "running" || seat.state === "failed";
     const words = seat.out ? `conceded to ${seatName(this.state, seat.out.to)}` : isLive && seat.state !== "idle" ? (seat.state === "thinking" ? activityOf(seat.phase) : seat.state) : "";
     return el("li", { class: `seat seat-${seat.place % 8} is-${seat.state}`, title: seat.out?.argument || seat.position || seat.model },
-      el("i", { class: "seat-dot", "aria-hidden": "true" }), seat.out ? el("del", {}, seat.name) : el("b", {}, seat.name),
-      seat.position && el("span", { class: "seat-note" }, `“${seat.position}”`), words && el("span", { class: "seat-note" }, words), winner === seat.id && this.state.status === "done" && el("span", { class: "seat-note" }, "won"));
+      el("i.seat-dot", { "aria-hidden": "true" }), seat.out ? el("del", seat.name) : el("b", seat.name),
+      seat.position && el("span.seat-note", `“${seat.position}”`), words && el("span.seat-note", words), winner === seat.id && this.state.status === "done" && el("span.seat-note", "won"));
   }
 
   strikeOut() {
@@ -303,13 +303,13 @@ class DebateView {
     const serious = state.degradations.filter((entry) => entry.what !== "retried");
     const line = (entry) => {
       const { who, what } = degradedWords(entry, (id) => seatName(state, id));
-      return el("li", {}, el("b", {}, `${who}: `), `${what}. `, el("span", { class: "muted" }, entry.why));
+      return el("li", el("b", `${who}: `), `${what}. `, el("span.muted", entry.why));
     };
     const title = serious.length ? `${count(serious.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
     show(this.notices,
-      state.error && el("div", { class: "notice notice-error", role: "alert" }, el("b", {}, "The debate failed. "), state.error.text),
-      state.demonstration && el("div", { class: "notice" }, "Argued by the built-in demo model: its scores are not meaningful."),
-      state.degradations.length > 0 && el("details", { class: "notice", open: serious.length > 0 && serious.length <= 3 && state.status === "done" }, el("summary", {}, title), el("ul", { class: "plain-list" }, state.degradations.map(line))));
+      state.error && el("div.notice.notice-error", { role: "alert" }, el("b", "The debate failed. "), state.error.text),
+      state.demonstration && el("div.notice", "Argued by the built-in demo model: its scores are not meaningful."),
+      state.degradations.length > 0 && el("details.notice", { open: serious.length > 0 && serious.length <= 3 && state.status === "done" }, el("summary", title), el("ul.plain-list", state.degradations.map(line))));
   }
 
   drawAnswer() {
@@ -333,15 +333,15 @@ class DebateView {
     }
     if (!body.firstChild) body.append(placeholder({ ...answer, phase: "synthesize" }));
     const writer = seatOf(state, answer.seat);
-    show(head, el("h2", { class: "answer-title" }, "Answer"), el("span", { class: "turn-model" }, [writer?.name, shortModel(answer.model)].filter(Boolean).join(" · ")),
-      answer.turnStatus === "kept_previous" && el("span", { class: "badge badge-kept" }, "the latest answer, because the final one could not be written"),
-      answer.turnStatus === "fallback_model" && el("span", { class: "badge badge-fallback" }, "fallback model"));
+    show(head, el("h2.answer-title", "Answer"), el("span.turn-model", [writer?.name, shortModel(answer.model)].filter(Boolean).join(" · ")),
+      answer.turnStatus === "kept_previous" && el("span.badge.badge-kept", "the latest answer, because the final one could not be written"),
+      answer.turnStatus === "fallback_model" && el("span.badge.badge-fallback", "fallback model"));
     show(foot, this.stopWords(), state.status === "done" && ratingControl(this.id, this.detail.user_rating, this.report), this.resolution());
   }
 
   buildAnswer() {
-    const parts = { head: el("header", { class: "answer-head" }), body: el("div", { class: "prose answer-body" }), foot: el("footer", { class: "answer-foot" }), resets: 0, html: null };
-    parts.node = el("article", { class: "answer turn", tabindex: "-1", "aria-label": "Answer" }, parts.head, parts.body, parts.foot);
+    const parts = { head: el("header.answer-head"), body: el("div.prose.answer-body"), foot: el("footer.answer-foot"), resets: 0, html: null };
+    parts.node = el("article.answer.turn", { tabindex: "-1", "aria-label": "Answer" }, parts.head, parts.body, parts.foot);
     this.answerParts = parts;
     show(this.answerPlace, parts.node);
   }
@@ -350,19 +350,19 @@ class DebateView {
     const { stop } = this.state;
     if (!stop) return null;
     const why = stop.why || STOP_WORDS[stop.reason] || stop.reason;
-    return el("p", { class: "stop-words" }, el("b", {}, stop.round ? `Stopped after round ${stop.round}: ` : "Stopped: "), `${why.replace(/[.!?]$/, "")}.`);
+    return el("p.stop-words", el("b", stop.round ? `Stopped after round ${stop.round}: ` : "Stopped: "), `${why.replace(/[.!?]$/, "")}.`);
   }
 
   /** Let a person record which outcome of a finished forecast came true. */
   resolution() {
     const { state, detail } = this;
     if (state.protocol !== "forecast" || state.status !== "done") return null;
-    if (detail.resolution) return el("p", { class: "small" }, el("b", {}, "Came true: "), state.outcomes?.[detail.resolution] || detail.resolution);
+    if (detail.resolution) return el("p.small", el("b", "Came true: "), state.outcomes?.[detail.resolution] || detail.resolution);
     const resolve = (outcome) => resolveForecast(this.id, outcome).then((summary) => {
       detail.resolution = summary.resolution;
       this.drawAnswer();
     }).catch(this.report);
-    return el("div", { class: "resolve" }, el("span", { class: "rating-label" }, `${detail.due ? `${sentenceCase(dueWords(detail.due))}. ` : ""}What came true?`), Object.entries(state.outcomes || {}).map(([id, label]) => button(label, () => resolve(id))));
+    return el("div.resolve", el("span.rating-label", `${detail.due ? `${sentenceCase(dueWords(detail.due))}. ` : ""}What came true?`), Object.entries(state.outcomes || {}).map(([id, label]) => button(label, () => resolve(id))));
   }
 
   // --- where the reader is ---

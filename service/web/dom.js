@@ -10,23 +10,31 @@ function setAttribute(node, name, value) {
   else node.setAttribute(name, value === true ? "" : String(value));
 }
 
-function fill(node, attributes, children) {
+const isShown = (child) => child !== null && child !== undefined && child !== false && child !== "";
+const isAttributes = (given) => given !== null && typeof given === "object" && !(given instanceof Node) && !Array.isArray(given);
+
+function fill(node, classes, given) {
+  if (classes.length) node.setAttribute("class", classes.join(" "));
+  const attributes = isAttributes(given[0]) ? given[0] : null;
   for (const [name, value] of Object.entries(attributes || {})) setAttribute(node, name, value);
-  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
+  node.append(...given.slice(attributes ? 1 : 0).flat(3).filter(isShown));
   return node;
 }
 
-export function el(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+/** Create an element from `tag.class`, attributes if any, and children. */
+export function el(name, ...given) {
+  const [tag, ...classes] = name.split(".");
+  return fill(document.createElement(tag), classes, given);
 }
 
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
+export function svg(name, ...given) {
+  const [tag, ...classes] = name.split(".");
+  return fill(document.createElementNS(SVG, tag), classes, given);
 }
 
 /** Replace the children of a node. */
 export function show(node, ...children) {
-  node.replaceChildren(...children.flat(3).filter((child) => child || child === 0));
+  node.replaceChildren(...children.flat(3).filter(isShown));
   return node;
 }
 
@@ -48,7 +56,7 @@ export function button(text, onclick, attributes = {}) {
 }
 
 export function hiddenText(text) {
-  return el("span", { class: "visually-hidden" }, text);
+  return el("span.visually-hidden", text);
 }
 
 /** Return a function that runs `action` once calls to it have stopped for `wait` ms. */
@@ -68,13 +76,13 @@ export function announce(text) {
 /** Ask for a confirmation in a dialog; resolve to true or false. */
 export function confirmDialog(title, text, yes) {
   return new Promise((resolve) => {
-    const dialog = el("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
+    const dialog = el("dialog.dialog", { "aria-labelledby": "dialog-title" },
       el("form", { method: "dialog" },
         el("h2", { id: "dialog-title" }, title),
-        el("p", {}, text),
-        el("div", { class: "dialog-buttons" },
-          el("button", { class: "button", value: "no" }, "Cancel"),
-          el("button", { class: "button button-danger", value: "yes" }, yes))));
+        el("p", text),
+        el("div.dialog-buttons",
+          el("button.button", { value: "no" }, "Cancel"),
+          el("button.button.button-danger", { value: "yes" }, yes))));
     dialog.addEventListener("close", () => {
       resolve(dialog.returnValue === "yes");
       dialog.remove();

@@ -9,15 +9,15 @@ const STATUSES = ["running", "paused", "interrupted", "failed", "done"];
 
 export function debateRow(summary, more) {
   const about = [summary.protocol, rowNote(summary)].filter(Boolean).join(" · ");
-  return el("li", { class: "debate-row" },
-    el("span", { class: `row-state state-${summary.waiting_for_you ? "waiting" : summary.status}` }, el("i", { class: "dot", "aria-hidden": "true" }), summaryState(summary)),
-    el("span", { class: "row-main" }, el("a", { class: "row-question", href: `#/debates/${summary.id}` }, summary.question), more && excerpt(summary)),
-    el("span", { class: "row-about" }, about), el("time", { class: "row-time", datetime: summary.created_at }, timeAgo(summary.created_at)), more);
+  return el("li.debate-row",
+    el("span", { class: `row-state state-${summary.waiting_for_you ? "waiting" : summary.status}` }, el("i.dot", { "aria-hidden": "true" }), summaryState(summary)),
+    el("span.row-main", el("a.row-question", { href: `#/debates/${summary.id}` }, summary.question), more && excerpt(summary)),
+    el("span.row-about", about), el("time.row-time", { datetime: summary.created_at }, timeAgo(summary.created_at)), more);
 }
 
 function excerpt(summary) {
   const text = summary.error && summary.status === "failed" ? summary.error : (summary.answer_excerpt || "").replace(/[#*`>|]/g, "").trim();
-  return text && el("span", { class: "row-excerpt" }, text);
+  return text && el("span.row-excerpt", text);
 }
 
 function rowNote(summary) {
@@ -42,15 +42,15 @@ class Library {
 
   draw() {
     const reload = () => this.load();
-    this.search = el("input", { class: "field", type: "search", id: "search", placeholder: "Search questions and answers", "aria-label": "Search debates", oninput: debounce(reload, 250) });
-    this.status = el("select", { class: "field", "aria-label": "Status", onchange: reload }, el("option", { value: "" }, "Any status"), STATUSES.map((each) => el("option", { value: each }, each === "running" ? "live" : each)));
-    this.protocol = el("select", { class: "field", "aria-label": "Protocol", onchange: reload }, el("option", { value: "" }, "Any protocol"));
-    this.list = el("ul", { class: "debates debates-long" });
-    this.foot = el("div", { class: "list-foot" });
-    this.due = el("div", {});
-    this.found = el("p", { class: "visually-hidden", role: "status" });
+    this.search = el("input.field", { type: "search", id: "search", placeholder: "Search questions and answers", "aria-label": "Search debates", oninput: debounce(reload, 250) });
+    this.status = el("select.field", { "aria-label": "Status", onchange: reload }, el("option", { value: "" }, "Any status"), STATUSES.map((each) => el("option", { value: each }, each === "running" ? "live" : each)));
+    this.protocol = el("select.field", { "aria-label": "Protocol", onchange: reload }, el("option", { value: "" }, "Any protocol"));
+    this.list = el("ul.debates.debates-long");
+    this.foot = el("div.list-foot");
+    this.due = el("div");
+    this.found = el("p.visually-hidden", { role: "status" });
     const heading = el("h1", { tabindex: "-1" }, "Library");
-    show(this.view, el("div", { class: "page" }, heading, this.due, el("div", { class: "filters", role: "search" }, this.search, this.status, this.protocol), this.found, this.list, this.foot));
+    show(this.view, el("div.page", heading, this.due, el("div.filters", { role: "search" }, this.search, this.status, this.protocol), this.found, this.list, this.foot));
     this.tools.focusTitle(heading, "Library");
     if (location.hash.endsWith("?search")) this.search.focus();
     getProtocols().then((found) => this.protocol.append(...found.map((each) => el("option", { value: each.name }, each.title)))).catch(() => {});
@@ -60,18 +60,18 @@ class Library {
   async drawDue() {
     const { due } = await getScoreboard().catch(() => ({ due: [] }));
     if (!due?.length) return;
-    show(this.due, el("div", { class: "notice" }, el("b", {}, `${count(due.length, "forecast")} ${due.length === 1 ? "is" : "are"} due. `), el("a", { href: "#/scoreboard" }, "Record what came true"),
-      el("ul", { class: "plain-list" }, due.slice(0, 3).map((each) => el("li", {}, el("a", { href: `#/debates/${each.id}` }, each.question), el("small", { class: "muted" }, ` ${dueWords(each.due)}`))))));
+    show(this.due, el("div.notice", el("b", `${count(due.length, "forecast")} ${due.length === 1 ? "is" : "are"} due. `), el("a", { href: "#/scoreboard" }, "Record what came true"),
+      el("ul.plain-list", due.slice(0, 3).map((each) => el("li", el("a", { href: `#/debates/${each.id}` }, each.question), el("small.muted", ` ${dueWords(each.due)}`))))));
   }
 
   async load(cursor) {
     const number = ++this.loads;
-    if (!cursor) show(this.foot, el("p", { class: "muted" }, "Loading…"));
+    if (!cursor) show(this.foot, el("p.muted", "Loading…"));
     try {
       const found = await listDebates({ search: this.search.value.trim(), status: this.status.value, protocol: this.protocol.value, limit: 30, cursor });
       if (number === this.loads) this.drawFound(found, cursor);
     } catch (error) {
-      show(this.foot, el("p", { class: "problem", role: "alert" }, error.message), button("Try again", () => this.load(cursor)));
+      show(this.foot, el("p.problem", { role: "alert" }, error.message), button("Try again", () => this.load(cursor)));
     }
   }
 
@@ -80,7 +80,7 @@ class Library {
     if (cursor) this.list.append(...rows);
     else show(this.list, rows);
     const isFiltered = this.search.value.trim() || this.status.value || this.protocol.value;
-    const empty = isFiltered ? el("p", { class: "empty" }, "No debate matches.") : el("p", { class: "empty" }, "There are no debates yet. ", el("a", { href: "#/" }, "Ask the first question"), ".");
+    const empty = isFiltered ? el("p.empty", "No debate matches.") : el("p.empty", "There are no debates yet. ", el("a", { href: "#/" }, "Ask the first question"), ".");
     show(this.foot, !this.list.children.length && empty, next && button("Show more", () => this.load(next)));
     this.found.textContent = `${count(this.list.children.length, "debate")} shown`;
   }

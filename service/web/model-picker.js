@@ -7,7 +7,7 @@ let made = 0;
 /** Return a combobox; `value` is empty while the default applies. */
 export function modelPicker({ label, models, placeholder, value = "", onChange }) {
   const listId = `models-${++made}`;
-  const list = el("ul", { class: "options", id: listId, role: "listbox", "aria-label": "Models", hidden: true });
+  const list = el("ul.options", { id: listId, role: "listbox", "aria-label": "Models", hidden: true });
   const input = el("input", {
     class: "picker-input", role: "combobox", "aria-label": label, "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": listId,
     autocomplete: "off", spellcheck: "false", placeholder, value,
@@ -23,8 +23,8 @@ export function modelPicker({ label, models, placeholder, value = "", onChange }
 
   function open() {
     const found = matching();
-    show(list, found.map((model, at) => el("li", { class: "option", role: "option", id: `${listId}-${at}`, "aria-selected": String(at === active), onmousedown: (event) => { event.preventDefault(); choose(model.spec); } },
-      el("span", {}, model.spec), el("small", {}, model.note || model.provider))));
+    show(list, found.map((model, at) => el("li.option", { role: "option", id: `${listId}-${at}`, "aria-selected": String(at === active), onmousedown: (event) => { event.preventDefault(); choose(model.spec); } },
+      el("span", model.spec), el("small", model.note || model.provider))));
     if (!found.length) return close();
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
@@ -63,5 +63,5 @@ export function modelPicker({ label, models, placeholder, value = "", onChange }
     event.preventDefault();
   }
 
-  return { node: el("span", { class: "picker" }, input, list), input };
+  return { node: el("span.picker", input, list), input };
 }

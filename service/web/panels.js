@@ -9,7 +9,7 @@ const SEVERITIES = ["critical", "major", "minor"];
 const RANK = { open: 0, partial: 0, dropped: 1, resolved: 2 };
 
 function panel(title, ...content) {
-  return el("section", { class: "panel" }, el("h2", { class: "panel-title" }, title), ...content);
+  return el("section.panel", el("h2.panel-title", title), ...content);
 }
 
 const DRAWN = {
@@ -26,7 +26,7 @@ const DRAWN = {
 
 /** Return the panels' nodes and a function that redraws the changed ones. */
 export function createPanels(state, jumpTo) {
-  const places = Object.fromEntries(Object.keys(DRAWN).map((name) => [name, el("div", { class: "panel-place", hidden: true })]));
+  const places = Object.fromEntries(Object.keys(DRAWN).map((name) => [name, el("div.panel-place", { hidden: true })]));
   function update(changed) {
     for (const [name, draw] of Object.entries(DRAWN)) {
       if (!changed.has(name)) continue;
@@ -44,17 +44,17 @@ function drawPoints(state, jumpTo) {
   const number = (...statuses) => state.points.filter((point) => statuses.includes(point.status)).length;
   const dropped = number("dropped");
   const title = `Objections · ${number("open", "partial")} open, ${number("resolved")} resolved${dropped ? `, ${dropped} dropped` : ""}`;
-  return panel(title, el("ul", { class: "points" }, sorted.map((point) => pointRow(point, jumpTo))));
+  return panel(title, el("ul.points", sorted.map((point) => pointRow(point, jumpTo))));
 }
 
 function pointRow(point, jumpTo) {
   const target = point.settledIn || point.raisedIn;
   const settled = point.settledRound ? ` in round ${point.settledRound}` : "";
   const fate = `${point.severity} · ${POINT_WORDS[point.status] || point.status}${settled}`;
-  const text = [el("b", {}, point.id), " ", el("span", { class: "point-text" }, point.text), el("small", {}, fate)];
+  const text = [el("b", point.id), " ", el("span.point-text", point.text), el("small", fate)];
   return el("li", { class: `point point-${point.status}` },
     el("i", { class: `dot severity-${point.severity}`, "aria-hidden": "true" }),
-    target ? el("button", { type: "button", class: "point-link", title: point.settledIn ? "Show the turn that settled it" : "Show the turn that raised it", onclick: () => jumpTo(target) }, text) : el("span", { class: "point-link" }, text));
+    target ? el("button", { type: "button", class: "point-link", title: point.settledIn ? "Show the turn that settled it" : "Show the turn that raised it", onclick: () => jumpTo(target) }, text) : el("span.point-link", text));
 }
 
 function drawQuality(state) {
@@ -77,18 +77,18 @@ function drawForecast(state) {
     return forecastChart({ label: state.outcomes?.[id] || id, seats, rounds, series, final: finals[id] ?? null });
   });
   const bars = result && ids.map((id) => bar(state.outcomes?.[id] || id, finals[id], 1, { text: finals[id] === undefined || finals[id] === null ? "–" : percent(finals[id]) }));
-  return [panel("Probabilities by round", charts, legend(seats), bars && el("div", { class: "bars" }, bars), agreement(result)), insights(result)].filter(Boolean);
+  return [panel("Probabilities by round", charts, legend(seats), bars && el("div.bars", bars), agreement(result)), insights(result)].filter(Boolean);
 }
 
 function agreement(result) {
   if (!result) return null;
   const known = [["agreement", result.consensus_score], ["confidence", result.report?.confidence]].filter(([, value]) => typeof value === "number");
-  return el("p", { class: "muted small" }, sentenceCase(known.map(([name, value]) => `${name} ${percent(value)}`).join(", ")), result.report?.partial ? ". Some parts are missing." : "");
+  return el("p.muted.small", sentenceCase(known.map(([name, value]) => `${name} ${percent(value)}`).join(", ")), result.report?.partial ? ". Some parts are missing." : "");
 }
 
 function insights(result) {
   if (!result?.key_insights?.length) return null;
-  return panel("What moved the forecast", el("ul", { class: "plain-list" }, result.key_insights.map((each) => el("li", {}, each.insight, el("small", { class: "muted" }, ` ${each.source_role}, round ${each.round}, ${each.impact} impact`)))));
+  return panel("What moved the forecast", el("ul.plain-list", result.key_insights.map((each) => el("li", each.insight, el("small.muted", ` ${each.source_role}, round ${each.round}, ${each.impact} impact`)))));
 }
 
 function drawSides(state) {
@@ -96,38 +96,38 @@ function drawSides(state) {
   const { standings, winner, no_winner: noWinner, draw } = state.sides;
   const words = winner ? `${seatName(state, winner)} wins.` : draw ? "A draw." : noWinner ? `No winner: ${noWinner}.` : "";
   return panel("Scores out of 10", standings.map((side) => bar(side.name, side.total, 10, { seat: (seatOf(state, side.seat)?.place ?? 0) % 8 })),
-    words && el("p", { class: "small" }, words),
-    el("details", { class: "extra" }, el("summary", {}, "By criterion"), standings.map((side) => [el("h3", { class: "small" }, side.name), Object.entries(side.breakdown || {}).map(([name, value]) => bar(sentenceCase(plain(name)), value, 10, { seat: (seatOf(state, side.seat)?.place ?? 0) % 8 }))])));
+    words && el("p.small", words),
+    el("details.extra", el("summary", "By criterion"), standings.map((side) => [el("h3.small", side.name), Object.entries(side.breakdown || {}).map(([name, value]) => bar(sentenceCase(plain(name)), value, 10, { seat: (seatOf(state, side.seat)?.place ?? 0) % 8 }))])));
 }
 
 function drawConcessions(state, jumpTo) {
   if (!state.concessions.length) return null;
-  return panel("Concessions", el("ul", { class: "plain-list" }, state.concessions.map((each) => el("li", {},
-    el("del", { class: `seat-name seat-${(seatOf(state, each.seat)?.place ?? 0) % 8}` }, seatName(state, each.seat)), " to ", el("b", {}, seatName(state, each.to)), `, round ${each.round}`,
-    el("p", { class: "small" }, each.argument || each.why || "No argument named."),
-    each.quote && el("p", { class: "quote small" }, `“${each.quote}” `, el("span", { class: "muted" }, each.isQuoteFound ? "✓ said by that seat" : "✗ not found in what it said"))))));
+  return panel("Concessions", el("ul.plain-list", state.concessions.map((each) => el("li",
+    el("del", { class: `seat-name seat-${(seatOf(state, each.seat)?.place ?? 0) % 8}` }, seatName(state, each.seat)), " to ", el("b", seatName(state, each.to)), `, round ${each.round}`,
+    el("p.small", each.argument || each.why || "No argument named."),
+    each.quote && el("p.quote.small", `“${each.quote}” `, el("span.muted", each.isQuoteFound ? "✓ said by that seat" : "✗ not found in what it said"))))));
 }
 
 const SIGNS = { supported: "✓", contradicted: "✗", unverifiable: "?" };
 
 function drawChecks(state, jumpTo) {
   if (!state.checks.length) return null;
-  return panel("Fact checks", el("ul", { class: "plain-list" }, state.checks.map((claim) => el("li", { class: `check check-${claim.verdict}` },
-    el("i", { class: "sign", "aria-hidden": "true" }, SIGNS[claim.verdict] || "?"),
-    el("button", { type: "button", class: "point-link", onclick: () => jumpTo(claim.turn) }, claim.claim, el("small", {}, `${seatName(state, claim.seat)} · ${claim.verdict}`))))));
+  return panel("Fact checks", el("ul.plain-list", state.checks.map((claim) => el("li", { class: `check check-${claim.verdict}` },
+    el("i.sign", { "aria-hidden": "true" }, SIGNS[claim.verdict] || "?"),
+    el("button", { type: "button", class: "point-link", onclick: () => jumpTo(claim.turn) }, claim.claim, el("small", `${seatName(state, claim.seat)} · ${claim.verdict}`))))));
 }
 
 function drawRating(state) {
   const rating = state.rating;
   if (!rating) return null;
-  if (state.demonstration) return panel("Rating", el("p", { class: "small" }, "Not meaningful (demo model)."));
+  if (state.demonstration) return panel("Rating", el("p.small", "Not meaningful (demo model)."));
   const names = ["correctness", "completeness", "clarity", "depth"];
-  return panel(`Rating by the judge · ${oneDigit(rating.score)}`, names.map((name) => bar(sentenceCase(name), rating[name], 10)), el("p", { class: "small" }, rating.why), el("p", { class: "small muted" }, shortModel(rating.judge_model)));
+  return panel(`Rating by the judge · ${oneDigit(rating.score)}`, names.map((name) => bar(sentenceCase(name), rating[name], 10)), el("p.small", rating.why), el("p.small.muted", shortModel(rating.judge_model)));
 }
 
 function drawDocuments(state) {
   const names = [...state.documents.map((each) => `${each.name} (${count(each.pages, "page")})`), ...state.images.map((each) => each.name || each)];
-  return names.length ? panel("Documents", el("ul", { class: "plain-list small" }, names.map((name) => el("li", {}, name)))) : null;
+  return names.length ? panel("Documents", el("ul.plain-list.small", names.map((name) => el("li", name)))) : null;
 }
 
 function drawUsage(state) {
@@ -135,7 +135,7 @@ function drawUsage(state) {
   if (!calls) return null;
   const most = Math.max(1, ...Object.values(bySeat));
   const rows = state.seats.filter((seat) => bySeat[seat.id]).map((seat) => bar(seat.name, bySeat[seat.id], most, { seat: seat.place % 8, text: whole(bySeat[seat.id]) }));
-  return panel("Tokens written", rows, el("p", { class: "small muted" }, `${count(calls, "call")}, ${whole(input)} tokens read, ${whole(output)} written, ${costWords(state)}`));
+  return panel("Tokens written", rows, el("p.small.muted", `${count(calls, "call")}, ${whole(input)} tokens read, ${whole(output)} written, ${costWords(state)}`));
 }
 
 export function costWords(state) {

@@ -6,8 +6,8 @@ import { count, oneDigit } from "./labels.js";
 
 /** Return the rail with `update()`. `jump(key)` scrolls to a section. */
 export function createRail(state, jump) {
-  const list = el("ol", { class: "rail-list" });
-  const node = el("nav", { class: "rounds-rail", "aria-label": "Rounds" }, el("h2", { class: "panel-title" }, "Rounds"), list);
+  const list = el("ol.rail-list");
+  const node = el("nav.rounds-rail", { "aria-label": "Rounds" }, el("h2.panel-title", "Rounds"), list);
   let drawn = "";
   function update() {
     const items = itemsOf(state);
@@ -20,8 +20,8 @@ export function createRail(state, jump) {
 }
 
 function railItem({ key, title, note, open, mark }, jump) {
-  const content = [el("span", { class: "rail-title" }, title), note && el("span", { class: "rail-note" }, note), open && el("span", { class: "rail-note" }, severityCounts(open))];
-  const inner = key ? el("button", { type: "button", class: "rail-link", onclick: () => jump(key) }, content) : el("span", { class: "rail-link" }, content);
+  const content = [el("span.rail-title", title), note && el("span.rail-note", note), open && el("span.rail-note", severityCounts(open))];
+  const inner = key ? el("button", { type: "button", class: "rail-link", onclick: () => jump(key) }, content) : el("span.rail-link", content);
   return el("li", { class: `rail-item is-${mark}`, "aria-current": mark === "now" ? "step" : null }, inner);
 }
 

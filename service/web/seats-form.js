@@ -19,25 +19,25 @@ export function createSeatsForm(protocol, models, onChange) {
   const roles = protocol.seats.filter((seat) => !listed.has(seat.id) && protocol.schema.properties[`${seat.id}_model`]);
   const defaultName = models.default ? shortModel(models.default) : "default model";
 
-  const chips = el("div", { class: "chips" },
+  const chips = el("div.chips",
     chip("Model for all", everyone, `${defaultName} (default)`, (value) => { everyone = value; }),
     roles.map((seat) => chip(seat.name, "", "same for all", (value) => { chosen[`${seat.id}_model`] = value; })));
-  const list = el("div", { class: "seat-rows" });
+  const list = el("div.seat-rows");
 
   function chip(name, value, placeholder, set) {
     const picker = modelPicker({ label: `Model: ${name}`, models: models.models, placeholder, value, onChange: (spec) => { set(spec); onChange(); } });
-    return el("label", { class: "chip" }, el("span", { class: "chip-name" }, name), picker.node);
+    return el("label.chip", el("span.chip-name", name), picker.node);
   }
 
   function drawRows() {
     const kind = LISTS[listName];
-    show(list, el("h3", { class: "panel-title" }, kind.title),
+    show(list, el("h3.panel-title", kind.title),
       rows.map((row, at) => seatRow(kind, row, at)),
       rows.length < kind.most && button(`+ ${kind.add}`, () => { rows.push({ name: `${kind.noun} ${rows.length + 1}`, position: "", model: "" }); changed(); }, { class: "link" }));
   }
 
   function seatRow(kind, row, at) {
-    const field = (name, attributes) => el("input", { class: "field", value: row[name] || "", maxlength: 4000, ...attributes, oninput: (event) => { row[name] = event.target.value; row.isChanged = true; onChange(); } });
+    const field = (name, attributes) => el("input.field", { value: row[name] || "", maxlength: 4000, ...attributes, oninput: (event) => { row[name] = event.target.value; row.isChanged = true; onChange(); } });
     const picker = modelPicker({ label: `Model: ${row.name}`, models: models.models, placeholder: "same for all", value: row.model || "", onChange: (spec) => { row.model = spec; row.isChanged = true; onChange(); } });
     return el("div", { class: `seat-row ${kind.hasPosition ? "has-position" : ""} seat-${(at + (kind.hasPosition ? 1 : 0)) % 8}` },
       field("name", { "aria-label": `Name of ${kind.noun.toLowerCase()} ${at + 1}`, maxlength: 40 }),
@@ -55,7 +55,7 @@ export function createSeatsForm(protocol, models, onChange) {
   if (rows) drawRows();
 
   return {
-    node: el("div", { class: "seats-form" }, chips, rows && list),
+    node: el("div.seats-form", chips, rows && list),
     handled: new Set([listName, ...roles.map((seat) => `${seat.id}_model`)].filter(Boolean)),
     read() {
       const settings = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value));

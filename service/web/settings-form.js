@@ -9,10 +9,10 @@ const COMMON = ["max_rounds", "min_rounds", "round_count", "max_debate_rounds", 
 export function createSettingsForm(schema, leftOut, onChange) {
   const names = Object.keys(schema.properties).filter((name) => !leftOut.has(name));
   const fields = sortNames(names).map((name) => createField(name, resolve(schema.properties[name], schema), schema.properties[name].default, () => { drawCount(); onChange(); }));
-  const counter = el("span", { class: "muted" });
-  const nothing = el("p", { class: "muted", hidden: true }, "No setting has this name.");
-  const search = el("input", { class: "field", type: "search", placeholder: "Find a setting", "aria-label": "Find a setting", oninput: filter });
-  const node = el("details", { class: "settings" }, el("summary", {}, "Settings ", counter), search, el("div", { class: "settings-grid" }, fields.map((field) => field.node)), nothing);
+  const counter = el("span.muted");
+  const nothing = el("p.muted", { hidden: true }, "No setting has this name.");
+  const search = el("input.field", { type: "search", placeholder: "Find a setting", "aria-label": "Find a setting", oninput: filter });
+  const node = el("details.settings", el("summary", "Settings ", counter), search, el("div.settings-grid", fields.map((field) => field.node)), nothing);
 
   function filter() {
     const wanted = search.value.trim().toLowerCase();
@@ -58,13 +58,13 @@ function resolve(property, schema) {
 
 function createField(name, property, fallback, onChange) {
   const id = `setting-${name}`;
-  const problem = el("p", { class: "problem", id: `${id}-problem`, hidden: true, role: "alert" });
+  const problem = el("p.problem", { id: `${id}-problem`, hidden: true, role: "alert" });
   const reset = button("Reset", () => { control.reset(); changed(); }, { class: "link", hidden: true, "aria-label": `Reset ${plain(name)}` });
   const control = createControl(id, property, fallback, changed);
   const description = property.description || "";
-  const node = el("div", { class: "setting" },
-    el("div", { class: "setting-head" }, el("label", { for: id }, sentenceCase(plain(name))), reset), control.node,
-    el("p", { class: "setting-about", id: `${id}-about` }, description, defaultWords(property, fallback)), problem);
+  const node = el("div.setting",
+    el("div.setting-head", el("label", { for: id }, sentenceCase(plain(name))), reset), control.node,
+    el("p.setting-about", { id: `${id}-about` }, description, defaultWords(property, fallback)), problem);
   control.input?.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
 
   function isChanged() {
@@ -91,7 +91,7 @@ function createField(name, property, fallback, onChange) {
 
 function defaultWords(property, fallback) {
   if (fallback === null || fallback === undefined || fallback === "" || typeof fallback === "object" || typeof fallback === "boolean") return "";
-  return el("span", { class: "muted" }, ` Default: ${property.enum ? plain(fallback) : fallback}.`);
+  return el("span.muted", ` Default: ${property.enum ? plain(fallback) : fallback}.`);
 }
 
 function createControl(id, property, fallback, onChange) {
@@ -140,7 +140,7 @@ function linesControl(common, fallback) {
 function severalControl(id, choices, fallback, onChange) {
   const known = fallback ?? [];
   const boxes = choices.map((choice) => el("input", { type: "checkbox", value: choice, checked: known.includes(choice), onchange: onChange }));
-  const node = el("div", { id, class: "several", role: "group" }, boxes.map((box, at) => el("label", {}, box, plain(choices[at]))));
+  const node = el("div", { id, class: "several", role: "group" }, boxes.map((box, at) => el("label", box, plain(choices[at]))));
   const value = () => boxes.filter((box) => box.checked).map((box) => box.value);
   return { node, input: node, initial: known, value, isValid: () => true, reset: () => boxes.forEach((box) => { box.checked = known.includes(box.value); }) };
 }

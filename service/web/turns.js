@@ -17,8 +17,8 @@ export function createTurnCard(state, turn, jumpTo) {
 }
 
 function compactCard(state, turn) {
-  const text = el("span", { class: "aside-text" });
-  const name = el("h3", { class: "aside-seat" });
+  const text = el("span.aside-text");
+  const name = el("h3.aside-seat");
   const node = el("article", { class: `aside turn seat-${place(state, turn)}`, id: turn.key, tabindex: "-1" }, name, text);
   function update() {
     show(name, seatName(state, turn.seat));
@@ -29,23 +29,23 @@ function compactCard(state, turn) {
 }
 
 function compactText(state, turn) {
-  if (turn.state === "thinking" || turn.state === "writing") return [el("span", { class: "muted" }, `${activityOf(turn.phase)}…`)];
+  if (turn.state === "thinking" || turn.state === "writing") return [el("span.muted", `${activityOf(turn.phase)}…`)];
   const read = turn.assessment;
   if (read?.kind === "conviction") return convictionText(state, read);
-  if (read?.kind === "decision") return [el("b", {}, read.decision === "stop" ? "Stop. " : "Continue. "), read.reasoning];
-  if (read?.kind === "ruling") return [el("b", {}, `Ruling, ${BREACH_WORDS[read.breach] || plain(read.breach)}: `), turn.text];
-  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", {}, `${phaseTitle(turn.phase)}: `) : null;
+  if (read?.kind === "decision") return [el("b", read.decision === "stop" ? "Stop. " : "Continue. "), read.reasoning];
+  if (read?.kind === "ruling") return [el("b", `Ruling, ${BREACH_WORDS[read.breach] || plain(read.breach)}: `), turn.text];
+  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", `${phaseTitle(turn.phase)}: `) : null;
   return [prefix, inlineHtml(turn)].filter(Boolean);
 }
 
 function convictionText(state, read) {
-  if (!read.convinced) return [el("b", {}, "Not convinced. "), read.reasoning];
+  if (!read.convinced) return [el("b", "Not convinced. "), read.reasoning];
   const whom = read.convinced_by ? `Concedes to ${seatName(state, read.convinced_by)}. ` : "Concedes, but names nobody. ";
-  return [el("b", {}, whom), read.argument || read.reasoning];
+  return [el("b", whom), read.argument || read.reasoning];
 }
 
 function inlineHtml(turn) {
-  const node = el("span", { class: "aside-prose" });
+  const node = el("span.aside-prose");
   if (turn.html) node.append(parseServerHtml(turn.html));
   else node.textContent = turn.text;
   return node;
@@ -53,12 +53,12 @@ function inlineHtml(turn) {
 
 function fullCard(state, turn, jumpTo) {
   const parts = {
-    name: el("h3", { class: "turn-seat" }), model: el("span", { class: "turn-model" }), phase: el("span", { class: "turn-phase" }),
-    facts: el("span", { class: "turn-facts" }), badges: el("span", { class: "turn-badges" }), answers: el("span", { class: "turn-answers" }),
-    body: el("div", { class: "prose turn-body" }), extras: el("div", { class: "turn-extras" }),
+    name: el("h3.turn-seat"), model: el("span.turn-model"), phase: el("span.turn-phase"),
+    facts: el("span.turn-facts"), badges: el("span.turn-badges"), answers: el("span.turn-answers"),
+    body: el("div.prose.turn-body"), extras: el("div.turn-extras"),
   };
   const node = el("article", { class: `turn card seat-${place(state, turn)}`, id: turn.key, tabindex: "-1" },
-    el("header", { class: "turn-head" }, parts.name, parts.model, parts.phase, parts.facts, parts.badges, parts.answers), parts.body, parts.extras);
+    el("header.turn-head", parts.name, parts.model, parts.phase, parts.facts, parts.badges, parts.answers), parts.body, parts.extras);
   let shownHtml = null;
   let resets = 0;
   function update() {
@@ -85,12 +85,12 @@ function fullCard(state, turn, jumpTo) {
 
 export function setBody(body, { html, text }) {
   if (html !== null && html !== undefined) show(body, parseServerHtml(html));
-  else show(body, el("p", { class: "plain-text" }, text));
+  else show(body, el("p.plain-text", text));
 }
 
 export function placeholder(turn) {
-  if (turn.state === "writing") return el("p", { class: "placeholder" }, turn.text);
-  return el("p", { class: "placeholder muted" }, `${activityOf(turn.phase)}…`);
+  if (turn.state === "writing") return el("p.placeholder", turn.text);
+  return el("p.placeholder.muted", `${activityOf(turn.phase)}…`);
 }
 
 function drawHead(state, turn, node, parts, jumpTo) {
@@ -124,17 +124,17 @@ function factsOf(turn) {
 
 function scoreBadge(turn) {
   if (!turn.score) return null;
-  if (turn.score.composite !== undefined) return turn.score.composite !== null && el("span", { class: "badge", title: turn.score.reason }, `argument score ${turn.score.composite.toFixed(2)}`);
+  if (turn.score.composite !== undefined) return turn.score.composite !== null && el("span.badge", { title: turn.score.reason }, `argument score ${turn.score.composite.toFixed(2)}`);
   const text = turn.score.isContested ? "score contested" : `score ${oneDigit(turn.score.total)}`;
   const cost = (turn.score.deductions || []).map((each) => `−${each.points} ${BREACH_WORDS[each.rule] || plain(each.rule)}`).join(", ");
-  return el("span", { class: "badge", title: cost || "Weighted score out of 10" }, cost ? `${text} (${cost})` : text);
+  return el("span.badge", { title: cost || "Weighted score out of 10" }, cost ? `${text} (${cost})` : text);
 }
 
 function statedBadge(state, turn) {
   const stated = turn.assessment?.stated?.probabilities;
   if (!stated || turn.assessment.kind !== "argument") return null;
   const best = Object.entries(stated).sort((a, b) => b[1] - a[1])[0];
-  return best && el("span", { class: "badge" }, `${state.outcomes?.[best[0]] || best[0]} ${percent(best[1])}`);
+  return best && el("span.badge", `${state.outcomes?.[best[0]] || best[0]} ${percent(best[1])}`);
 }
 
 /** List the objections that an answer mentions, as links. */
@@ -151,43 +151,43 @@ function extrasOf(turn) {
 }
 
 function thinkingOf(turn) {
-  return turn.thinking && el("details", { class: "extra" }, el("summary", {}, "Thinking"), el("p", { class: "plain-text muted" }, turn.thinking));
+  return turn.thinking && el("details.extra", el("summary", "Thinking"), el("p.plain-text.muted", turn.thinking));
 }
 
 function toolsOf(turn) {
   if (!turn.tools.length) return null;
-  const line = (use) => el("li", {}, el("code", {}, `${use.name}(${Object.entries(use.arguments || {}).map(([key, value]) => `${key}: ${value}`).join(", ")})`), use.failed ? " failed: " : " → ", use.result);
-  return el("details", { class: "extra" }, el("summary", {}, `${turn.tools.length} tool ${turn.tools.length === 1 ? "call" : "calls"}`), el("ul", {}, turn.tools.map(line)));
+  const line = (use) => el("li", el("code", `${use.name}(${Object.entries(use.arguments || {}).map(([key, value]) => `${key}: ${value}`).join(", ")})`), use.failed ? " failed: " : " → ", use.result);
+  return el("details.extra", el("summary", `${turn.tools.length} tool ${turn.tools.length === 1 ? "call" : "calls"}`), el("ul", turn.tools.map(line)));
 }
 
 const VERDICTS = { supported: ["✓", "Supported"], contradicted: ["✗", "Contradicted"], unverifiable: ["?", "Could not be verified"] };
 
 function checksOf(turn) {
   if (!turn.checks.length) return null;
-  return el("ul", { class: "checks", "aria-label": "Fact checks" }, turn.checks.map((claim) => {
+  return el("ul.checks", { "aria-label": "Fact checks" }, turn.checks.map((claim) => {
     const [sign, word] = VERDICTS[claim.verdict] || ["?", plain(claim.verdict)];
     const source = claim.source && claim.source !== "no source" ? ` [${claim.source}]` : "";
-    return el("li", { class: `check check-${claim.verdict}` }, el("i", { class: "sign", "aria-hidden": "true" }, sign), el("span", {}, el("b", {}, `${word}: `), `${claim.claim}. `, claim.why, el("span", { class: "muted" }, source)));
+    return el("li", { class: `check check-${claim.verdict}` }, el("i.sign", { "aria-hidden": "true" }, sign), el("span", el("b", `${word}: `), `${claim.claim}. `, claim.why, el("span.muted", source)));
   }));
 }
 
-const rulingLine = (ruling) => el("p", { class: "check check-contradicted" }, el("i", { class: "sign", "aria-hidden": "true" }, "!"), el("span", {}, el("b", {}, `Ruling, ${BREACH_WORDS[ruling.breach] || plain(ruling.breach)}: `), ruling.text));
+const rulingLine = (ruling) => el("p.check.check-contradicted", el("i.sign", { "aria-hidden": "true" }, "!"), el("span", el("b", `Ruling, ${BREACH_WORDS[ruling.breach] || plain(ruling.breach)}: `), ruling.text));
 
 const QUOTE_WORDS = { found: ["✓", "found"], altered: ["≈", "altered"], not_found: ["✗", "not found in the documents"] };
 
 function quotesOf(turn) {
   const checked = turn.quotes.filter((quote) => quote.status !== "from_debate");
   if (!checked.length) return null;
-  return el("ul", { class: "checks", "aria-label": "Quotes" }, checked.map((quote) => {
+  return el("ul.checks", { "aria-label": "Quotes" }, checked.map((quote) => {
     const [sign, word] = QUOTE_WORDS[quote.status] || ["?", plain(quote.status)];
     const where = quote.where ? ` in ${quote.where}` : "";
     return el("li", { class: `check check-${quote.status === "found" ? "supported" : "contradicted"}` },
-      el("i", { class: "sign", "aria-hidden": "true" }, sign),
-      el("span", {}, hiddenText("Quote "), `“${quote.text}” `, el("span", { class: "muted" }, `${word}${where}`), quote.reads && ` It reads in full: “${quote.reads}”`));
+      el("i.sign", { "aria-hidden": "true" }, sign),
+      el("span", hiddenText("Quote "), `“${quote.text}” `, el("span.muted", `${word}${where}`), quote.reads && ` It reads in full: “${quote.reads}”`));
   }));
 }
 
 function overlong(turn) {
   if (!turn.length || turn.length.tokens <= turn.length.limit) return null;
-  return el("p", { class: "muted" }, `Over the length limit: ${whole(turn.length.tokens)} of ${whole(turn.length.limit)} tokens.`);
+  return el("p.muted", `Over the length limit: ${whole(turn.length.tokens)} of ${whole(turn.length.limit)} tokens.`);
 }
