@@ -51,7 +51,7 @@ class AskForm {
     this.estimateLine = el("p.estimate", { role: "status" });
     this.problems = el("div.problems", { role: "alert" });
     this.start = el("button.button.button-primary.start", "Start debate");
-    const form = el("form", { onsubmit: (event) => this.submit(event), ondragover: (event) => this.onDrag(event), ondragleave: () => form.classList.remove("is-dropping"), ondrop: (event) => this.onDrop(event) },
+    const form = el("form", { novalidate: true, onsubmit: (event) => this.submit(event), ondragover: (event) => this.onDrag(event), ondragleave: () => form.classList.remove("is-dropping"), ondrop: (event) => this.onDrop(event) },
       this.question, this.protocolCards(), this.options,
       el("div.row", button("Add documents", () => this.fileInput.click(), { class: "button" }), el("span.muted.small", "or drop files here: text, Markdown, PDF, images"), this.fileInput), this.fileList,
       this.settingsPlace = el("div"), this.problems,
@@ -112,7 +112,6 @@ class AskForm {
     try {
       const found = await getEstimate({ question, protocol, model, settings });
       if (number !== this.estimateNumber) return undefined;
-      this.settings.showProblems([]);
       return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
     } catch (error) {
       if (number !== this.estimateNumber) return undefined;

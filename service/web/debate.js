@@ -15,6 +15,7 @@ import { createTurnCard, placeholder, setBody } from "./turns.js";
 
 const EVENTS_PER_FRAME = 60;
 const QUIET_BEFORE_RECORD = 1500;
+const CATCHING_UP = 500; // milliseconds of events that are not announced
 
 export async function showDebate(view, id, tools) {
   show(view, el("p.empty", { role: "status" }, "Loading the debate…"));
@@ -61,6 +62,7 @@ class DebateView {
 
   build() {
     const { state } = this;
+    if (state.status === "running") this.view.classList.add("was-live");
     this.rail = createRail(state, this.jump);
     this.panels = createPanels(state, this.jump);
     this.composer = createComposer(this.id, { whenPaused: () => this.whenPaused(), report: this.report });
@@ -110,13 +112,14 @@ class DebateView {
     const heard = [];
     for (const event of events) {
       for (const part of applyEvent(this.state, event)) changed.add(part);
-      if (Date.parse(event.ts) >= this.openedAt - 2000) heard.push(event);
+      if (this.isCaughtUp) heard.push(event);
     }
     this.place.keep(this.transcript, () => this.update(changed));
     this.followNewest(heard);
     this.announceEvents(heard);
     if (changed.has("status") && this.state.status !== "running") this.pausedWaiters.splice(0).forEach((resolve) => resolve());
     if (this.queue.length) this.schedule();
+    else if (Date.now() - this.openedAt > CATCHING_UP) this.isCaughtUp = true;
   }
 
   /** Show the record of a debate whose events were not kept. */
@@ -127,8 +130,11 @@ class DebateView {
   }
 
   onStream(name, value) {
-    if (name === "open") this.tools.showConnection(null);
-    else if (name === "waiting" && this.state.status === "done") this.stream.stop();
+    if (name === "open") {
+      this.openedAt = Date.now();
+      this.tools.showConnection(null);
+    }
+    if (name === "waiting" && this.state.status === "done") this.stream.stop();
     else if (name === "waiting") this.tools.showConnection(`Connection lost. Reconnecting in ${value} s…`, () => this.stream.retry());
     else if (name === "gone") this.onGone(value);
     else if (name === "ended") this.refreshDetail();
@@ -187,12 +193,14 @@ class DebateView {
 
   /** Put a card at the end of its section; seats that speak at once stand side by side. */
   placeCard(turn, node) {
-    const section = this.sectionNode(turn.section);
+    const { body } = this.sectionNode(turn.section);
     const isAtOnce = this.sectionState(turn.section).isAtOnce && !isCompact(turn) && turn.phase === "propose";
-    const last = section.body.lastElementChild;
-    if (!isAtOnce) section.body.append(node);
-    else if (last?.dataset.phase === turn.phase) last.append(node);
-    else section.body.append(el("div.side-by-side", { "data-phase": turn.phase }, node));
+    if (!isAtOnce) return body.append(node);
+    let group = body.lastElementChild;
+    if (group?.dataset.phase !== turn.phase) body.append(group = el("div.side-by-side", { "data-phase": turn.phase }));
+    const place = seatOf(this.state, turn.seat)?.place ?? 0;
+    node.dataset.place = place;
+    return group.insertBefore(node, [...group.children].find((other) => Number(other.dataset.place) > place) || null);
   }
 
   sectionState(key) {
@@ -225,7 +233,7 @@ class DebateView {
     const isAsked = this.composer.update(state);
     const home = isAsked ? this.asked : this.aside;
     if (this.composer.node.parentNode !== home) home.prepend(this.composer.node);
-    this.view.classList.toggle("is-live", state.status === "running");
+    if (state.status === "running") this.view.classList.add("was-live");
     show(this.controls, this.controlButtons());
   }
 
@@ -254,7 +262,7 @@ class DebateView {
     const models = new Set(state.seats.map((seat) => seat.model)).size === 1 && state.seats.length ? shortModel(state.seats[0].model) : "";
     show(this.pills,
       el("span", { class: `pill pill-${state.status}` }, state.status === "running" && el("i.live-dot", { "aria-hidden": "true" }), this.statusWords()),
-      el("span.pill", sentenceCase(state.protocol)), round && el("span.pill", round), models && el("span.pill", models),
+      el("span.pill", sentenceCase(state.protocol)), round && el("span.pill", round), models && el("span.pill", `model ${models}`),
       state.usage.calls > 0 && el("span.pill", usageWords(state)), this.clock);
     this.drawClock();
   }
@@ -393,7 +401,8 @@ class DebateView {
 
   newestNode() {
     if (this.state.answer) return this.answerPlace;
-    const turn = this.state.turns[this.state.turns.length - 1];
+    const { turns } = this.state;
+    const turn = turns.slice(-10).find((each) => each.state === "writing" || each.state === "thinking") || turns[turns.length - 1];
     return turn && this.cards.get(turn.key)?.node;
   }
 
@@ -418,7 +427,6 @@ class DebateView {
     const box = node?.getBoundingClientRect();
     const isNews = this.state.status === "running" || (this.state.answer?.state === "done" && this.view.classList.contains("was-live"));
     const isAway = box && (box.bottom < 60 || box.top > window.innerHeight - 60);
-    this.view.classList.toggle("was-live", this.state.status === "running" || this.view.classList.contains("was-live"));
     this.followButton.hidden = !(isNews && isAway && !this.place.isFollowing);
     if (this.followButton.hidden) return;
     const word = this.state.status === "done" ? "The answer is ready" : this.statusWords().replace("live · ", "");

@@ -23,14 +23,19 @@ export function createReadingPlace(onChange) {
   window.addEventListener("scroll", onScroll, { passive: true });
   document.addEventListener("selectionchange", onSelect);
 
-  /** Return the first block on screen that the person may be reading. */
+  /** Return the block the person most likely reads: the finished one that fills most of the screen. */
   function findAnchor(root) {
     const top = topEdge();
+    let best = null;
+    let most = 0;
     for (const block of root.querySelectorAll("[data-anchor], .turn")) {
       const box = block.getBoundingClientRect();
-      if (box.height && box.bottom > top + 4 && box.top < window.innerHeight) return innerAnchor(block, top);
+      if (box.top >= window.innerHeight && best) break;
+      const seen = Math.min(box.bottom, window.innerHeight) - Math.max(box.top, top);
+      const weight = block.classList.contains("is-live") ? seen / 100 : seen;
+      if (seen > 4 && weight > most) [best, most] = [block, weight];
     }
-    return null;
+    return best && innerAnchor(best, top);
   }
 
   function innerAnchor(block, top) {

@@ -44,7 +44,7 @@ function scoreTable(title, rows) {
   const number = (value) => (typeof value === "number" ? value.toFixed(3) : "–");
   return el("table.score-table", el("caption", title),
     el("thead", el("tr", ["", "Forecasts", "Brier", "Log loss"].map((name, at) => (at ? el("th", { scope: "col" }, name) : el("td"))))),
-    el("tbody", rows.map((row) => el("tr", { class: row.brier === best && rows.length > 1 ? "is-best" : null }, el("th", { scope: "row" }, sentenceCase(plain(row.name))), el("td", whole(row.count)), el("td", number(row.brier)), el("td", number(row.log_loss))))));
+    el("tbody", rows.map((row) => el("tr", { class: row.brier === best && rows.length > 1 ? "is-best" : null }, el("th", { scope: "row" }, row.name.includes(":") ? row.name : sentenceCase(plain(row.name))), el("td", whole(row.count)), el("td", number(row.brier)), el("td", number(row.log_loss))))));
 }
 
 function forecastList(title, summaries, tools, again) {
