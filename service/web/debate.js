@@ -231,7 +231,7 @@ class DebateView {
   drawStatus() {
     const { state } = this;
     const isAsked = this.composer.update(state);
-    const home = isAsked ? this.asked : this.aside;
+    const home = isAsked && matchMedia("(max-width: 820px)").matches ? this.asked : this.aside; // the phone hides the panels
     if (this.composer.node.parentNode !== home) home.prepend(this.composer.node);
     if (state.status === "running") this.view.classList.add("was-live");
     show(this.controls, this.controlButtons());

@@ -42,6 +42,8 @@ export function show(node, ...children) {
 export function parseServerHtml(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
+  // What may scroll sideways must be reachable by keyboard.
+  for (const wide of template.content.querySelectorAll("pre, table")) wide.setAttribute("tabindex", "0");
   return template.content;
 }
 
