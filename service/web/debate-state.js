@@ -333,38 +333,3 @@ function degrade(state, event, about) {
 function markIdle(state) {
   for (const seat of state.seats) if (["thinking", "writing", "waiting"].includes(seat.state)) seat.state = "idle";
 }
-
-/** Build the events of a debate whose events were not kept, from its record. */
-export function eventsFromRecord(detail) {
-  const { record, html } = detail;
-  const events = [];
-  const add = (event, round, content, metadata) => events.push({ seq: 0, event, round, content: content || "", ts: detail.created_at, metadata });
-  add("debate_start", null, detail.question, { protocol: detail.protocol, seats: record.seats, settings: record.settings, documents: record.documents, images: record.images, demonstration: record.demonstration });
-  let round = null;
-  let hasStopped = false;
-  const stop = () => {
-    if (hasStopped || !record.stop) return;
-    hasStopped = true;
-    add("judge_decision", round, record.stop.evidence, { decision: "stop", reason: record.stop.reason });
-  };
-  for (const turn of record.turns || []) {
-    if (["closing", "verdict", "synthesize"].includes(turn.phase)) stop();
-    if (turn.round !== round && !hasStopped && turn.phase !== "score") {
-      round = turn.round;
-      add("round_start", round, "", { active: record.active?.length ? record.active : record.seats.map((seat) => seat.id), at_once: startsAtOnce(detail.protocol, round) });
-    }
-    add("seat_complete", turn.round, turn.text, { ...turn, turn: turn.id, html: html?.turns?.[turn.id], elapsed_ms: Date.parse(turn.ended_at) - Date.parse(turn.started_at) });
-    if (turn.assessment?.kind === "fact_check") add("fact_check", turn.round, turn.text, { turn: turn.assessment.turn, claims: turn.assessment.claims });
-  }
-  for (const each of record.eliminations || []) add("model_eliminated", each.round, each.reasoning, each);
-  for (const each of record.degraded || []) add("degraded", each.round, each.why, each);
-  if (record.auto_score) add("scores", round, record.auto_score.justification, record.auto_score);
-  if (record.scores) add("scores", round, "", { ...record.scoring, winner: record.winner, standings: Object.entries(record.scores).map(([name, side]) => ({ name, ...side, seat: record.seats.find((seat) => seat.name === name)?.id })) });
-  if (record.final_answer) add("final_complete", round, record.final_answer, { html: html?.answer, forecast: record.forecast });
-  if (detail.status === "done") add("complete", round, record.final_answer, {});
-  if (detail.status === "failed") add("error", round, detail.error, {});
-  if (detail.status === "paused" || detail.status === "interrupted") add("paused", round, "", {});
-  return events;
-}
-
-const startsAtOnce = (protocol, round) => protocol === "refine" || protocol === "forecast" || (protocol === "forum" && round === 1);

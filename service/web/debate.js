@@ -3,7 +3,7 @@
 import { exportItems, deleteWithConfirmation, menu, ratingControl } from "./actions.js";
 import { finishDebate, getDebate, pauseDebate, resolveForecast, resumeDebate } from "./api.js";
 import { createComposer } from "./composer.js";
-import { applyEvent, createState, eventsFromRecord, isCompact, seatName, seatOf } from "./debate-state.js";
+import { applyEvent, createState, isCompact, seatName, seatOf } from "./debate-state.js";
 import { announce, button, el, patchBlocks, show } from "./dom.js";
 import { followDebate } from "./event-stream.js";
 import { activityOf, count, degradedWords, dueWords, duration, sentenceCase, shortModel, STATUS_WORDS, STOP_WORDS } from "./labels.js";
@@ -14,7 +14,6 @@ import { markQuotes } from "./quotes.js";
 import { createTurnCard, placeholder, setBody } from "./turns.js";
 
 const EVENTS_PER_FRAME = 60;
-const QUIET_BEFORE_RECORD = 1500;
 const CATCHING_UP = 500; // milliseconds of events that are not announced
 
 export async function showDebate(view, id, tools) {
@@ -45,7 +44,6 @@ class DebateView {
     this.build();
     this.stream = followDebate(this.id, { onEvent: (event) => this.receive(event), onState: (...given) => this.onStream(...given) });
     this.ticking = setInterval(() => this.drawClock(), 1000);
-    this.fallback = setTimeout(() => this.useRecord(), QUIET_BEFORE_RECORD);
     return this;
   }
 
@@ -54,7 +52,6 @@ class DebateView {
     this.stream.stop();
     this.place.stop();
     clearInterval(this.ticking);
-    clearTimeout(this.fallback);
     this.tools.showConnection(null);
   }
 
@@ -90,7 +87,6 @@ class DebateView {
   // --- events ---
 
   receive(event) {
-    clearTimeout(this.fallback);
     this.queue.push(event);
     this.schedule();
   }
@@ -120,13 +116,6 @@ class DebateView {
     if (changed.has("status") && this.state.status !== "running") this.pausedWaiters.splice(0).forEach((resolve) => resolve());
     if (this.queue.length) this.schedule();
     else if (Date.now() - this.openedAt > CATCHING_UP) this.isCaughtUp = true;
-  }
-
-  /** Show the record of a debate whose events were not kept. */
-  useRecord() {
-    if (this.state.lastSeq || this.queue.length || !this.detail.record?.turns?.length) return;
-    for (const event of eventsFromRecord(this.detail)) this.queue.push(event);
-    this.schedule();
   }
 
   onStream(name, value) {

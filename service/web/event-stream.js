@@ -33,6 +33,7 @@ export function followDebate(id, { onEvent, onState }) {
 
   async function readOnce() {
     const response = await openEventStream(id, lastSeq, control.signal);
+    if (response.status === 204) return true; // complete, and everything was seen
     onState("open");
     for await (const event of readMessages(response.body)) {
       wait = FIRST_WAIT;

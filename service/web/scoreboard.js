@@ -25,7 +25,8 @@ async function load(content, tools) {
     return;
   }
   const again = () => load(content, tools);
-  const { due = [], open = [], scores = {}, calibration = [] } = board;
+  const { due = [], open = [], scores = {} } = board;
+  const calibration = board.calibration || (scores.calibration || []).map(({ count: n, forecast, observed }) => ({ n, mean_forecast: forecast, share_true: observed }));
   const waiting = open.filter((each) => !due.some((other) => other.id === each.id));
   show(content, due.length > 0 && forecastList("Due now", due, tools, again), resolvedPart(scores, calibration), waiting.length > 0 && forecastList("Open", waiting, tools, again),
     !due.length && !open.length && !scores.resolved && el("p.empty", "There are no forecasts yet. ", el("a", { href: "#/" }, "Ask for one"), " with the forecast protocol."));
