@@ -103,7 +103,7 @@ export function listDebates(filters = {}) {
 export function startDebate(request, files) {
   if (!files.length) return post("/debates", request);
   const form = new FormData();
-  form.append("debate", new Blob([JSON.stringify(request)], { type: "application/json" }));
+  form.append("debate", JSON.stringify(request));
   for (const file of files) form.append(file.type.startsWith("image/") ? "images" : "documents", file, file.name);
   return post("/debates", form);
 }

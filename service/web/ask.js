@@ -77,7 +77,7 @@ class AskForm {
     this.outcomes = isForecast ? el("textarea.field", { rows: 3, id: "outcomes", placeholder: "yes: It opens before May\nno: It does not", oninput: () => this.estimateSoon() }) : null;
     this.due = isForecast ? el("input.field", { type: "date", id: "due" }) : null;
     show(this.options, isForecast && el("div.forecast-fields",
-      el("div", el("label", { for: "outcomes" }, "Possible outcomes, one per line"), this.outcomes, el("p.setting-about", "Leave it empty to let a model propose them.")),
+      el("div", el("label", { for: "outcomes" }, "Possible outcomes, one per line"), this.outcomes, el("p.setting-about", "Two or more. Exactly one of them must come true.")),
       el("div", el("label", { for: "due" }, "Known on"), this.due)), this.seats.node);
     show(this.settingsPlace, this.settings.node);
     show(this.problems);
@@ -123,6 +123,10 @@ class AskForm {
   async submit(event) {
     event.preventDefault();
     if (!this.question.value.trim()) return this.question.focus();
+    if (this.outcomes && readOutcomes(this.outcomes.value).length < 2) {
+      show(this.problems, el("p.problem", "A forecast needs two or more outcomes, one per line."));
+      return this.outcomes.focus();
+    }
     this.start.disabled = true;
     show(this.problems);
     try {

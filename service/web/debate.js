@@ -1,17 +1,18 @@
 // The debate view, live and afterwards: transcript, rail of rounds, what is decided, the answer.
 
-import { exportItems, deleteWithConfirmation, menu, ratingControl } from "./actions.js";
-import { finishDebate, getDebate, pauseDebate, resolveForecast, resumeDebate } from "./api.js";
+import { exportItems, deleteWithConfirmation, menu } from "./actions.js";
+import { createAnswer } from "./answer.js";
+import { finishDebate, getDebate, pauseDebate, resumeDebate } from "./api.js";
 import { createComposer } from "./composer.js";
+import { createHead, statusWords } from "./debate-head.js";
 import { applyEvent, createState, isCompact, seatName, seatOf } from "./debate-state.js";
-import { announce, button, el, patchBlocks, show } from "./dom.js";
+import { announce, button, el, show } from "./dom.js";
 import { followDebate } from "./event-stream.js";
-import { activityOf, count, degradedWords, dueWords, duration, sentenceCase, shortModel, STATUS_WORDS, STOP_WORDS } from "./labels.js";
-import { createPanels, usageWords } from "./panels.js";
+import { activityOf, count, degradedWords, sentenceCase } from "./labels.js";
+import { createPanels } from "./panels.js";
 import { createRail } from "./rail.js";
 import { createReadingPlace } from "./reading-place.js";
-import { markQuotes } from "./quotes.js";
-import { createTurnCard, placeholder, setBody } from "./turns.js";
+import { createTurnCard } from "./turns.js";
 
 const EVENTS_PER_FRAME = 60;
 const CATCHING_UP = 500; // milliseconds of events that are not announced
@@ -43,7 +44,7 @@ class DebateView {
   open() {
     this.build();
     this.stream = followDebate(this.id, { onEvent: (event) => this.receive(event), onState: (...given) => this.onStream(...given) });
-    this.ticking = setInterval(() => this.drawClock(), 1000);
+    this.ticking = setInterval(() => this.head.tick(), 1000);
     return this;
   }
 
@@ -61,6 +62,8 @@ class DebateView {
     const { state } = this;
     if (state.status === "running") this.view.classList.add("was-live");
     this.rail = createRail(state, this.jump);
+    this.head = createHead(state, this.detail);
+    this.answer = createAnswer(state, this.detail, this.report);
     this.panels = createPanels(state, this.jump);
     this.composer = createComposer(this.id, { whenPaused: () => this.whenPaused(), report: this.report });
     const place = (name, attributes = {}) => (this[name] = el("div", { class: name, ...attributes }));
@@ -70,15 +73,14 @@ class DebateView {
     this.asideSwitch = button("What is decided", () => this.toggleAside(), { class: "button aside-switch", "aria-expanded": "false", "aria-controls": "decided" });
     this.aside = el("aside.decided", { id: "decided", "aria-label": "What is decided" });
     show(this.view,
-      el("div.debate-head", this.title, place("pills"), place("seatline"), place("controls", { role: "group", "aria-label": "Debate" })),
+      el("div.debate-head", this.title, this.head.nodes, place("controls", { role: "group", "aria-label": "Debate" })),
       el("div.debate",
         this.rail.node,
-        el("div.transcript-column", place("asked"), place("notices"), place("answerPlace"),
+        el("div.transcript-column", place("asked"), place("notices"), this.answer.node,
           el("div.transcript-head", el("h2.panel-title", "Transcript"), this.orderButton),
           place("transcript")),
         this.aside),
       this.followButton, this.asideSwitch);
-    this.answerPlace.id = "answer";
     show(this.aside, this.composer.node, ...this.panels.nodes);
     this.update(new Set(["status", "seats", "rail", "answer", "order"]));
     this.tools.focusTitle(this.title, state.question);
@@ -159,11 +161,10 @@ class DebateView {
     }
     this.panels.update(changed);
     if (changed.has("status")) this.drawStatus();
-    if (changed.has("status") || changed.has("usage") || changed.has("seats")) this.drawPills();
-    if (changed.has("seats")) this.drawSeats();
+    if (changed.has("status") || changed.has("usage") || changed.has("seats")) this.head.update();
     if (changed.has("out")) this.strikeOut();
     if (changed.has("degraded") || changed.has("status")) this.drawNotices();
-    if (changed.has("answer") || changed.has("status")) this.drawAnswer();
+    if (changed.has("answer") || changed.has("status")) this.answer.update();
     if (changed.has("order")) this.drawOrder();
     this.rail.update();
     document.title = `${state.status === "running" ? "● " : ""}${state.question} · Contend`;
@@ -243,52 +244,6 @@ class DebateView {
     if (await deleteWithConfirmation(this.id, this.state.question, this.report)) location.hash = "#/library";
   }
 
-  drawPills() {
-    const { state } = this;
-    const most = state.settings.max_rounds || state.settings.round_count || state.settings.max_debate_rounds;
-    const round = state.round ? `round ${state.round}${most && state.status !== "done" ? ` of at most ${most}` : ""}` : "";
-    this.clock ??= el("span.pill");
-    const models = new Set(state.seats.map((seat) => seat.model)).size === 1 && state.seats.length ? shortModel(state.seats[0].model) : "";
-    show(this.pills,
-      el("span", { class: `pill pill-${state.status}` }, state.status === "running" && el("i.live-dot", { "aria-hidden": "true" }), this.statusWords()),
-      el("span.pill", sentenceCase(state.protocol)), round && el("span.pill", round), models && el("span.pill", `model ${models}`),
-      state.usage.calls > 0 && el("span.pill", usageWords(state)), this.clock);
-    this.drawClock();
-  }
-
-  statusWords() {
-    const { state } = this;
-    if (state.status !== "running") return state.status === "paused" && state.ask ? "waiting for you" : STATUS_WORDS[state.status] || state.status;
-    const busy = state.seats.filter((seat) => seat.state === "writing" || seat.state === "thinking");
-    if (!busy.length) return "live";
-    if (busy.length > 1) return `live · ${busy.length} speaking`;
-    return `live · ${busy[0].name} is ${busy[0].state === "writing" ? "writing" : activityOf(busy[0].phase)}`;
-  }
-
-  drawClock() {
-    const { state, clock } = this;
-    if (!clock || !state.startedAt) return;
-    const ms = state.status === "done" && this.detail.record?.timing?.total_ms || (state.endedAt ? Date.parse(state.endedAt) : Date.now()) - Date.parse(state.startedAt);
-    clock.textContent = duration(Math.max(0, ms));
-  }
-
-  drawSeats() {
-    const { state } = this;
-    const winner = state.sides?.winner || this.detail.winner;
-    const wanted = JSON.stringify([state.seats.map((seat) => [seat.id, seat.state, seat.phase]), winner, state.status]);
-    if (wanted === this.drawnSeats) return;
-    this.drawnSeats = wanted;
-    show(this.seatline, el("ul.seats", { "aria-label": "Seats" }, state.seats.map((seat) => this.seatChip(seat, winner))));
-  }
-
-  seatChip(seat, winner) {
-    const isLive = this.state.status === "running" || seat.state === "failed";
-    const words = seat.out ? `conceded to ${seatName(this.state, seat.out.to)}` : isLive && seat.state !== "idle" ? (seat.state === "thinking" ? activityOf(seat.phase) : seat.state) : "";
-    return el("li", { class: `seat seat-${seat.place % 8} is-${seat.state}`, title: seat.out?.argument || seat.position || seat.model },
-      el("i.seat-dot", { "aria-hidden": "true" }), seat.out ? el("del", seat.name) : el("b", seat.name),
-      seat.position && el("span.seat-note", `“${seat.position}”`), words && el("span.seat-note", words), winner === seat.id && this.state.status === "done" && el("span.seat-note", "won"));
-  }
-
   strikeOut() {
     for (const { seat } of this.state.concessions) {
       for (const turn of this.state.turns) if (turn.seat === seat) this.cards.get(turn.key)?.node.classList.add("is-out");
@@ -309,59 +264,6 @@ class DebateView {
       state.degradations.length > 0 && el("details.notice", { open: serious.length > 0 && serious.length <= 3 && state.status === "done" }, el("summary", title), el("ul.plain-list", state.degradations.map(line))));
   }
 
-  drawAnswer() {
-    const { state } = this;
-    const { answer } = state;
-    if (!answer) return;
-    if (!this.answerParts) this.buildAnswer();
-    const { node, body, head, foot } = this.answerParts;
-    node.classList.toggle("is-writing", answer.state === "writing");
-    node.setAttribute("aria-busy", String(answer.state !== "done"));
-    if (answer.resets !== this.answerParts.resets) {
-      body.replaceChildren();
-      this.answerParts.resets = answer.resets;
-    }
-    if (answer.patches.length) body.querySelector(".placeholder")?.remove();
-    for (const patch of answer.patches.splice(0)) patchBlocks(body, patch.block, patch.html);
-    if (answer.state === "done" && this.answerParts.html !== (answer.html ?? answer.text)) {
-      this.answerParts.html = answer.html ?? answer.text;
-      setBody(body, answer);
-      markQuotes(body, answer);
-    }
-    if (!body.firstChild) body.append(placeholder({ ...answer, phase: "synthesize" }));
-    const writer = seatOf(state, answer.seat);
-    show(head, el("h2.answer-title", "Answer"), el("span.turn-model", [writer?.name, shortModel(answer.model)].filter(Boolean).join(" · ")),
-      answer.turnStatus === "kept_previous" && el("span.badge.badge-kept", "the latest answer, because the final one could not be written"),
-      answer.turnStatus === "fallback_model" && el("span.badge.badge-fallback", "fallback model"));
-    show(foot, this.stopWords(), state.status === "done" && ratingControl(this.id, this.detail.user_rating, this.report), this.resolution());
-  }
-
-  buildAnswer() {
-    const parts = { head: el("header.answer-head"), body: el("div.prose.answer-body"), foot: el("footer.answer-foot"), resets: 0, html: null };
-    parts.node = el("article.answer.turn", { tabindex: "-1", "aria-label": "Answer" }, parts.head, parts.body, parts.foot);
-    this.answerParts = parts;
-    show(this.answerPlace, parts.node);
-  }
-
-  stopWords() {
-    const { stop } = this.state;
-    if (!stop) return null;
-    const why = stop.why || STOP_WORDS[stop.reason] || stop.reason;
-    return el("p.stop-words", el("b", stop.round ? `Stopped after round ${stop.round}: ` : "Stopped: "), `${why.replace(/[.!?]$/, "")}.`);
-  }
-
-  /** Let a person record which outcome of a finished forecast came true. */
-  resolution() {
-    const { state, detail } = this;
-    if (state.protocol !== "forecast" || state.status !== "done") return null;
-    if (detail.resolution) return el("p.small", el("b", "Came true: "), state.outcomes?.[detail.resolution] || detail.resolution);
-    const resolve = (outcome) => resolveForecast(this.id, outcome).then((summary) => {
-      detail.resolution = summary.resolution;
-      this.drawAnswer();
-    }).catch(this.report);
-    return el("div.resolve", el("span.rating-label", `${detail.due ? `${sentenceCase(dueWords(detail.due))}. ` : ""}What came true?`), Object.entries(state.outcomes || {}).map(([id, label]) => button(label, () => resolve(id))));
-  }
-
   // --- where the reader is ---
 
   drawOrder() {
@@ -377,7 +279,7 @@ class DebateView {
   }
 
   jumpTo(key) {
-    const node = key === "answer" ? this.answerPlace : document.getElementById(key);
+    const node = document.getElementById(key);
     if (!node) return;
     this.closeAside();
     this.place.stopFollowing();
@@ -389,7 +291,7 @@ class DebateView {
   }
 
   newestNode() {
-    if (this.state.answer) return this.answerPlace;
+    if (this.state.answer) return this.answer.node;
     const { turns } = this.state;
     const turn = turns.slice(-10).find((each) => each.state === "writing" || each.state === "thinking") || turns[turns.length - 1];
     return turn && this.cards.get(turn.key)?.node;
@@ -418,7 +320,7 @@ class DebateView {
     const isAway = box && (box.bottom < 60 || box.top > window.innerHeight - 60);
     this.followButton.hidden = !(isNews && isAway && !this.place.isFollowing);
     if (this.followButton.hidden) return;
-    const word = this.state.status === "done" ? "The answer is ready" : this.statusWords().replace("live · ", "");
+    const word = this.state.status === "done" ? "The answer is ready" : statusWords(this.state).replace("live · ", "");
     show(this.followButton, `${box.bottom < 60 ? "↑" : "↓"} ${sentenceCase(word)}`);
   }
 
