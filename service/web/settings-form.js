@@ -3,11 +3,13 @@
 import { button, el, show } from "./dom.js";
 import { plain, sentenceCase } from "./labels.js";
 
+// Set only by the operator of the service.
+const NOT_OFFERED = new Set(["output_dir"]);
 const COMMON = ["max_rounds", "min_rounds", "round_count", "max_debate_rounds", "judge_mode", "debate_format", "pause", "fact_check", "templates"];
 
-/** Return the form with `node`, `read()`, `readAll problems` and `showProblems(problems)`. */
+/** Return the form with `node`, `read()` and `showProblems(problems)`. */
 export function createSettingsForm(schema, leftOut, onChange) {
-  const names = Object.keys(schema.properties).filter((name) => !leftOut.has(name));
+  const names = Object.keys(schema.properties).filter((name) => !leftOut.has(name) && !NOT_OFFERED.has(name));
   const fields = sortNames(names).map((name) => createField(name, resolve(schema.properties[name], schema), schema.properties[name].default, () => { drawCount(); onChange(); }));
   const counter = el("span.muted");
   const nothing = el("p.muted", { hidden: true }, "No setting has this name.");

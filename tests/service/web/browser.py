@@ -18,6 +18,8 @@ from contend.service.runs import ServiceOptions
 from tests.support.model_server import ModelServer, Script
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# Read here, because every test runs in a clean environment.
+KEPT_PICTURES = os.environ.get("CONTEND_SCREENSHOTS")
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,
     reason="needs Chromium (`apt install chromium`) and `pip install playwright`",
@@ -74,7 +76,7 @@ def open_browser(address: str, pictures: Path) -> Iterator[Browser]:
     """Start Chromium; set CONTEND_SCREENSHOTS to a folder to keep the pictures."""
     from playwright.sync_api import sync_playwright
 
-    kept = Path(os.environ.get("CONTEND_SCREENSHOTS", pictures))
+    kept = Path(KEPT_PICTURES or pictures)
     kept.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -40,7 +40,7 @@ def event(name: str, content: str = "", number: int | None = 1, **about: Any) ->
     return {"event": name, "round": number, "content": content, "metadata": about}
 
 
-SKEPTIC = {"seat": "skeptic", "role": "skeptic", "phase": "critique"}
+SKEPTIC: dict[str, Any] = {"seat": "skeptic", "role": "skeptic", "phase": "critique"}
 START = event(
     "debate_start",
     "Why?",
