@@ -84,6 +84,7 @@ class DebateView {
     show(this.aside, this.composer.node, ...this.panels.nodes);
     this.update(new Set(["status", "seats", "rail", "answer", "order"]));
     this.tools.focusTitle(this.title, state.question);
+    if (state.status === "running") this.place.follow();
   }
 
   // --- events ---

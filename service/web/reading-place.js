@@ -2,14 +2,18 @@
 
 /** Return an object that follows the newest text until the person scrolls, selects or clicks. */
 export function createReadingPlace(onChange) {
-  let isFollowing = true;
+  let isFollowing = false;
   let expected = window.scrollY;
 
-  function stopFollowing() {
-    if (!isFollowing) return;
-    isFollowing = false;
-    onChange(false);
+  function setFollowing(wanted) {
+    if (isFollowing === wanted) return;
+    isFollowing = wanted;
+    // The browser's own anchoring would look like a person's scrolling.
+    document.documentElement.classList.toggle("is-following", wanted);
+    onChange(wanted);
   }
+
+  const stopFollowing = () => setFollowing(false);
 
   function onScroll() {
     if (Math.abs(window.scrollY - expected) > 3) stopFollowing();
@@ -65,11 +69,11 @@ export function createReadingPlace(onChange) {
       expected = window.scrollY;
     },
     follow(node) {
-      isFollowing = true;
-      onChange(true);
+      setFollowing(true);
       if (node) this.scrollTo(node);
     },
     stop() {
+      document.documentElement.classList.remove("is-following");
       window.removeEventListener("scroll", onScroll);
       document.removeEventListener("selectionchange", onSelect);
     },
