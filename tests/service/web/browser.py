@@ -1,0 +1,97 @@
+"""A headless Chromium, and the service with scripted models behind it."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from contend.service.app import create_app
+from contend.service.runs import ServiceOptions
+from tests.support.model_server import ModelServer, Script
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# Read here, because every test runs in a clean environment.
+KEPT_PICTURES = os.environ.get("CONTEND_SCREENSHOTS")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None or find_spec("playwright") is None,
+    reason="needs Chromium (`apt install chromium`) and `pip install playwright`",
+)
+
+
+@contextmanager
+def serve_page(script: Script, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve the page; yield its address."""
+    with ModelServer(script, models=["m"]) as models:
+        monkeypatch.setenv("OPENAI_BASE_URL", models.openai_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
+        monkeypatch.setenv("CONTEND_TEMPLATES", "false")
+        app = create_app(ServiceOptions(model="openai:m"))
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive(), "the service did not start"
+                time.sleep(0.01)
+            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class Browser:
+    """Opens pages and collects what their consoles report."""
+
+    def __init__(self, chromium: Any, address: str, pictures: Path) -> None:
+        self._chromium, self.address, self._pictures = chromium, address, pictures
+        self.errors: list[str] = []
+
+    def open(self, path: str = "", **options: Any) -> Any:
+        size = {"width": options.pop("width", 1400), "height": 900}
+        page = self._chromium.new_context(viewport=size, **options).new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda said: self._note(said.type, said.text))
+        page.on("pageerror", lambda error: self._note("error", str(error)))
+        page.goto(f"{self.address}/{path}")
+        return page
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.errors.append(text)
+
+    def take_picture(self, page: Any, name: str) -> None:
+        page.screenshot(path=self._pictures / f"{name}.png")
+
+
+@contextmanager
+def open_browser(address: str, pictures: Path) -> Iterator[Browser]:
+    """Start Chromium; set CONTEND_SCREENSHOTS to a folder to keep the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    kept = Path(KEPT_PICTURES or pictures)
+    kept.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield Browser(chromium, address, kept)
+        chromium.close()
+
+
+def fill_in(page: Any, protocol: str, question: str) -> None:
+    """Fill in the form with a question; outcomes too for a forecast."""
+    page.check(f"input[value={protocol}]", force=True)
+    page.fill(".question-field", question)
+    if protocol == "forecast":
+        page.fill("#outcomes", "yes: It opens\nno: It does not")
+
+
+def start(page: Any) -> None:
+    page.click("text=Start debate")
+    page.wait_for_selector(".pill-running, .pill-done")

@@ -1,0 +1,193 @@
+"""The page in a real browser: every protocol, pausing, reading in peace, and hostile text."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import debaters
+from tests.service.web.browser import fill_in, needs_browser, open_browser, serve_page, start
+from tests.support.floor_server import floor_script
+from tests.support.forecasting import forecasters
+from tests.support.model_server import Reply, Request, Script
+from tests.support.scripted import as_sent, forum_cast
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+QUESTION = "Should a team of four split its monolith?"
+LONG = "\n\n".join(f"Paragraph {n} says the same thing in other words." for n in range(40))
+HOSTILE = (
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+    "[link](javascript:window.hacked=1) <svg onload='window.hacked=1'> "
+    "![x](https://example.invalid/x.png) <iframe src='javascript:parent.hacked=1'></iframe>"
+)
+
+
+def slowed(script: Any, delay: float = 0.02) -> Script:
+    """Make every reply arrive in small pieces, so that a viewer sees it being written."""
+
+    def answer(request: Request) -> Reply:
+        given = script(request)
+        reply = Reply(given) if isinstance(given, str) else given
+        return replace(reply, chunk_size=6, chunk_delay=delay)
+
+    return answer
+
+
+def cast_of_forum(request: Request) -> str:
+    sent = as_sent(request)
+    return forum_cast().say(replace(sent, model="ann"))
+
+
+SCRIPTS: dict[str, Script] = {
+    "adversarial": slowed(debaters()),
+    "forum": slowed(cast_of_forum),
+    "refine": slowed(debaters()),
+    "moderated": slowed(floor_script(), 0.002),
+    "forecast": slowed(forecasters(), 0.01),
+}
+
+
+@pytest.mark.parametrize("protocol", SCRIPTS)
+def test_a_debate_of_each_protocol_streams_and_ends(
+    protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (
+        serve_page(SCRIPTS[protocol], monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, protocol, QUESTION)
+        start(page)
+        page.wait_for_selector(".is-writing, .turn:not(.is-live)")
+        browser.take_picture(page, f"{protocol}-live")
+        page.wait_for_selector(".pill-done")
+        assert page.inner_text("h1") == QUESTION
+        assert page.inner_text(".answer-body").strip()
+        assert page.locator(".rail-item.is-past").count() >= 2
+        for theme in ("light", "dark"):
+            for width in (1400, 390):
+                shown = browser.open(page.url.split("/", 3)[3], width=width, color_scheme=theme)
+                shown.wait_for_selector(".answer-body")
+                browser.take_picture(shown, f"{protocol}-done-{theme}-{width}")
+                assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.errors == []
+
+
+def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (
+        serve_page(slowed(debaters(), 0.05), monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        start(page)
+        page.wait_for_selector(".is-writing")
+        page.keyboard.press("p")
+        page.wait_for_selector(".pill-paused")
+        turns = page.locator(".turn").count()
+        page.reload()
+        page.wait_for_selector(".pill-paused")
+        page.wait_for_function(
+            "wanted => document.querySelectorAll('.turn').length >= wanted", arg=turns
+        )
+        page.fill(".composer textarea", "Count the cost of hiring.")
+        page.click(".composer button:has-text('Continue')")
+        page.wait_for_selector(".is-human:has-text('Count the cost of hiring.')")
+        page.click("text=Finish now")
+        page.wait_for_selector(".pill-done")
+        page.click("[aria-label='Your rating'] button:text-is('8')")
+        page.wait_for_selector("[aria-pressed=true]:text-is('8')")
+        page.click("text=Export ▾")
+        with page.expect_download() as download:
+            page.click("text=Markdown")
+        assert QUESTION in Path(download.value.path()).read_text("utf-8")
+        page.click("text=Delete")
+        page.click("dialog button:has-text('Delete')")
+        page.wait_for_selector("text=There are no debates yet.")
+        assert browser.errors == []
+
+
+def test_text_that_arrives_never_moves_what_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    long = slowed(debaters(lambda _role, _n, reply: replace(reply, text=f"{LONG}\n\n{reply.text}")))
+    with (
+        serve_page(long, monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        start(page)
+        page.wait_for_selector(".card:not(.is-live)")
+        page.locator(".card:not(.is-live)").first.evaluate("card => card.scrollIntoView()")
+        page.evaluate("document.querySelector('.card:not(.is-live)').id = 'read'")
+        place = "Math.round(document.getElementById('read').getBoundingClientRect().top)"
+        before = page.evaluate(place)
+        for number in (2, 3):
+            page.wait_for_selector(f".rail-title:text-is('Round {number}')")
+            page.wait_for_selector(".card.is-writing", state="attached")
+            assert abs(page.evaluate(place) - before) <= 1
+
+
+def test_hostile_text_is_shown_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hostile = debaters(lambda _role, _n, reply: replace(reply, text=f"{HOSTILE}\n\n{reply.text}"))
+    with (
+        serve_page(hostile, monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", HOSTILE)
+        start(page)
+        page.wait_for_selector(".pill-done")
+        assert page.inner_text("h1").startswith("<script>")
+        assert page.locator("main script, main img, main iframe, main svg[onload]").count() == 0
+        hrefs = page.eval_on_selector_all("main a", "links => links.map(link => link.href)")
+        assert not [href for href in hrefs if href.startswith("javascript")]
+        assert page.evaluate("window.hacked") is None
+        assert browser.errors == []
+
+
+def test_a_wrong_setting_is_named_at_its_field(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (
+        serve_page(debaters(), monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        page.click(".settings summary")
+        page.fill("#setting-max_rounds", "99")
+        page.click("text=Start debate")
+        page.wait_for_selector(".problem:visible")
+        assert re.search(r"50|max_rounds", page.inner_text("form"))
+
+
+def test_the_keys_move_through_turns_and_open_the_list_of_keys(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (
+        serve_page(debaters(), monkeypatch) as address,
+        open_browser(address, tmp_path / "pictures") as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        start(page)
+        page.wait_for_selector(".pill-done")
+        seen = []
+        for key in "jjk":
+            page.keyboard.press(key)
+            seen.append(page.evaluate("document.activeElement.id || 'answer'"))
+        assert seen[0] == seen[2] != seen[1]
+        page.keyboard.press("?")
+        page.wait_for_selector("dialog[open] kbd")
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        page.wait_for_selector("#search:focus")
+        assert json.loads(page.evaluate("JSON.stringify(location.hash)")).startswith("#/library")
