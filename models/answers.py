@@ -37,7 +37,7 @@ class Reply:
     is_cut: bool = False  # the time was up before it ended
 
 
-async def stream_answer(
+async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
     model: Runnable[Any, AIMessage],
     spec: ModelSpec,
     messages: list[BaseMessage],

@@ -13,6 +13,7 @@ from contend.debates import forecasts
 from contend.debates.exports.formats import EXPORT_FORMATS
 from contend.debates.journal import StoredEvent
 from contend.debates.live import events_of_record
+from contend.debates.prune import delete_debates
 from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput
 from contend.graph.record import Status
@@ -345,6 +346,16 @@ async def resolve_by_id(
     except BadInput as unusable:
         raise _not_possible(debate, str(unusable)) from unusable
     return await _summary(runs, await _find(runs, debate_id))
+
+
+@router.delete("/{debate_id}", status_code=204, summary="Delete a debate", responses=_CHANGE)
+async def delete_by_id(debate_id: _Id, runs: _Runs) -> Response:
+    """Delete a debate with everything that belongs to it."""
+    debate = await _find(runs, debate_id)
+    pruned = await asyncio.to_thread(delete_debates, runs.records, [debate.id])
+    if not pruned.debates:
+        raise _not_possible(debate, "The debate is running; pause it first.")
+    return Response(status_code=204)
 
 
 @router.get("/{debate_id}/export", summary="Download a debate", responses=_FIND)

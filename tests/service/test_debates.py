@@ -213,6 +213,28 @@ def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
     assert client.get(f"{DEBATES}/{debate}/export", params={"format": "exe"}).status_code == 422
 
 
+def test_a_debate_is_deleted_with_its_events_but_not_while_it_runs(
+    client: TestClient, models: ModelServer
+) -> None:
+    go_on = threading.Event()
+
+    def waits(role: str, number: int, reply: Reply) -> Reply:
+        go_on.wait(30)
+        return reply
+
+    models.script = debaters(waits)
+    debate = start(client)["id"]
+    models.wait_for_calls(1)
+    assert client.delete(f"{DEBATES}/{debate}").status_code == 409
+    go_on.set()
+    events(client, debate)
+    while client.get(f"{DEBATES}/{debate}").json()["here"]:
+        pass
+    assert client.delete(f"{DEBATES}/{debate}").status_code == 204
+    assert client.get(f"{DEBATES}/{debate}/events").status_code == 404
+    assert client.delete(f"{DEBATES}/{debate}").status_code == 404
+
+
 def test_documents_are_uploaded_with_the_question(client: TestClient) -> None:
     described = {"question": QUESTION, "settings": QUICK | {"embedding_model": "openai:m"}}
     files = [("documents", ("../../notes.txt", b"The night shift costs 40,000 a year."))]
