@@ -6,13 +6,16 @@ PORT ?= 2024
 override export Q := $(value Q)
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-all check dev bench
+.PHONY: help ask serve test test-all check dev bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ask: .venv/.ready ## Run a debate: make ask Q="Your question"
 	@$(BIN)/contend ask -- "$$Q"
+
+serve: .venv/.ready ## Open the web page
+	@$(BIN)/contend serve
 
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal --durations=25
 test: .venv/.ready-dev ## Run the tests, about four minutes
