@@ -1,9 +1,8 @@
-"""A forecast's wall-clock over its critical path, and the tokens it takes.
+"""A forecast's wall-clock time relative to its critical path, and the tokens it takes.
 
-The critical path follows from what needs what. A score needs its argument; a round needs all of the
-one before to be scored, for a weak argument is replaced before anybody answers it; the judge's last
-argument needs those of the others, whose scores run beside it; the verdict needs all. The roles
-take different times to argue, and their arguments to be scored: an unneeded wait shows.
+Each score needs its argument. Each round needs all scores of the previous one, because weak
+arguments are replaced first. The judge's last argument needs the others' arguments, but not their
+scores. The verdict needs everything. Roles take different times, so unnecessary waits show up.
 """
 
 import asyncio

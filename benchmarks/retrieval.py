@@ -200,7 +200,7 @@ async def _find_all(templates: int) -> tuple[float, int]:
 
 
 def _register_vectors() -> Any:
-    """An embedding model with precomputed vectors that keeps the original time."""
+    """Register an embedding model with precomputed vectors that records its own time."""
     from langchain_core.embeddings import Embeddings
 
     from contend.models.providers.registry import Opened, Provider, register

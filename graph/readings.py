@@ -68,7 +68,7 @@ class PastEvent(Value):
 
 
 class StatedProbabilities(Value):
-    """Probabilities a speaker gave: as written, and as read; what is missing was not stated."""
+    """Probabilities a speaker gave, raw and parsed; an absent outcome was not stated."""
 
     raw: dict[str, float] = Field(default_factory=dict)
     probabilities: dict[str, float] = Field(default_factory=dict)

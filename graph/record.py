@@ -13,7 +13,7 @@ Status = Literal["running", "paused", "interrupted", "failed", "done"]
 
 
 class _OnlySetFields(Value):
-    """Leaves fields that were never set out of the JSON."""
+    """Omits fields that were never set from the JSON."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Seat(Value):
 
 
 class QuoteCheck(Value):
-    """One quoted span of a turn, held against the user's documents."""
+    """One quoted span of a turn, checked against the user's documents."""
 
     text: str
     status: Literal["found", "altered", "not_found", "from_debate"]
@@ -90,7 +90,7 @@ class Degradation(Value):
 
 
 class Document(Value):
-    """A file the user brought as evidence; its text is kept by content in the data folder."""
+    """A file the user supplied; its text is stored under its hash in the data folder."""
 
     id: str  # the short name speakers cite it by, unique in the debate
     name: str

@@ -1,4 +1,4 @@
-"""What all debates of a process know of a provider: calls at once, waits after a 429, outages."""
+"""Per-provider limits shared by all debates in a process: parallel calls, waits, outages."""
 
 import asyncio
 import os

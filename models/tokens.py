@@ -19,7 +19,7 @@ def count_tokens(text: str) -> int:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Return more tokens than most tokenizers need for these texts together."""
+    """Estimate the tokens of these texts, erring high."""
     return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 

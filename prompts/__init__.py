@@ -43,6 +43,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Mark text as material; a mark inside it is broken, so that the text cannot end the fence."""
+    """Wrap text in tags that label it as data; text that contains the mark cannot close them."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

@@ -157,7 +157,7 @@ async def post_debate(
 
 
 def _id_of_key(key: str) -> str:
-    """Derive the debate's id from the key, so that all services find it again."""
+    """Derive the id from the idempotency key, so that every process finds the same debate."""
     return str(UUID(bytes=sha256(key.encode()).digest()[:16], version=4))
 
 

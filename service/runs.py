@@ -135,7 +135,7 @@ class Runs:
             await asyncio.to_thread(self._records.close)
 
     async def _resume_unfinished(self) -> None:
-        """Resume at regular intervals what stopped services or a lost database left unfinished."""
+        """Periodically resume debates left unfinished by a stopped service or a lost database."""
         while True:
             try:
                 due = self._due(await asyncio.to_thread(self.records.unfinished, LEASE))

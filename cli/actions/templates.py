@@ -180,7 +180,7 @@ def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
 
 
 def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
-    """Find pairs that cover the same questions, at least one of them checked."""
+    """Find near-duplicate pairs that include a template being checked."""
     if not checked:
         return []
     # The limit was measured for this model; scores of other models differ.

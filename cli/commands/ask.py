@@ -23,7 +23,7 @@ _NoTemplates = Annotated[
 ]
 _Outcomes = Annotated[
     list[str] | None,
-    typer.Option(metavar="ID: LABEL", help="Forecast: a possible outcome (repeatable)."),
+    typer.Option(metavar="'ID: LABEL'", help="Forecast: a possible outcome (repeatable)."),
 ]
 _RequestFile = Annotated[
     Path | None,
@@ -34,11 +34,11 @@ _RequestFile = Annotated[
 _Due = Annotated[
     str | None,
     typer.Option(
-        metavar="DATE", help="Forecast: the day the outcome is known, such as 2027-05-01."
+        metavar="DATE", help="Forecast: the day the outcome will be known, such as 2027-05-01."
     ),
 ]
 _Yes = Annotated[
-    bool, typer.Option("--yes", help="Forecast: accept the outcomes that a model proposes.")
+    bool, typer.Option("--yes", help="Forecast: accept a model's outcomes if you give none.")
 ]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
@@ -108,7 +108,7 @@ def resume(
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
-        bool, typer.Option("--finish", help="Skip the remaining rounds and write the answer.")
+        bool, typer.Option("--finish", help="Skip the rounds after the current one.")
     ] = False,
     json: options.Json = False,
     events: _Events = False,

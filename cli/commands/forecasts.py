@@ -45,7 +45,7 @@ def scoreboard(
         typer.Option(metavar="FILE", help="Also write the calibration chart to this SVG file."),
     ] = None,
 ) -> None:
-    """Score the resolved forecasts by pooling method, role, model and round."""
+    """Show how accurate resolved forecasts were, by pooling method, role, model and round."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.print_scores(plot, as_json=json)

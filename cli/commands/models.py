@@ -15,7 +15,8 @@ def pull_model(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="The model (default: the demo model and its embedding model)."
+            metavar="NAME",
+            help="The model (default: the demo model and the built-in embedding model).",
         ),
     ] = None,
 ) -> None:

@@ -37,7 +37,7 @@ Positions = Annotated[
     list[str] | None,
     typer.Option(
         "--position",
-        metavar="NAME: POSITION",
+        metavar="'NAME: POSITION'",
         help="Moderated: add an advocate of a position (repeatable).",
     ),
 ]

@@ -7,7 +7,7 @@ import typer
 
 from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="List, search, add and learn reasoning templates.")
+app = typer.Typer(help="List, search and add reasoning templates, or write one from a debate.")
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[
@@ -21,7 +21,7 @@ app.callback(invoke_without_command=True)(show_help)
 
 @app.command("list")
 def list_templates(json: Json = False) -> None:
-    """List the built-in templates, your own, and candidates."""
+    """List the built-in templates, your own, and candidates (learned, not yet accepted)."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.print_templates(as_json=json)
@@ -46,7 +46,7 @@ def search(
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
 ) -> None:
-    """Show which templates a debate on this question would use."""
+    """Rank templates for a question, and mark those that a debate would use."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.search_templates(question, limit, embedding_model, as_json=json)

@@ -1,4 +1,4 @@
-"""Numbers, times and other people's text for the terminal."""
+"""Numbers, times and untrusted text for the terminal."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def rounds_words(least: int, most: int) -> str:
 
 
 def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> str:
-    """Title a round; round 0 comes before all argument."""
+    """Title a round; round 0 is the opening."""
     if number == 0:
         return opening
     if number > most:

@@ -179,7 +179,7 @@ class Columns(dict[str, Column]):
         return lines[:height]
 
     def columns(self, width: int) -> list[Text]:
-        """Draw the finished turns side by side, or nothing where there is no room."""
+        """Draw the finished turns side by side, or nothing if the terminal is too narrow."""
         shown = self.in_order()
         columns = per_row(len(shown), width)
         if columns == 1:

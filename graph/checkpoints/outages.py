@@ -131,7 +131,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
 
 
 def reserve_space() -> None:
-    """Reserve space for paid results, if there is any."""
+    """Reserve disk space for paid results; do nothing if the disk is full."""
     if not _reserve().exists():
         with suppress(OSError):  # random, because some file systems compress
             write_private_file(_reserve(), os.urandom(_RESERVED_BYTES))

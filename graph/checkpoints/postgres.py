@@ -39,7 +39,7 @@ _SECONDS_TO_RECONNECT = 5.0
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database DATABASE_URL names; the address may hold a password and is never shown."""
+    """The database named by DATABASE_URL, which may contain a password and is never shown."""
 
     conninfo: str = field(repr=False)
     host: str

@@ -54,7 +54,7 @@ def stop_rule(
 
 
 def _counts_as_ready(assessment: Assessment) -> bool:
-    """Whether the ready signal counts; words alone do not stop over an open critical point."""
+    """Whether the ready signal counts: in plain text, not while a critical point is open."""
     critical = [point for point in assessment.points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
     return assessment.ready and (settled or assessment.read_from == "block")

@@ -38,7 +38,7 @@ _Short = Annotated[str, StringConstraints(max_length=160)]
 
 
 class ShortConvictionBlock(ConvictionBlock):
-    """The same for the demonstration model, which without bounds would never end."""
+    """ConvictionBlock with length limits, for the demo model, which otherwise never stops."""
 
     convinced_by: Annotated[str, StringConstraints(max_length=40)] | None = None
     argument: _Short = ""

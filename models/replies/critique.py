@@ -103,7 +103,7 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def all_points(assessments: list[Assessment]) -> list[Point]:
-    """Return every point with its latest status; open ones not raised again are dropped."""
+    """Return every point with its latest status: `dropped` if open and not raised again."""
     ledger: dict[str, Point] = {}
     for assessment in assessments:
         raised = {point.id: point for point in assessment.points}

@@ -140,7 +140,7 @@ def _score(lines: list[Line]) -> tuple[float | None, bool]:
 
 
 def _stated_scores(text: str) -> Iterator[float]:
-    """Yield the scores that a line states plainly: not reported, taken back or corrected."""
+    """Yield scores the line states directly, not ones it quotes, retracts or corrects."""
     sentences = sentences_of(text)
     for at, sentence in enumerate(sentences):
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)

@@ -1,4 +1,4 @@
-"""What the prompts of a forecast tell of the request: every section, and as much as fits."""
+"""Describes the request in a forecast's prompts: every section, as much as fits."""
 
 from collections.abc import Iterable, Iterator
 

@@ -106,7 +106,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def normalize_spelling(text: str) -> str:
-    """Return the tokens in a normalised spelling, with a border after each."""
+    """Return the tokens in a normalised spelling, with a separator after each."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
     spelled = BORDER + joined
