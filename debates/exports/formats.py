@@ -25,12 +25,19 @@ def _to_markdown(debate: "StoredDebate") -> str:
     return to_markdown(debate)
 
 
+def _to_html(debate: "StoredDebate") -> str:
+    from contend.debates.exports.html import to_page  # slow to import
+
+    return to_page(debate)
+
+
 def _to_json(debate: "StoredDebate") -> str:
     return json.dumps(debate.as_json(), ensure_ascii=False, indent=2) + "\n"
 
 
 EXPORT_FORMATS = {
     "md": ExportFormat("one Markdown document", render=_to_markdown),
+    "html": ExportFormat("one web page that needs nothing else", render=_to_html),
     "json": ExportFormat("the record as JSON", render=_to_json),
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),

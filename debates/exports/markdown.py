@@ -21,8 +21,14 @@ _NOT_IN_ANCHORS = re.compile(r"[^\w-]")
 
 
 def to_markdown(stored: StoredDebate) -> str:
-    data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
-    debate = StoredDebate.model_validate({**data, "question": stored.question})
+    debate = _embedded(stored)
+    parts = sections_of(stored)
+    return "\n\n".join([_head(debate), _contents(parts), *parts]) + "\n"
+
+
+def sections_of(stored: StoredDebate) -> list[str]:
+    """Return the sections below the title; a turn is a section of level 3."""
+    debate = _embedded(stored)
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [
@@ -40,8 +46,12 @@ def to_markdown(stored: StoredDebate) -> str:
         *_rounds(debate),
         _section("Models, tokens and time", _table(debate, record)),
     ]
-    parts = [section for section in sections if section]
-    return "\n\n".join([_head(debate), _contents(parts), *parts]) + "\n"
+    return [section for section in sections if section]
+
+
+def _embedded(stored: StoredDebate) -> StoredDebate:
+    data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
+    return StoredDebate.model_validate({**data, "question": stored.question})
 
 
 def _contents(sections: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 import { deleteDebate, downloadExport, rateDebate } from "./api.js";
 import { announce, button, confirmDialog, el, hiddenText } from "./dom.js";
 
-const FORMATS = [["md", "Markdown"], ["json", "JSON"]];
+const FORMATS = [["html", "Web page to share"], ["md", "Markdown"], ["json", "JSON"]];
 
 let openMenu = null;
 
