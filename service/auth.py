@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from fastapi import Request, Security
@@ -26,9 +27,19 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests without the token where other machines can connect."""
-    if request.app.state.runs.options.open_to_network:
+    """Refuse requests without the token that may come from other machines."""
+    client = request.client.host if request.client else "localhost"  # a local socket has none
+    if request.app.state.runs.options.open_to_network or not is_loopback(client):
         await require_token(request)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_service_token(scope: Mapping[str, Any]) -> bool:

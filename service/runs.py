@@ -120,11 +120,12 @@ class Runs:
         if self._resuming:  # not cancelled: a check in progress would leak its connection
             await self._resuming
         tasks |= {each.task for each in self._running.values()}
-        if tasks:
-            _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
-            for task in slow:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(tasks)
+        # They start once more, to keep what a person said.
+        await asyncio.gather(*self._going_on, return_exceptions=True)
+        again = {each.task for each in self._running.values()}
+        await _end(again)
+        tasks |= again
         left = sum(_is_left(task) for task in tasks)
         if left:
             log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
@@ -291,7 +292,11 @@ class Runs:
         run = self._running[debate_id]
         run.control.request_drain("a user has something to say")
         await asyncio.wait({run.task})
-        stopped = await asyncio.to_thread(self.records.find, debate_id)
+        try:
+            stopped = await asyncio.to_thread(self.records.find, debate_id)
+        except DatabaseUnavailable as away:
+            log_trouble(f"debate {debate_id} cannot continue now: {away}")
+            return
         if stopped.status == "paused" and not self.is_here(debate_id):
             self.begin(stopped, remark)
 
@@ -321,6 +326,15 @@ class Runs:
             return ended or await self.find(run.debate.id)
         except DatabaseUnavailable as away:
             raise database_away(run.debate.id) from away
+
+
+async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
+    """Wait for tasks that were asked to stop; cancel those that take too long."""
+    if tasks:
+        _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:

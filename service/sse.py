@@ -7,6 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -42,7 +43,7 @@ class EventStream(StreamingResponse):
             async with asyncio.timeout(_SECONDS_TO_SEND):
                 await send(message)
 
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, ClientDisconnect):
             await super().__call__(scope, receive, send_in_time)
 
 

@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 import webbrowser
-from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
@@ -28,15 +27,6 @@ from contend.service.runs import Runs, ServiceOptions
 
 # By then all debates are paused and their callers answered.
 _SECONDS_FOR_REQUESTS = 5
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:

@@ -33,8 +33,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
     config: Config = None,
 ) -> None:
     """Serve the web page and the HTTP API; on a network, clients need CONTEND_SERVICE_TOKEN."""
-    from contend.cli.actions.serve import is_loopback, serve_app  # slow to import
+    from contend.cli.actions.serve import serve_app  # slow to import
     from contend.debates.settings_sources import parse_assignments
+    from contend.service.auth import is_loopback
     from contend.service.runs import ServiceOptions
 
     on_network = not is_loopback(host)

@@ -11,6 +11,7 @@ from contend.service.runs import ServiceOptions
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer
 
+LOCAL = ("127.0.0.1", 50000)
 TOKEN = "canary-token-0123456789abcdef"
 
 
@@ -27,7 +28,9 @@ def service(**settings: str) -> Iterator[TestClient]:
     """The service from its start to its end."""
     options = ServiceOptions(model="openai:m", assignments={"max_retries": "0", **settings})
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    with TestClient(create_app(options), base_url="http://127.0.0.1", headers=headers) as running:
+    with TestClient(
+        create_app(options), base_url="http://127.0.0.1", headers=headers, client=LOCAL
+    ) as running:
         yield running
 
 

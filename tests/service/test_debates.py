@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from contend.service.app import create_app
 from contend.service.runs import ServiceOptions
 from tests.cli.support import debaters
+from tests.service.conftest import LOCAL
 from tests.support.model_server import ModelServer, Reply
 
 DEBATES = "/api/v1/debates"
@@ -29,9 +30,9 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
         yield running
 
 
-def serve(**changes: Any) -> TestClient:
+def serve(client: tuple[str, int] = LOCAL, **changes: Any) -> TestClient:
     options = ServiceOptions(model="openai:m", **changes)
-    return TestClient(create_app(options), base_url="http://127.0.0.1:8000")
+    return TestClient(create_app(options), base_url="http://127.0.0.1:8000", client=client)
 
 
 @pytest.fixture
@@ -349,6 +350,38 @@ def test_on_a_network_every_request_needs_the_token(
             allowed = client.get(path, headers={"Authorization": "Bearer token-0123456789"})
             assert allowed.status_code == 200
         assert client.get("/").status_code == 200
+
+
+def test_other_machines_need_the_token_however_the_app_is_served(
+    models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "token-0123456789")
+    with serve(client=("192.0.2.7", 50000)) as client:
+        assert client.get(DEBATES).status_code == 401
+    with serve(client=("::1", 50000)) as client:
+        assert client.get(DEBATES).status_code == 200
+
+
+def test_a_remark_is_kept_when_the_service_stops(models: ModelServer) -> None:
+    go_on = threading.Event()
+
+    def waits(role: str, number: int, reply: Reply) -> Reply:
+        if role == "proposer" and number == 1:
+            go_on.wait(30)
+        return reply
+
+    models.script = debaters(waits)
+    with serve() as client:
+        debate = start(client)["id"]
+        models.wait_for_calls(1)
+        said = client.post(f"{DEBATES}/{debate}/resume", json={"say": "Mind the cost."})
+        assert said.status_code == 202
+        threading.Timer(0.2, go_on.set).start()
+    with serve() as client:
+        assert client.get(f"{DEBATES}/{debate}").json()["status"] == "paused"
+        assert client.post(f"{DEBATES}/{debate}/resume").status_code == 202
+        events(client, debate)
+    assert any("Mind the cost." in call.request.text for call in models.calls)
 
 
 def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
