@@ -25,8 +25,9 @@ from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings
 from contend.graph.state import turns_of
 from contend.graph.values import NO_USAGE, Seat, Usage
-from contend.models.calls import Listener, extract
+from contend.models.calls import extract
 from contend.models.providers.registry import open_models
+from contend.models.retries import Listener
 from contend.models.seats import is_demonstration
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import kept_arguments, stated_in

@@ -12,8 +12,9 @@ from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, turns_of
 from contend.graph.values import Seat
-from contend.models.calls import Listener, extract
+from contend.models.calls import extract
 from contend.models.providers.registry import check_models, open_models, parse_spec
+from contend.models.retries import Listener
 from contend.models.text import clean, shorten
 from contend.nodes.prompting.points import points_of
 from contend.nodes.prompting.values import fence_mark

@@ -9,8 +9,8 @@ from langgraph.runtime import Runtime
 from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PhaseName
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
-from contend.models.calls import Listener, Trouble
 from contend.models.replies.visible import SpeechFilter
+from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
 
 # Viewers cannot read faster, and every event costs each of them something.

@@ -14,8 +14,9 @@ from langchain_core.messages import HumanMessage
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
-from contend.models.calls import Listener, Trouble, ask_model
+from contend.models.calls import ask_model
 from contend.models.providers import embedded
+from contend.models.retries import Listener, Trouble
 
 OPENAI, OLLAMA, EMBEDDED = "openai:m1", "ollama:m1", "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
 Step = float | bytes  # seconds of silence, or bytes

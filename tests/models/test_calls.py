@@ -14,12 +14,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
-from contend.models import calls
+from contend.models import retries
 from contend.models.answers import Reply as Accepted
-from contend.models.calls import Aids, Answered, Extracted, Listener, Trouble, ask_model, extract
+from contend.models.calls import Aids, Extracted, ask_model, extract
 from contend.models.limits import ProviderLimits, limits_of
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
+from contend.models.retries import Answered, Listener, Trouble
 from contend.models.tools import calls_in, open_tools
 from tests.support import model_server
 from tests.support.model_server import (
@@ -70,13 +71,13 @@ def ear() -> Ear:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waiting between tries takes no time, and is written down."""
     waited: list[float] = []
-    pause = calls._pause_before_retry
+    pause = retries._pause_before_retry
 
     async def at_once(seconds: float, listener: Listener) -> None:
         waited.append(seconds)
         await pause(0, listener)
 
-    monkeypatch.setattr(calls, "_pause_before_retry", at_once)
+    monkeypatch.setattr(retries, "_pause_before_retry", at_once)
     monkeypatch.setattr(ProviderLimits, "_is_open", lambda _: True)
     return waited
 
@@ -532,7 +533,7 @@ async def test_a_pause_during_backoff_makes_no_further_call(
     monkeypatch.undo()
     monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
     monkeypatch.setenv("OPENAI_API_KEY", CANARIES[0])
-    monkeypatch.setattr(calls, "_backoff", lambda *_: seconds)
+    monkeypatch.setattr(retries, "_backoff", lambda *_: seconds)
     server.script = always(Reply(status=500))
 
     def on_trouble(trouble: Trouble) -> None:
