@@ -81,6 +81,7 @@ async def debated(server: ModelServer, fault: Reply, fails: Fails, **changes: An
     # Where time is the fault, also the calls of the normal policy are short, so that it is seen.
     seconds = 4 if fault.delay or fault.stall_after else 60
     quick: dict[str, Any] = {"idle_timeout": seconds, "total_timeout": 60, "max_retries": 0}
+    quick |= {"first_token_timeout": seconds}
     quick |= {"debate_timeout_ms": seconds * 1000, "judge_feedback_timeout_ms": seconds * 1000}
     usual: dict[str, Any] = {"seats": SEATS, "judge_model": "openai:judge"} | quick
     return await play(Cast(), "Split it?", settings=refine_settings(**usual | changes))

@@ -184,8 +184,9 @@ def test_no_token_anywhere_in_what_is_kept(served: Served, contend: Command) -> 
             assert TOKEN.encode() not in (Path(folder) / name).read_bytes()
 
 
-def test_without_a_token_it_does_not_start(contend: Command) -> None:
-    refused = contend.here("serve", "-m", "openai:m")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_without_a_token_it_is_not_served_to_a_network(contend: Command, host: str) -> None:
+    refused = contend.here("serve", "-m", "openai:m", "--host", host)
     assert refused.code == 2
     assert "set CONTEND_SERVICE_TOKEN" in refused.err
 
