@@ -7,7 +7,7 @@ import typer
 
 from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="List, search and add reasoning templates, or write one from a debate.")
+app = typer.Typer(help="List, search, add or write reasoning templates.")
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[
