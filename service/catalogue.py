@@ -15,6 +15,7 @@ from contend.service.auth import require_token_from_network
 from contend.service.debates import get_runs
 from contend.service.openapi import errors
 from contend.service.runs import Runs
+from contend.service.starts import is_allowed
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
 
 router = APIRouter(
@@ -76,7 +77,9 @@ def _protocol(name: str) -> Protocol:
 async def get_models(runs: _Runs) -> Models:
     settings = await asyncio.to_thread(runs.options.settings_of, "adversarial", {})
     plan = await choose_seats(settings)
-    found = await usable_models()
+    found = [
+        each for each in await usable_models() if is_allowed(each.spec, runs.options, settings)
+    ]
     return Models(default=plan.seats[0].model, notice=plan.notice, models=found)
 
 

@@ -1,7 +1,6 @@
 """Keeps other web sites away from the service, and the page from loading anything foreign."""
 
 import re
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,8 +9,9 @@ from contend.service.errors import Refused, refuse
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_OWN_PATHS = re.compile(r"/(static/.*|api/v1/.*|healthz|readyz)?")
-_PAGE_PATHS = re.compile(r"/(static/.*)?")
+# In langgraph dev, all other paths are those of its own API.
+_OWN_PATHS = ("/api/v1", "/static", "/healthz", "/readyz")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -30,10 +30,11 @@ class Guard:
         self._app, self._only_loopback = app, only_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _OWN_PATHS.fullmatch(scope["path"]):
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not (path == "/" or path.startswith(_OWN_PATHS)):
             await self._app(scope, receive, send)
             return
-        if refused := self._refused(scope["method"], Headers(scope=scope)):
+        if refused := self._refused(path, scope["method"], Headers(scope=scope)):
             await refuse(refused)(scope, receive, send)
             return
 
@@ -41,13 +42,15 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
-                if _PAGE_PATHS.fullmatch(scope["path"]):
+                if path == "/" or path.startswith("/static"):
                     headers["Content-Security-Policy"] = _PAGE_POLICY
             await send(message)
 
         await self._app(scope, receive, send_guarded)
 
-    def _refused(self, method: str, headers: Headers) -> Refused | None:
+    def _refused(self, path: str, method: str, headers: Headers) -> Refused | None:
+        if _CONTROL.search(path):
+            return Refused(422, "invalid", "The path contains control characters.")
         host = headers.get("host", "")
         # A site whose name was pointed at this machine sends its own name.
         if self._only_loopback and not _LOOPBACK.fullmatch(host):
@@ -56,6 +59,6 @@ class Guard:
             return None
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         foreign = site not in (None, "same-origin", "none")
-        if foreign or (origin is not None and urlsplit(origin).netloc != host):
+        if foreign or (origin is not None and origin.partition("://")[2] != host):
             return Refused(403, "other_site", "Requests from other web sites are refused.")
         return None

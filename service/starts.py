@@ -1,11 +1,10 @@
 """Turns a caller's request into a debate that can start."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from fnmatch import fnmatchcase
-from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
@@ -35,9 +34,6 @@ Body = TypeVar("Body", bound=BaseModel)
 MAX_JSON_BYTES = 1_000_000
 MAX_UPLOAD_BYTES = 50_000_000
 _MOST_FILES = 40
-# They name files of the machine that the service runs on.
-_OPERATOR_SETTINGS = ("output_dir",)
-_SEAT_FILES = ("docs", "images")
 
 
 class Start(BaseModel):
@@ -157,29 +153,28 @@ def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
     """Return the settings; refuse files of this machine and models that are not allowed."""
-    for name in _OPERATOR_SETTINGS:
-        if name in start.settings:
-            raise BadInput(f"{name} can only be set by the operator of this service.")
-    seats = [*_entries(start.settings, "seats"), *_entries(start.settings, "positions")]
-    if any(each.get(name) for each in seats for name in _SEAT_FILES):
-        raise BadInput("Seats cannot name files here; upload the documents with the question.")
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
     settings = options.settings_of(start.protocol, wanted, start.model)
-    own = models_of(options.settings_of(start.protocol, {}).build_seats())
-    _refuse_models([*options.allowed_models, *map(escape, own)], models_of(settings.build_seats()))
+    own = options.settings_of(start.protocol, {})
+    if getattr(settings, "output_dir", None) != getattr(own, "output_dir", None):
+        raise BadInput("output_dir can only be set by the operator of this service.")
+    if settings.files_of_seats() not in ({}, own.files_of_seats()):
+        raise BadInput("Seats cannot name files here; upload the documents with the question.")
+    for model in _models_in(settings):
+        if not is_allowed(model, options, own):
+            raise BadInput(f"This service does not allow the model {model}.")
     return settings
 
 
-def _entries(settings: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    given = settings.get(name)
-    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
+    """Whether callers may choose a model: the service uses it, or the operator allows it."""
+    patterns = options.allowed_models
+    return model in _models_in(own) or any(fnmatchcase(model, each) for each in patterns)
 
 
-def _refuse_models(allowed: Sequence[str], models: Sequence[str]) -> None:
-    specs = [str(parse_spec(model)) for model in models]
-    refused = [spec for spec in specs if not any(fnmatchcase(spec, each) for each in allowed)]
-    if refused:
-        raise BadInput(f"This service does not allow the model {refused[0]}.")
+def _models_in(settings: DebateSettings) -> list[str]:
+    names = [*models_of(settings.build_seats()), settings.embedding_model]
+    return [str(parse_spec(name)) for name in names]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tests.support.model_server import ModelServer, Reply
 
 DEBATES = "/api/v1/debates"
 QUESTION = "Should we split the monolith?"
+ANN, BEN = {"name": "Ann", "model": "openai:m"}, {"name": "Ben", "model": "openai:m"}
 QUICK = {"min_rounds": 1, "max_rounds": 2, "templates": False, "retry_wait": 0.01}
 
 
@@ -281,7 +282,7 @@ def test_one_id_runs_once(client: TestClient, models: ModelServer) -> None:
             {
                 "question": QUESTION,
                 "protocol": "forum",
-                "settings": {"seats": [{"name": "Ann", "docs": ["/etc/passwd"]}]},
+                "settings": {"seats": [{**ANN, "docs": ["/etc/hosts"]}, BEN]},
             },
             "upload",
         ),
@@ -302,6 +303,8 @@ def test_only_models_that_the_operator_allows_can_be_chosen(models: ModelServer)
         refused = client.post(DEBATES, json={"question": QUESTION, "model": "openai:gpt-9"})
         assert refused.status_code == 422
         assert "does not allow the model openai:gpt-9" in refused.json()["detail"]
+        body = {"question": QUESTION, "settings": {"embedding_model": "openai:large"}}
+        assert "openai:large" in client.post(DEBATES, json=body).json()["detail"]
         start(client, model="openai:m")
 
 
@@ -338,6 +341,36 @@ def test_other_sites_cannot_use_the_service(client: TestClient) -> None:
     assert client.get(DEBATES, headers={"Host": "evil.example"}).status_code == 421
     own = {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"}
     assert client.post(DEBATES, json=body, headers=own).status_code == 201
+
+
+@pytest.mark.parametrize("path", ["%0A", "%0D", "%00", "%7F"])
+def test_a_path_with_control_characters_gets_past_no_check(client: TestClient, path: str) -> None:
+    foreign = {"Host": "evil.example", "Sec-Fetch-Site": "cross-site"}
+    for method in ("GET", "POST"):
+        answer = client.request(method, f"{DEBATES}{path}", headers=foreign)
+        assert answer.status_code == 422
+    strange = client.post(DEBATES, json={"question": QUESTION}, headers={"Origin": "http://["})
+    assert strange.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("protocol", "settings"),
+    [
+        ("moderated", {"outputDir": "/srv/x"}),
+        ("moderated", {"OUTPUT_DIR": "/srv/x"}),
+        ("forum", {"Seats": [{**ANN, "docs": ["/etc/hosts"]}, BEN]}),
+        ("forum", {"seats": json.dumps([{**ANN, "images": ["/etc/hosts"]}, BEN])}),
+        ("refine", {"seats": json.dumps([{**ANN, "docs": ["/etc/hosts"]}, BEN])}),
+    ],
+)
+def test_callers_reach_no_file_of_the_service(
+    client: TestClient, protocol: str, settings: dict[str, Any]
+) -> None:
+    body = {"question": QUESTION, "protocol": protocol, "settings": settings}
+    answer = client.post(DEBATES, json=body)
+    assert answer.status_code == 422
+    assert any(word in answer.json()["detail"] for word in ("operator", "upload"))
+    assert client.get(DEBATES).json()["debates"] == []
 
 
 def test_on_a_network_every_request_needs_the_token(
