@@ -15,7 +15,7 @@ from contend.graph.errors import DatabaseUnavailable
 from contend.graph.events import turn_event
 
 _PAGE = 500
-# Viewers that fall further behind than this read from the database.
+# Viewers that still need older events read them from the database.
 _MOST_IN_MEMORY = 2_000
 _SECONDS_BETWEEN_READS = 0.25
 _LAST_EVENT = "complete"

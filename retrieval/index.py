@@ -76,7 +76,7 @@ class VectorIndex:
     notice: str  # for the user; empty if all is well
 
     def fits(self, vector: Vectors) -> bool:
-        """Whether the vector has the right size: the model behind a name may change."""
+        """Whether the vector has the right size: the model of that name may have changed."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:

@@ -167,7 +167,7 @@ class Command:
 
 
 def change_database(contend: Command, statement: str, *values: object) -> None:
-    """Change the SQLite file behind the command's back."""
+    """Change the SQLite file directly, without the command."""
     with contextlib.closing(sqlite3.connect(contend.home / "contend.db")) as opened, opened:
         opened.execute(statement, values)
 

@@ -31,7 +31,7 @@ def seats(model: str) -> list[dict[str, str]]:
 
 
 def settings_of(protocol: str, model: str) -> dict[str, Any]:
-    """Short debates; models are told apart by their protocol."""
+    """Short debates; each model belongs to one protocol."""
     more: dict[str, dict[str, Any]] = {
         "adversarial": {"min_rounds": 1, "max_rounds": 2},
         "forum": {"seats": seats(model), "max_rounds": 2, "judge_mode": "self_convergence"},

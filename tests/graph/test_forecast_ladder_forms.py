@@ -112,8 +112,8 @@ class TestPrecedents:
         assert len(asks(played, "historian", "precedents")) == 1
         assert len(result.historical_precedents) == len(second)
         assert [gap[0] for gap in gaps(result)] == ["historical_precedents"] * missing
-        told = [entry.what for entry in played.degraded]
-        assert told == ["no_precedents"] * missing
+        reported = [entry.what for entry in played.degraded]
+        assert reported == ["no_precedents"] * missing
 
 
 class TestReferences:
