@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from statistics import fmean
 from typing import Annotated, Any
 from uuid import uuid4
@@ -146,6 +146,7 @@ async def propose_outcomes(
     values = {
         "question": lambda: question if small else fence("question", question, mark),
         "data_short": lambda: render("forecast/data", {"mark": lambda: mark}),
+        "today": lambda: datetime.now(UTC).date().isoformat(),
     }
     messages = [HumanMessage(render(f"forecast/{small}outcomes", values))]
     async with open_models():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}(\n*)")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}( ?\n*)")
 
 
 @cache
@@ -35,7 +35,7 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
     """Fill in values; each is built only if used, and is not scanned for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
-        # The line breaks after an empty value are dropped with it.
+        # The space and line breaks after an empty value are dropped with it.
         value = values[found.group(1)]()
         return value + found.group(2) if value else ""
 

@@ -26,6 +26,7 @@ _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
 _BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
 _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
+_WRITTEN_MARK = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?")
 _OF_TEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(?:/|out of|of)\s*10\s*)?")
 
 
@@ -211,3 +212,16 @@ class ShortStageBlock(StageBlock):
     """The same for the demonstration model."""
 
     scores: Annotated[list[ShortStatementMarks], Field(min_length=1, max_length=4)]  # type: ignore[assignment]
+
+
+def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
+    """Read a schema-bound report; marks that the judge did not write are dropped."""
+    if isinstance(report, ShortStageBlock):
+        return report  # the demonstration model writes no marks, and its scores mean nothing
+    written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}
+    stated = [
+        each
+        for each in report.scores
+        if written.issuperset(each.model_dump(exclude={"statement"}).values())
+    ]
+    return report.model_copy(update={"scores": stated}) if stated else None

@@ -1,6 +1,7 @@
 """Describes the request in a forecast's prompts: every section, as much as fits."""
 
 from collections.abc import Iterable, Iterator
+from datetime import date
 
 from contend.graph.forecast_contract.request import PredictionContext
 from contend.graph.settings import ForecastSettings
@@ -32,6 +33,13 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
         for each in context.outcomes
     )
     return "\n".join([question, "Outcomes:", *outcomes])
+
+
+def day_of_forecast(context: PredictionContext, started: date) -> date:
+    """Return the day the panel stands on: in a backtest, the start of the timeframe."""
+    timeframe = context.data_summary.timeframe
+    is_backtest = timeframe.end is not None and timeframe.end < started
+    return timeframe.start if is_backtest and timeframe.start else started
 
 
 def room_for_facts(settings: ForecastSettings, part: str) -> int:

@@ -19,6 +19,7 @@ from contend.nodes.forecast.arguments import (
     prefixes_of,
 )
 from contend.nodes.forecast.context import (
+    day_of_forecast,
     fact_lines,
     question_and_outcomes,
     room_for_facts,
@@ -107,7 +108,8 @@ class _ForecastValues:
 
     def _situation(self) -> str:
         lines = fact_lines(self._context, room_for_facts(self._settings, self.part))
-        return self.data("question", "\n".join([self._asked(), *lines]))
+        today = day_of_forecast(self._context, self.state["retrieval"].started_at.date())
+        return self.data("question", "\n".join([self._asked(), f"Today: {today}", *lines]))
 
     def _others(self) -> list[ScoredArgument]:
         others = [said for said in self._kept if said.role != self.seat.role]
@@ -174,12 +176,13 @@ class _ForecastValues:
         leading = majority(self.state, self.seat.role)
         if leading is not None:
             count = f"{leading.votes} of {leading.voters} others"
-            return f"It now leans to `{leading.outcome}` ({count})."
+            return f"The panel now leans to `{leading.outcome}` ({count})."
         simulated = self._context.simulation_summary.final_distribution
         if simulated:
             leader = max(simulated, key=lambda each: each.probability)
-            return f"A simulation leans to `{leader.outcome_id}` ({leader.probability:.0%})."
-        return "Nobody has spoken yet: take what most people would expect."
+            leaning = f"a simulation leans to `{leader.outcome_id}` ({leader.probability:.0%})"
+            return f"The panel has not spoken; {leaning}: argue against that."
+        return "Nobody has spoken yet: argue against what most people would expect."
 
     def _points_and_scores(self) -> str:
         lines = []

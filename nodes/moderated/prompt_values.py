@@ -29,11 +29,14 @@ _BREACHES: dict[Breach, str] = {
     "new_argument_in_closing": "new_argument_in_closing (a closing brings an argument never made)",
     "personal_attack": "personal_attack (it attacks a person instead of an argument)",
 }
+_RULED_AGAINST: dict[Breach, str] = {
+    "off_topic": "leaving the topic",
+    "new_argument_in_closing": "a new argument in a closing statement",
+    "personal_attack": "an attack on a person",
+}
 _WORDS_PER_TOKEN = 0.75
 _REPORT = "Report the scores, and declare the winner, or the draw."
-_POINTS_RULE = (
-    "What the moderator rules against, and every turn that is too long, costs you points."
-)
+_POINTS_RULE = "Every ruling against you, and every turn that is too long, costs you points."
 
 
 class ModeratedPrompt(PromptCall):
@@ -84,6 +87,10 @@ def _of_the_format(settings: ModeratedSettings) -> PromptValues:
         "rules": lambda: render(f"moderated/rules.{chosen}", {}),
         "stress": lambda: render(
             f"moderated/stress.{chosen}", {"report": lambda: _if_scored(settings, _REPORT)}
+        ),
+        "ruled_against": lambda: ", ".join(_RULED_AGAINST[x] for x in settings.format.breaches),
+        "closing_rule": lambda: (
+            "No new arguments." if "new_argument_in_closing" in settings.format.breaches else ""
         ),
         "points_rule": lambda: _if_scored(settings, _POINTS_RULE),
         "opening_tokens": lambda: str(settings.opening_statement_max_tokens),

@@ -20,7 +20,7 @@ from contend.graph.readings import (
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.moderated import ShortStageBlock, StageBlock
+from contend.models.replies.moderated import ShortStageBlock, StageBlock, stage_from_report
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
@@ -32,12 +32,19 @@ from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 _OTHER_ORDER = "-other-order"
 _Read = tuple[StageBlock, ReadFrom]
 _Reading = tuple[CallSubject, Decided[_Read] | ModelFailed]
+
+
+def _read_report(report: StageBlock, speech: str) -> _Read | None:
+    stated = stage_from_report(report, speech)
+    return (stated, "extraction") if stated else None
+
+
 _STAGE: Reader[StageBlock, _Read] = Reader(
     form=StageBlock,
     short_form=ShortStageBlock,
     from_block=lambda block, _: (block, "block"),
     from_words=lambda _: None,
-    from_report=lambda block, _: (block, "extraction"),
+    from_report=_read_report,
 )
 
 

@@ -63,9 +63,9 @@ class TestWhatIsSent:
     async def test_the_contrarian_is_told_the_majority(self) -> None:
         played = await forecasted()
         first = self.sent(played, "contrarian", 1)
-        assert "Nobody has spoken yet" in first.system
+        assert "Nobody has spoken yet: argue against what most people would expect." in first.system
         second = self.sent(played, "contrarian", 2)
-        assert "It now leans to `yes` (3 of 4 others)." in second.system
+        assert "The panel now leans to `yes` (3 of 4 others)." in second.system
         assert "leans to" not in self.sent(played, "optimist", 2).text
 
     async def test_the_majority_is_of_those_who_support_it_and_not_the_mean(self) -> None:
@@ -85,14 +85,14 @@ class TestWhatIsSent:
         )
         played = await forecasted(cast, max_rounds=2)
         second = self.sent(played, "contrarian", 2)
-        assert "It now leans to `yes` (3 of 4 others)." in second.system
+        assert "The panel now leans to `yes` (3 of 4 others)." in second.system
 
     async def test_before_anybody_spoke_the_majority_is_the_simulations(self) -> None:
         simulated = [{"outcome_id": "no", "probability": 0.8}]
         given = request(simulation_summary={"final_distribution": simulated, "key_findings": []})
         played = await forecasted(given={"question": QUESTION, "request": given})
         first = self.sent(played, "contrarian", 1)
-        assert "A simulation leans to `no` (80%)." in first.system
+        assert "The panel has not spoken; a simulation leans to `no` (80%): argue against that." in first.system
         assert "Simulation: no 80%" in first.user
 
     async def test_the_judge_closes_after_all_others(self) -> None:
@@ -154,6 +154,19 @@ class TestWhatIsSent:
             assert fact in opening
         (gap,) = (e for e in result_of(played).report.gaps if "opening" in e.why)
         assert gap.why == "no room in prompts of the opening arguments for description in full"
+
+    async def test_the_panel_is_told_the_day_on_which_the_debate_began(self) -> None:
+        data = {"timeframe": {"start": "2001-11-01", "end": "9999-05-01"}}
+        given = {"question": QUESTION, "request": request(data_summary=data)}
+        played = await forecasted(given=given, max_rounds=1)
+        began = played.state["retrieval"].started_at.date()
+        assert f"\nToday: {began}\n" in self.sent(played, "optimist", 1).user
+
+    async def test_a_backtest_takes_place_at_the_start_of_its_timeframe(self) -> None:
+        data = {"timeframe": {"start": "2001-11-01", "end": "2002-05-01"}}
+        given = {"question": QUESTION, "request": request(data_summary=data)}
+        played = await forecasted(given=given, max_rounds=1)
+        assert "\nToday: 2001-11-01\n" in self.sent(played, "optimist", 1).user
 
     async def test_unknown_fields_of_the_task_are_shown(self) -> None:
         task = {"question": QUESTION, "owner": {"team": "bridges"}, "horizon": "short"}

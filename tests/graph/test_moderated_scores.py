@@ -282,7 +282,7 @@ async def test_marks_that_cannot_be_read_are_reported_and_never_made_up() -> Non
 async def test_what_the_block_lacks_is_asked_for_in_a_schema_once() -> None:
     def plain(sent: Sent) -> str:
         if sent.schema is None:
-            return "Both did well."
+            return "S1: fair (6, 6, 6, 6, 6).\nS2: good (7, 7, 7, 7, 7.0)."
         marks = [{"statement": f"S{n}", **dict.fromkeys(CRITERIA, 5 + n)} for n in (1, 2)]
         return StageBlock.model_validate({"scores": marks}).model_dump_json()
 
@@ -291,6 +291,17 @@ async def test_what_the_block_lacks_is_asked_for_in_a_schema_once() -> None:
     totals = {each.seat: each.total for each in played.state["verdict"].standings}
     assert totals == {"ann": pytest.approx(6), "ben": pytest.approx(7)}
     assert played.degraded == []
+
+
+async def test_a_report_adds_no_mark_that_the_judge_did_not_write() -> None:
+    def plain(sent: Sent) -> str:
+        if sent.schema is None:
+            return "S1: clear, and worth 6 on all criteria.\nS2: good."
+        marks = [{"statement": f"S{n}", **dict.fromkeys(CRITERIA, mark)} for n, mark in ((1, 6), (2, 2))]
+        return StageBlock.model_validate({"scores": marks}).model_dump_json()
+
+    played = await debate(floor_cast(judge={"stage": plain}), round_count=0, debate_format="casual")
+    assert played.state["verdict"].unscored == ("r0.opening.ben", "r0.closing.ben")
 
 
 @pytest.mark.parametrize("mark", [11, -1, "11/10", "7/5", "seven", True, None])
@@ -401,6 +412,17 @@ async def test_a_judge_that_falls_back_to_a_sides_model_is_flagged() -> None:
     scoring_told = played.state["trace"]["scoring"]
     assert scoring_told["judge_model"] == "scripted:judge, scripted:ann"
     assert scoring_told["judge_shares_model_with"] == ["ann"]
+
+
+@pytest.mark.parametrize("chosen", ["formal", "educational"])
+async def test_advocates_know_the_rules_of_their_format(chosen: str) -> None:
+    played = await debate(round_count=0, debate_format=chosen)
+    (closing,) = (s for s in played.cast.sent_to("ann") if asked_for(s) == "closing")
+    strict = chosen == "formal"
+    assert ("a new argument in a closing statement" in closing.system) is strict
+    assert ("No new arguments. At most" in closing.user) is strict
+    assert "an attack on a person." in closing.system
+    assert "  " not in closing.user
 
 
 @pytest.mark.parametrize("scored", [True, False])

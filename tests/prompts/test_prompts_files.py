@@ -61,7 +61,7 @@ SHARED = {
     "shared/tools.spent": set(),
     "shared/learn": {"data_rule", "question", "points", "final_answer"},
     "forecast/data": {"mark"},
-    "forecast/outcomes": {"question", "data_short"},
+    "forecast/outcomes": {"question", "data_short", "today"},
     "forecast/small/outcomes": {"question"},
     "forecast/control.argument": {"nonce", "probability_slots", "more_slots"},
     "forecast/control.score": {"nonce", "score_slots"},
