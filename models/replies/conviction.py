@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -20,6 +20,8 @@ _WRAPPING = " \t*_`\"'“”‘’()[]<>.,;:!"
 
 class ConvictionBlock(BaseModel):
     """What a speaker's control block carries."""
+
+    small_prompt: ClassVar[str] = "forum/small/extract.conviction"
 
     convinced: bool = Field(description="True only if the speaker concedes.")
     convinced_by: str | None = Field(

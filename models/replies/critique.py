@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
 from contend.models.replies.own_words import plain_sentences
@@ -14,13 +14,27 @@ MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SIGNAL_WORDS = "ready for synthesis"
 
+_Status = Literal["open", "partial", "resolved"]
+_STATUS_WORDS: dict[object, _Status] = {
+    "new": "open",
+    "unresolved": "open",
+    "partially resolved": "partial",
+    "partly resolved": "partial",
+}
+
+
+def _status_word(given: object) -> object:
+    """Accept the words of the speech, since one odd status would make the block unreadable."""
+    word = " ".join(given.lower().replace("_", " ").split()) if isinstance(given, str) else given
+    return _STATUS_WORDS.get(word, word)
+
 
 class CritiquePoint(BaseModel):
     """One objection as the Skeptic reports it."""
 
     id: str | None = Field(default=None, description="The id of an earlier point, else null.")
     severity: Literal["critical", "major", "minor"]
-    status: Literal["open", "partial", "resolved"]
+    status: Annotated[_Status, BeforeValidator(_status_word)]
     text: str = Field(description="The objection in one short sentence.")
 
 

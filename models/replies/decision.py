@@ -1,7 +1,7 @@
 """Parses what a judge decides after a round: CONTINUE or STOP."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
@@ -20,6 +20,8 @@ _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 class DecisionBlock(BaseModel):
     """What the judge's control block carries."""
+
+    small_prompt: ClassVar[str] = "forum/small/extract.continue"
 
     decision: Annotated[Word, BeforeValidator(lambda word: str(word).strip().lower())]
     reasoning: Remarked = Field(default="", description="The reasons in one or two sentences.")

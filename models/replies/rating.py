@@ -1,7 +1,7 @@
 """Parses the judge's ratings of a final answer."""
 
 import re
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -10,11 +10,15 @@ from contend.models.replies.signals import labelled_value
 
 WEIGHTS = {"correctness": 0.40, "completeness": 0.25, "clarity": 0.20, "depth": 0.15}
 
+# Some models keep the brackets of a form: `Depth: [7]`.
+_BRACKETED = re.compile(r"\A\[\s*(\w+)\s*\]")
 _Rating = Annotated[int, Field(ge=1, le=10)]
 
 
 class RatingBlock(BaseModel):
     """What the judge's control block carries."""
+
+    small_prompt: ClassVar[str] = "shared/small/extract.score"
 
     correctness: _Rating
     completeness: _Rating
@@ -43,12 +47,14 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
     for name in WEIGHTS:
         value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
         # Half points, ranges and other scales are not accepted.
+        value = _BRACKETED.sub(r"\1", value)
         found = re.fullmatch(r"(10|[1-9])(?:\s*/\s*10)?(?!\w|[.,]\d|\s*[-–/]\s*\d).*", value)
         if found is None:
             return None
         ratings[name] = int(found[1])
     reason = labelled_value(speech, "justification")
     finetune = labelled_value(speech, r"would[- ]benefit[- ]from[- ]finetune").lower()
+    finetune = _BRACKETED.sub(r"\1", finetune)
     if not reason or finetune not in ("true", "false"):
         return None
     return RatingBlock(

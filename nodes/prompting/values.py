@@ -123,13 +123,14 @@ class PromptContent:
         call = PromptCall(
             self.state, self.seat, self.part, turns, self.tag, self.mark, self.fence, control
         )
-        return {
+        values: PromptValues = {
             **control,
             **self._debate_values(turns),
             **self._material_values(),
-            "control": lambda: render(_control(self.settings.protocol, self.part), control),
+            "control": lambda: render(_control(self.settings.protocol, self.part), values),
             **self.strategy.prompt_values(call),
         }
+        return values
 
     def _debate_values(self, turns: list[Turn]) -> PromptValues:
         state, data = self.state, self.fence
@@ -236,13 +237,24 @@ class PromptContent:
         said = [self.fence("user", turn.text) for turn in turns_of(self.state, "remark")]
         return "\n".join(["## The user added", *said]) if said else ""
 
+    def _rated_text(self) -> str | None:
+        """Return what a judge rates: only the quotes in it count."""
+        if self.part not in ("score", "scores"):
+            return None
+        about = self.state["cue"].turns if "cue" in self.state else ()
+        rated = [turn.text for turn in self.state.get("turns", []) if turn.id in about]
+        text = rated[0] if rated else self.state["final_answer"]
+        return " ".join(text.split())
+
     def _quote_checks(self) -> str:
         """List the latest check of each quote; if there is no room for all, the last quoted."""
+        rated = self._rated_text()
         checks: dict[str, tuple[Turn, QuoteCheck]] = {}
         for turn in self.state.get("turns", []):
             for quote in filter(is_checked, turn.quotes):
                 checks.pop(quote.text, None)
-                checks[quote.text] = (turn, quote)
+                if rated is None or " ".join(quote.text.split()) in rated:
+                    checks[quote.text] = (turn, quote)
         if not checks:
             return ""
         lines = [

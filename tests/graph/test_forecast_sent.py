@@ -92,7 +92,10 @@ class TestWhatIsSent:
         given = request(simulation_summary={"final_distribution": simulated, "key_findings": []})
         played = await forecasted(given={"question": QUESTION, "request": given})
         first = self.sent(played, "contrarian", 1)
-        assert "The panel has not spoken; a simulation leans to `no` (80%): argue against that." in first.system
+        assert (
+            "The panel has not spoken; a simulation leans to `no` (80%): argue against that."
+            in first.system
+        )
         assert "Simulation: no 80%" in first.user
 
     async def test_the_judge_closes_after_all_others(self) -> None:

@@ -297,7 +297,8 @@ async def test_a_report_adds_no_mark_that_the_judge_did_not_write() -> None:
     def plain(sent: Sent) -> str:
         if sent.schema is None:
             return "S1: clear, and worth 6 on all criteria.\nS2: good."
-        marks = [{"statement": f"S{n}", **dict.fromkeys(CRITERIA, mark)} for n, mark in ((1, 6), (2, 2))]
+        given = {"S1": 6, "S2": 2}
+        marks = [{"statement": s, **dict.fromkeys(CRITERIA, mark)} for s, mark in given.items()]
         return StageBlock.model_validate({"scores": marks}).model_dump_json()
 
     played = await debate(floor_cast(judge={"stage": plain}), round_count=0, debate_format="casual")

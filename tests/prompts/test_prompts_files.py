@@ -80,6 +80,8 @@ FLOOR_REPORTS = ("positions", "claims", "check", "stage")
 def known_to(name: str) -> set[str]:
     if name in SHARED:
         return SHARED[name]
+    if name == "adversarial/control.critique":
+        return {"nonce", "early_stop_score"}
     if "/control." in name:
         return {"nonce"}
     if "/extract." in name:
@@ -109,6 +111,8 @@ def test_every_brace_is_a_placeholder_or_belongs_to_the_json_form(name: str) -> 
 def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
     used = {*SHARED, "adversarial/control.critique"}
     used |= {"forum/control.conviction", "forum/control.continue"}
+    used |= {"forum/small/extract.conviction", "forum/small/extract.continue"}
+    used |= {"shared/small/extract.score"}
     used |= {f"forum/{style}.{part}" for style in STYLES for part in ("first", "again")}
     used |= {f"moderated/control.{name}" for name in FLOOR_BLOCKS}
     used |= {f"moderated/small/extract.{name}" for name in FLOOR_REPORTS}

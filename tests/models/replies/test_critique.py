@@ -399,3 +399,11 @@ def test_an_objection_that_was_cut_ends_at_a_word(text: str, kept: str) -> None:
     point = ShortPoint.model_validate({"severity": "major", "status": "open", "text": text})
     assert point.text == kept
     assert ShortPoint.model_json_schema()["properties"]["text"]["maxLength"] == 120
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [("UNRESOLVED", "open"), ("new", "open"), ("Partially_resolved", "partial"), ("Open", "open")],
+)
+def test_a_status_may_be_in_the_words_of_the_speech(written: str, status: str) -> None:
+    assert raised("S1", "guessed", written).status == status

@@ -39,6 +39,12 @@ def test_the_weights_are_the_seeds_and_sum_to_one() -> None:
     assert sum(WEIGHTS.values()) == pytest.approx(1)
 
 
+def test_the_brackets_of_a_form_may_stay() -> None:
+    read = ratings_from_words(speech(Depth="[6]", Would_benefit_from_finetune="[true]"))
+    assert read is not None
+    assert (read.depth, read.would_benefit_from_finetune) == (6, True)
+
+
 @pytest.mark.parametrize("wrong", [0, 11, -1, 7.5])
 def test_a_rating_off_the_scale_is_none(wrong: float) -> None:
     with pytest.raises(ValidationError):

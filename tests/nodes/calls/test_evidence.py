@@ -233,7 +233,7 @@ async def test_a_quote_cannot_pose_as_a_verdict(documents: list[Document]) -> No
 
 async def test_those_who_judge_are_told_what_holds(documents: list[Document]) -> None:
     played = await with_documents(documents)
-    for model in ("skeptic", "synthesizer", "judge"):
+    for model in ("skeptic", "synthesizer"):
         text = sent_to(played, model)[-1]
         assert f"FOUND at [handbook:1] (Proposer, round 2): “{FOUND}”" in text
         verdict = "NOT FOUND in the documents, cited as [handbook:3] (Proposer, round 2)"
@@ -242,6 +242,18 @@ async def test_those_who_judge_are_told_what_holds(documents: list[Document]) ->
         "checked against the documents by machine", ""
     )
     assert "Quotes, checked by machine" in sent_to(played, "proposer")[1]
+
+
+async def test_the_judge_is_told_of_the_quotes_in_the_answer_alone(
+    documents: list[Document],
+) -> None:
+    cast = quoting_cast()
+    cast.lines["synthesizer"] = f'They say "{FOUND}" [handbook:1].'
+    played = await play(cast, asked(documents=documents), max_rounds=1, min_rounds=1)
+    (text,) = sent_to(played, "judge")
+    told = text.partition("## Quotes, checked by machine")[2]
+    assert f"FOUND at [handbook:1] (Synthesizer, round 1): “{FOUND}”" in told
+    assert INVENTED not in text
 
 
 async def test_a_debate_without_documents_is_told_of_none() -> None:
