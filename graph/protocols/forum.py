@@ -10,7 +10,12 @@ from contend.graph.state import ClosingNode, DebateState, seat_with_id, turns_of
 from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.graph.values import Seat
 from contend.nodes.forum.concessions import count_concessions, seats_that_stay, upheld_concession
-from contend.nodes.forum.prompt_values import concessions_so_far, missing_support, other_labels
+from contend.nodes.forum.prompt_values import (
+    concessions_so_far,
+    missing_support,
+    other_labels,
+    own_concession,
+)
 from contend.nodes.prompting.answers import answers_of
 
 # Positions are still being formed in round 1, and the debate ends after the last round anyway.
@@ -66,6 +71,7 @@ class ForumStrategy(Strategy[ForumSettings]):
             "concessions_so_far": lambda: concessions_so_far(*asked),
             "other_labels": lambda: other_labels(*asked),
             "missing_support": lambda: missing_support(*asked),
+            "own_concession": lambda: own_concession(call.state, call.seat.id, call.fence),
         }
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:

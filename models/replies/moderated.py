@@ -29,6 +29,15 @@ _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _WRITTEN_MARK = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?")
 _OF_TEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(?:/|out of|of)\s*10\s*)?")
 
+# The breaches as the rules of the formats call them.
+_BREACHES_BY_RULE: dict[str, Breach] = {
+    "leaving_the_topic": "off_topic",
+    "a_new_argument_in_a_closing_statement": "new_argument_in_closing",
+    "new_argument_in_a_closing_statement": "new_argument_in_closing",
+    "an_attack_on_a_person": "personal_attack",
+    "attack_on_a_person": "personal_attack",
+}
+
 
 def _as_number(mark: object) -> object:
     """Accept marks written as text, such as 8 or 8/10."""
@@ -54,7 +63,7 @@ class RulingBlock(BaseModel):
         if not isinstance(given, str):
             return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
-        return "none" if name in ("", "n/a") else name
+        return "none" if name in ("", "n/a") else _BREACHES_BY_RULE.get(name, name)
 
     def found(self, wanted: Sequence[Breach]) -> Breach | None:
         breach = next((each for each in wanted if each == self.breach), None)

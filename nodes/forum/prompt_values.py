@@ -1,5 +1,7 @@
 """Values for the prompts of a forum: active seats and concessions."""
 
+from collections.abc import Callable
+
 from contend.graph.readings import Conviction
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, turns_of
@@ -27,14 +29,28 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
     return " ".join(left + not_spoken)
 
 
-def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+def own_concession(state: DebateState, seat_id: str, fence: Callable[[str, str], str]) -> str:
+    """Return the argument and the quote of a concession, which the history does not hold."""
+    claim, _ = _last_concession(state, seat_id)
+    given = {"Argument": claim.argument, "Quote": claim.quote}
+    lines = [f"{name}: {text}" for name, text in given.items() if text]
+    said = fence("concession", "\n".join(lines))
+    return f"## What you said\n{said}" if lines else ""
+
+
+def _last_concession(state: DebateState, seat_id: str) -> tuple[Conviction, str]:
     last = [turn for turn in turns_of(state, "conviction_check") if turn.seat == seat_id][-1]
     claim = last.assessment
     if not isinstance(claim, Conviction) or claim.convinced_by is None:
         raise ValueError(f"{seat_id} has conceded to nobody")
-    whom = label_of(state, settings, claim.convinced_by)
+    return claim, claim.convinced_by
+
+
+def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
+    claim, conceded_to = _last_concession(state, seat_id)
+    whom = label_of(state, settings, conceded_to)
     missing = (
-        f"the words you quoted do not stand in what {whom} said"
+        f"the words you quoted there do not stand in what {whom} said"
         if claim.quote
         else "you quoted no words of the argument that convinced you"
     )

@@ -98,7 +98,7 @@ def _neutral_checks(prompt: ModeratedPrompt) -> str:
         for claim in check.claims
     ]
     corrected = [
-        f"{numbers[turn.replies_to]}: the speaker corrected this: {' '.join(turn.text.split())}"
+        f"{numbers[turn.replies_to]}: the speaker's reply: {' '.join(turn.text.split())}"
         for turn in prompt.everything
         if turn.phase == "correction" and turn.replies_to in numbers
     ]

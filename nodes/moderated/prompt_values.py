@@ -21,7 +21,6 @@ from contend.prompts import render
 _REQUESTED: dict[StepPhase, str] = {
     "opening": "the opening statement",
     "argument": "an argument",
-    "rebuttal": "a rebuttal",
     "closing": "the closing statement",
 }
 _BREACHES: dict[Breach, str] = {
@@ -35,7 +34,7 @@ _RULED_AGAINST: dict[Breach, str] = {
     "personal_attack": "an attack on a person",
 }
 _WORDS_PER_TOKEN = 0.75
-_REPORT = "Report the scores, and declare the winner, or the draw."
+_REPORT = "Report the scores, and say who won, or why nobody did."
 _POINTS_RULE = "Every ruling against you, and every turn that is too long, costs you points."
 
 
@@ -89,9 +88,8 @@ def _of_the_format(settings: ModeratedSettings) -> PromptValues:
             f"moderated/stress.{chosen}", {"report": lambda: _if_scored(settings, _REPORT)}
         ),
         "ruled_against": lambda: ", ".join(_RULED_AGAINST[x] for x in settings.format.breaches),
-        "closing_rule": lambda: (
-            "No new arguments." if "new_argument_in_closing" in settings.format.breaches else ""
-        ),
+        "closing_rule": lambda: _if_closing_is_limited(settings, "No new arguments."),
+        "closing_limit": lambda: _if_closing_is_limited(settings, ", with nothing new"),
         "points_rule": lambda: _if_scored(settings, _POINTS_RULE),
         "opening_tokens": lambda: str(settings.opening_statement_max_tokens),
         "argument_tokens": lambda: str(settings.argument_max_tokens),
@@ -103,6 +101,10 @@ def _if_scored(settings: ModeratedSettings, sentence: str) -> str:
     return sentence if settings.scoring_enabled else ""
 
 
+def _if_closing_is_limited(settings: ModeratedSettings, words: str) -> str:
+    return words if "new_argument_in_closing" in settings.format.breaches else ""
+
+
 def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
     step = prompt.step
     return {
@@ -110,7 +112,8 @@ def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Prompt
         "adjustment": lambda: _adjustment(settings, prompt),
         "addressee": lambda: prompt.name(step.to or ""),
         "addressee_position": lambda: seat_with_id(prompt.state, step.to or "").position,
-        "requested": lambda: _REQUESTED[step.asks or "opening"],
+        "requested": lambda: _requested(prompt),
+        "point_rule": lambda: _point_rule(prompt),
         "request": lambda: _request(prompt),
         "limit_rule": lambda: _limit_rule(settings, step),
         "opponent_last": lambda: _opponent_last(prompt),
@@ -220,11 +223,44 @@ def _form(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
         name, decides = "rebuttal", prompt.step.to is None
     else:
         name, decides = "ruling", unreviewed_statement(prompt.everything) is not None
+    if not decides:
+        return ""
     change = possible_change(settings, prompt.everything, prompt.state["round"])
-    if decides and change and prompt.part == "summary":
-        values: PromptValues = {**prompt.control, "change": lambda: change}
-        return render("moderated/control.ruling_adjust", values)
-    return render(f"moderated/control.{name}", prompt.control) if decides else ""
+    values: PromptValues = {
+        **prompt.control,
+        "change": lambda: change or "none",
+        "breach_ids": lambda: _breach_ids(settings, prompt),
+    }
+    is_change_possible = change and prompt.part == "summary"
+    return render(f"moderated/control.{'ruling_adjust' if is_change_possible else name}", values)
+
+
+def _breach_ids(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
+    turn = unreviewed_statement(prompt.everything)
+    return ", ".join(breaches_of(settings, turn)) if turn else ""
+
+
+def _requested(prompt: ModeratedPrompt) -> str:
+    asks = prompt.step.asks or "opening"
+    if asks != "rebuttal":
+        return _REQUESTED[asks]
+    rebutted = _rebutted(prompt)
+    if rebutted is None:
+        return "a rebuttal of an argument of their own choice"
+    return f"a rebuttal of {prompt.name(rebutted)}'s argument"
+
+
+def _rebutted(prompt: ModeratedPrompt) -> str | None:
+    """Return the side whose argument the requested turn answers; None if that side chooses."""
+    due = prompt.state.get("programme", [])[1:2]
+    return due[0].to if due else None
+
+
+def _point_rule(prompt: ModeratedPrompt) -> str:
+    asks = prompt.step.asks
+    if asks in ("argument", "closing") or (asks == "rebuttal" and _rebutted(prompt)):
+        return ", and which point of the exchange so far it should deal with, if there is one"
+    return ""
 
 
 def _request(prompt: ModeratedPrompt) -> str:
@@ -241,7 +277,11 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
     costs = settings.scoring_enabled and step.phase != "correction"
     rule = f"At most {limit} tokens, about {words} words"
     seconds = settings.statement_max_seconds
-    cut = f" What you say after {seconds:g} seconds is cut off." if seconds else ""
+    cut = (
+        f" It is cut off after {seconds:g} seconds, so put what matters most first."
+        if seconds
+        else ""
+    )
     return f"{rule}{'; a longer turn costs you points.' if costs else '.'}{cut}"
 
 

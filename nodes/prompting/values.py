@@ -24,7 +24,12 @@ from contend.retrieval.images import Picture
 # What every speaker must see, though a user's own prompt has no placeholders for it.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
-_TEMPLATE_RULE = "Use the reasoning template above that fits best as your scaffold."
+_TEMPLATE_RULE = (
+    "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
+)
+_EXCERPT_RULE = (
+    "Of an excerpt, judge only what you see: do not call missing what the rest may contain."
+)
 
 
 def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
@@ -145,6 +150,12 @@ class PromptContent:
             "own_label": lambda: label_of(state, self.settings, self.seat.id),
             "answers": self._labelled_answers,
             "others": self._labelled_answers,
+            "feedback_heading": lambda: (
+                "## Instead of feedback"
+                if critiques[-1].status == "failed"
+                else "## The judge's feedback on all answers"
+            ),
+            "excerpt_rule": lambda: _EXCERPT_RULE if any(x.note for _, x in self.answers) else "",
             "feedback": lambda: data("feedback", critiques[-1].text),
             "feedback_before": lambda: self._feedback_before(critiques),
             "system_prompt": lambda: self.seat.system_prompt,

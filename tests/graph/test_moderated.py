@@ -121,9 +121,9 @@ async def test_the_moderator_is_told_the_structure_and_whom_to_call_on() -> None
     calls = [s.user.split("Call on ")[1].split(".")[0] for s in asked(cast, "request")]
     assert calls[2:6] == [
         "Ann for an argument",
-        "Ben for a rebuttal",
+        "Ben for a rebuttal of Ann's argument",
         "Ben for an argument",
-        "Ann for a rebuttal",
+        "Ann for a rebuttal of Ben's argument",
     ]
 
 
@@ -321,6 +321,7 @@ class TestRulings:
         [
             ("Personal attack", "Out.", "personal_attack"),
             ("off-topic.", "Out.", "off_topic"),
+            ("An attack on a person", "Out.", "personal_attack"),
             ("N/A", None, None),
             (None, None, None),
             ("none", None, None),

@@ -115,7 +115,7 @@ async def test_the_record_the_others_and_the_judge_learn_of_it(documents: list[D
     assert f"contradicted [audit:1]: {FALSE}" in closing.user
     round_one = scored(cast, "round 1")
     assert f"S3: contradicted [audit:1]: {FALSE}" in round_one.user
-    assert "the speaker corrected this: I take the 50 back" in round_one.user
+    assert "the speaker's reply: I take the 50 back" in round_one.user
     (event,) = [e for e in played.named("fact_check") if e["metadata"]["claims"]]
     assert event["metadata"]["turn"] == "r1.argument.ben"
 

@@ -70,7 +70,8 @@ SHARED = {
     "moderated/stress.competitive": {"report"},
     "moderated/adjust.extend": {"most_rounds"},
     "moderated/adjust.cut": {"rounds_left"},
-    "moderated/control.ruling_adjust": {"nonce", "change"},
+    "moderated/control.ruling": {"nonce", "breach_ids"},
+    "moderated/control.ruling_adjust": {"nonce", "change", "breach_ids"},
     "moderated/ruling": {"statement", "statement_by", "breaches"},
 }
 FLOOR_BLOCKS = ("ruling", "positions", "rebuttal", "claims", "check", "stage")
