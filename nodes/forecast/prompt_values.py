@@ -78,6 +78,7 @@ class _ForecastValues:
             "own_role": lambda: self.seat.name,
             "viewpoint": self._viewpoint,
             "sample_point": self._sample_point,
+            "citing_rule": self._citing_rule,
             "argument_form": lambda: self._form("argument"),
             "score_form": lambda: self._form("score"),
             "verdict_form": lambda: self._form("verdict"),
@@ -218,6 +219,11 @@ class _ForecastValues:
     def _sample_point(self) -> str:
         return f"{prefixes_of(self.state)[self._settings.role_names[0]]}1"
 
+    def _citing_rule(self) -> str:
+        if self.state["round"] == 1:
+            return ""
+        return f", citing the points you answer by id, such as [{self._sample_point()}]"
+
     def _form(self, kind: str) -> str:
         ids = self._context.outcome_ids
         values: PromptValues = {
@@ -225,7 +231,6 @@ class _ForecastValues:
             "probability_slots": lambda: f"{{{_slots(ids)}}}",
             "more_slots": self._more_slots,
             "score_slots": lambda: _slots(self._settings.criteria_weights),
-            "sample_point": self._sample_point,
         }
         return render(f"forecast/control.{kind}", values)
 
@@ -235,7 +240,8 @@ class _ForecastValues:
             slots += ', "rebuts": ["<role>"], "refers_to": ["<point id>"]'
         if self.seat.role == "historian" and self.state["round"] == 1:
             slots += (
-                ', "precedents": [{"event": "", "date": "", "outcome": "", "relevance": "", '
+                ', "precedents": [{"event": "<what>", "date": "<when>", '
+                '"outcome": "<how it ended>", "relevance": "<why it matters here>", '
                 '"similarity": <0 to 1>}]'
             )
         return slots

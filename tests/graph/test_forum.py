@@ -450,7 +450,11 @@ async def test_without_a_judge_the_winners_answer_is_not_rated() -> None:
     ("style", "first", "again"),
     [
         ("free_discussion", "Answer the question on your own.", "Defend your position where"),
-        ("structured_opposition", "take one clear stand", "Attack each of the other positions"),
+        (
+            "structured_opposition",
+            "take one clear stand",
+            "Attack each position that another debater still holds",
+        ),
         ("iterative_improvement", "Give your best answer", "the improved version of your answer"),
     ],
 )

@@ -42,7 +42,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "contrarian": (),
         "historian": ("precedents",),
         "own_role": (),
-        "judge": ("score", "scores", "final"),
+        "judge": ("opening", "rebuttal", "score", "scores", "final"),
         # Parts that all roles share; there is no role of this name.
         "all": ("opening", "rebuttal", "closing", "stronger", "numbers", "references"),
     },
@@ -65,7 +65,7 @@ SHARED = {
     "forecast/small/outcomes": {"question"},
     "forecast/control.argument": {"nonce", "probability_slots", "more_slots"},
     "forecast/control.score": {"nonce", "score_slots"},
-    "forecast/control.verdict": {"nonce", "probability_slots", "sample_point"},
+    "forecast/control.verdict": {"nonce", "probability_slots"},
     "moderated/stress.formal": {"report"},
     "moderated/stress.competitive": {"report"},
     "moderated/adjust.extend": {"most_rounds"},

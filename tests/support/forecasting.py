@@ -67,7 +67,7 @@ def asked_for(sent: Sent) -> str:
         "was found too weak": "stronger",
         "could not be read. State them": "numbers",
         "cites fewer than two precedents": "precedents",
-        "refers to no point of the earlier": "references",
+        "cites no earlier point by its id": "references",
     }
     return next((what for sign, what in signs.items() if sign in sent.user), "argument")
 
