@@ -1,21 +1,30 @@
 """The endpoints that say what can be started: protocols, models; and the scoreboard."""
 
 import asyncio
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
 from contend.debates import forecasts
+from contend.debates.estimate import estimate
 from contend.debates.record import StoredDebate
 from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
-from contend.service.debates import get_runs
+from contend.service.debates import body_of, get_runs
 from contend.service.openapi import errors
 from contend.service.runs import Runs
-from contend.service.starts import is_allowed
+from contend.service.starts import (
+    Start,
+    checked_settings,
+    in_words,
+    is_allowed,
+    parse_body,
+    read_json,
+)
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
 
 router = APIRouter(
@@ -45,6 +54,15 @@ class Models(BaseModel):
     default: str
     notice: str
     models: list[UsableModel]
+
+
+class EstimateAnswer(BaseModel):
+    """The fewest and the most of each, if no call fails."""
+
+    calls: tuple[int, int]
+    tokens: tuple[int, int]
+    cost_usd: tuple[float, float] | None = Field(description="Null if a price is unknown.")
+    notice: str = Field(description="Which models would be used, and why.")
 
 
 class ScoreboardAnswer(BaseModel):
@@ -81,6 +99,22 @@ async def get_models(runs: _Runs) -> Models:
         each for each in await usable_models() if is_allowed(each.spec, runs.options, settings)
     ]
     return Models(default=plan.seats[0].model, notice=plan.notice, models=found)
+
+
+@router.post(
+    "/estimate",
+    summary="What a debate would take",
+    responses=errors(401, 403, 413, 415, 422, 503),
+    openapi_extra=body_of(Start),
+)
+async def post_estimate(request: Request, runs: _Runs) -> EstimateAnswer:
+    """Estimate the calls, tokens and cost of a debate without starting it."""
+    start = parse_body(Start, await read_json(request))
+    with in_words():
+        settings = await asyncio.to_thread(checked_settings, runs.options, start)
+        plan = await choose_seats(settings)
+        found = estimate(start.question, settings, plan.seats)
+    return EstimateAnswer(**asdict(found), notice=plan.notice)
 
 
 @router.get("/scoreboard", summary="How good the forecasts were", responses=errors(401, 503))

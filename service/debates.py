@@ -72,7 +72,7 @@ _FIND = errors(401, 404, 422, 503)
 _CHANGE = errors(401, 403, 404, 409, 413, 415, 422, 429, 503)
 
 
-def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """Describe a body that we read ourselves, because it may be too large or no JSON."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": model is not Say, "content": content}}
@@ -277,7 +277,7 @@ async def pause_by_id(debate_id: _Id, runs: _Runs) -> DebateSummary:
     status_code=202,
     summary="Resume",
     responses=_CHANGE,
-    openapi_extra=_body_of(Say),
+    openapi_extra=body_of(Say),
 )
 async def resume_by_id(debate_id: _Id, runs: _Runs, said: _Said) -> DebateSummary:
     """Continue a stopped debate; `say` adds a comment, also while it runs."""
@@ -289,7 +289,7 @@ async def resume_by_id(debate_id: _Id, runs: _Runs, said: _Said) -> DebateSummar
     status_code=202,
     summary="Finish now",
     responses=_CHANGE,
-    openapi_extra=_body_of(Say),
+    openapi_extra=body_of(Say),
 )
 async def finish_by_id(debate_id: _Id, runs: _Runs, said: _Said) -> DebateSummary:
     """End the rounds after the current one, and write the answer."""
@@ -317,7 +317,7 @@ async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
     "/{debate_id}/rate",
     summary="Rate the answer",
     responses=_CHANGE,
-    openapi_extra=_body_of(RatingGiven),
+    openapi_extra=body_of(RatingGiven),
 )
 async def rate_by_id(
     debate_id: _Id, runs: _Runs, given: Annotated[RatingGiven, Depends(_read_rating)]
@@ -333,7 +333,7 @@ async def rate_by_id(
     "/{debate_id}/resolve",
     summary="Record what came true",
     responses=_CHANGE,
-    openapi_extra=_body_of(OutcomeGiven),
+    openapi_extra=body_of(OutcomeGiven),
 )
 async def resolve_by_id(
     debate_id: _Id, runs: _Runs, given: Annotated[OutcomeGiven, Depends(_read_outcome)]

@@ -19,6 +19,10 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
         self.rounds = settings.min_rounds, settings.max_rounds
         self.max_steps = 3 * settings.max_rounds + 10
 
+    def expected_calls(self) -> tuple[int, int]:
+        fewest = self.rounds[0] if self.settings.ready_respects_min_rounds else 1
+        return 2 * fewest + 2, 2 * self.rounds[1] + 2
+
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}
 

@@ -53,6 +53,10 @@ class Strategy(ABC, Generic[SomeSettings]):
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         """Decide after a finished round whether the rounds end."""
 
+    @abstractmethod
+    def expected_calls(self) -> tuple[int, int]:
+        """Return the fewest and the most calls of a debate in which no call fails."""
+
     def excerpt_characters(self, part: str) -> int | None:
         """Return how much of each answer a prompt shows; None for all that fits."""
         return None

@@ -31,6 +31,10 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         self.rounds = settings.max_rounds, settings.max_rounds
         self.max_steps = 5 * settings.max_rounds + 10
 
+    def expected_calls(self) -> tuple[int, int]:
+        calls = 2 * len(self.settings.role_names) * self.settings.max_rounds + 1
+        return calls, calls
+
     def answers(self, seat: Seat) -> bool:
         return seat.role in self.settings.role_names
 

@@ -39,6 +39,16 @@ class ForumStrategy(Strategy[ForumSettings]):
         self.style = settings.debate_format
         self.most_tool_calls = settings.max_tool_calls
 
+    def expected_calls(self) -> tuple[int, int]:
+        return self._calls(self.rounds[0]), self._calls(self.rounds[1])
+
+    def _calls(self, rounds: int) -> int:
+        seats, mode = len(self.settings.opening_seats), self.settings.judge_mode
+        checked = sum(self._is_checked(number) for number in range(1, rounds + 1))
+        if mode == "external_judge":
+            return seats * rounds + checked + 3
+        return seats * (rounds + checked) + 1 if mode == "self_convergence" else seats * rounds
+
     def opening_state(self) -> DebateState:
         return {"active": list(self.settings.opening_seats)}
 

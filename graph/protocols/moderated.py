@@ -2,15 +2,22 @@
 
 from collections.abc import Sequence
 
-from contend.graph.phases import PhaseName
+from contend.graph.phases import STATEMENTS, PhaseName
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
 from contend.graph.settings.moderated import ADVOCATE
 from contend.graph.state import DebateState
 from contend.graph.stop_reasons import StopDecision, stop
+from contend.models.replies.moderated import MOST_CLAIMS
 from contend.nodes.moderated.judge_values import judge_values
 from contend.nodes.moderated.prompt_values import ModeratedPrompt, moderated_values
-from contend.nodes.moderated.schedule import adjustments_in, planned_rounds
+from contend.nodes.moderated.schedule import (
+    adjustments_in,
+    argument_round,
+    closings,
+    openings,
+    planned_rounds,
+)
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
@@ -31,6 +38,25 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         base = settings.output_dir or outputs_home()
         form, transcript = settings.output_format, settings.generate_full_transcript
         self.folder_plan = FolderPlan(base, form, transcript)
+
+    def expected_calls(self) -> tuple[int, int]:
+        count, settings = self.settings.round_count, self.settings
+        adjusts = settings.moderator_may_adjust
+        fewest = self._calls(settings.min_round_count if adjusts else count, checks=1)
+        most = self._calls(settings.max_round_count if adjusts else count, checks=2 + MOST_CLAIMS)
+        return fewest, most
+
+    def _calls(self, rounds: int, checks: int) -> int:
+        """Count the calls of all stages, with so many per statement to check its facts."""
+        sides = [side.name for side in self.settings.positions]
+        stages = [openings(sides), closings(sides)]
+        stages += [argument_round(sides, number) for number in range(1, rounds + 1)]
+        steps = [step for stage in stages for step in stage]
+        statements = sum(step.phase in STATEMENTS for step in steps)
+        undecided = not all(side.position for side in self.settings.positions)
+        scores = len(stages) * self.settings.format.orders
+        checked = statements * checks if self.settings.fact_check else 0
+        return len(steps) + checked + undecided + scores + 1
 
     def opening_role(self, round_number: int) -> str:
         return "moderator"

@@ -26,6 +26,11 @@ class RefineStrategy(Strategy[RefineSettings]):
         self.max_steps = 3 * most + 12
         self.most_tool_calls = settings.max_tool_calls
 
+    def expected_calls(self) -> tuple[int, int]:
+        seats, rounds = len(self.settings.opening_seats), self.rounds[1]
+        calls = seats * (1 + rounds) + rounds + 2
+        return calls, calls
+
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
 

@@ -1,8 +1,8 @@
-// The ask view: the question, the protocol, who takes part, settings and documents.
+// The ask view: the question, the protocol, who takes part, settings, documents, and the estimate.
 
-import { getModels, getProtocols, listDebates, startDebate } from "./api.js";
-import { announce, button, el, show } from "./dom.js";
-import { count } from "./labels.js";
+import { getEstimate, getModels, getProtocols, listDebates, startDebate } from "./api.js";
+import { announce, button, debounce, el, show } from "./dom.js";
+import { count, dollars, whole } from "./labels.js";
 import { debateRow } from "./library.js";
 import { createSeatsForm } from "./seats-form.js";
 import { createSettingsForm } from "./settings-form.js";
@@ -39,6 +39,8 @@ async function drawRecent(place) {
 class AskForm {
   constructor(place, protocols, models) {
     Object.assign(this, { place, protocols, models, files: [], protocol: protocols[0] });
+    this.estimateSoon = debounce(() => this.estimate(), 400);
+    this.estimateNumber = 0;
   }
 
   draw() {
@@ -46,14 +48,14 @@ class AskForm {
     this.options = el("div.options-place");
     this.fileList = el("ul.files");
     this.fileInput = el("input", { type: "file", multiple: true, class: "visually-hidden", id: "documents", tabindex: "-1", "aria-label": "Documents and images", onchange: () => this.addFiles(this.fileInput.files) });
-    this.choiceLine = el("p.choice.muted", { role: "status" });
+    this.estimateLine = el("p.estimate", { role: "status" });
     this.problems = el("div.problems", { role: "alert" });
     this.start = el("button.button.button-primary.start", "Start debate");
     const form = el("form", { novalidate: true, onsubmit: (event) => this.submit(event), ondragover: (event) => this.onDrag(event), ondragleave: () => form.classList.remove("is-dropping"), ondrop: (event) => this.onDrop(event) },
       this.question, this.protocolCards(), this.options,
       el("div.row", button("Add documents", () => this.fileInput.click(), { class: "button" }), el("span.muted.small", "or drop files here: text, Markdown, PDF, images"), this.fileInput), this.fileList,
       this.settingsPlace = el("div"), this.problems,
-      el("div.start-row", this.start, this.choiceLine));
+      el("div.start-row", this.start, this.estimateLine));
     this.form = form;
     show(this.place, form);
     this.chooseProtocol(this.protocol);
@@ -69,21 +71,22 @@ class AskForm {
 
   chooseProtocol(protocol) {
     this.protocol = protocol;
-    this.seats = createSeatsForm(protocol, this.models, () => this.showChoice());
-    this.settings = createSettingsForm(protocol.schema, this.seats.handled, () => {});
+    this.seats = createSeatsForm(protocol, this.models, () => this.estimateSoon());
+    this.settings = createSettingsForm(protocol.schema, this.seats.handled, () => this.estimateSoon());
     const isForecast = protocol.name === "forecast";
-    this.outcomes = isForecast ? el("textarea.field", { rows: 3, id: "outcomes", placeholder: "yes: It opens before May\nno: It does not" }) : null;
+    this.outcomes = isForecast ? el("textarea.field", { rows: 3, id: "outcomes", placeholder: "yes: It opens before May\nno: It does not", oninput: () => this.estimateSoon() }) : null;
     this.due = isForecast ? el("input.field", { type: "date", id: "due" }) : null;
     show(this.options, isForecast && el("div.forecast-fields",
       el("div", el("label", { for: "outcomes" }, "Possible outcomes, one per line"), this.outcomes, el("p.setting-about", "Two or more. Exactly one of them must come true.")),
       el("div", el("label", { for: "due" }, "Known on"), this.due)), this.seats.node);
     show(this.settingsPlace, this.settings.node);
     show(this.problems);
-    this.showChoice();
+    this.estimateSoon();
   }
 
   onQuestion() {
     sessionStorage.setItem(DRAFT_KEY, this.question.value);
+    this.estimateSoon();
   }
 
   onQuestionKey(event) {
@@ -102,8 +105,19 @@ class AskForm {
     return request;
   }
 
-  showChoice() {
-    show(this.choiceLine, this.seats.read().model ? "" : this.models.notice);
+  async estimate() {
+    const number = ++this.estimateNumber;
+    const { question, protocol, model, settings } = this.request();
+    if (!question) return show(this.estimateLine, this.models.notice);
+    try {
+      const found = await getEstimate({ question, protocol, model, settings });
+      if (number !== this.estimateNumber) return undefined;
+      return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
+    } catch (error) {
+      if (number !== this.estimateNumber) return undefined;
+      this.settings.showProblems(error.problems || []);
+      return show(this.estimateLine, el("span.muted", error.problems?.length ? "No estimate: a setting needs your attention." : `No estimate. ${error.message}`));
+    }
   }
 
   async submit(event) {
@@ -169,4 +183,11 @@ export function readOutcomes(text) {
     const id = line.toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^_|_$/g, "").slice(0, 30);
     return `${id || "outcome"}: ${line}`;
   });
+}
+
+const range = ([low, high], words) => (low === high ? words(low) : `${words(low)} to ${words(high)}`);
+
+export function estimateWords({ calls, tokens, cost_usd: cost }) {
+  const thousands = (number) => (number < 1000 ? whole(number) : `${Math.round(number / 1000)}k`);
+  return [`${range(calls, whole)} calls`, `about ${range(tokens, thousands)} tokens`, cost ? range(cost, dollars) : "cost unknown"].join(", ");
 }

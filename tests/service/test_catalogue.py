@@ -1,0 +1,71 @@
+"""What can be started, and what it would take: the estimate holds for every protocol."""
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.cli.support import debaters
+from tests.service.test_debates import DEBATES, events, models, serve
+from tests.service.web.test_web_page import cast_of_forum
+from tests.support.floor_server import floor_script
+from tests.support.forecasting import forecasters
+from tests.support.model_server import ModelServer
+
+__all__ = ["models"]
+
+OUTCOMES = ["yes: It opens", "no: It does not"]
+DEBATE: dict[str, dict[str, Any]] = {
+    "adversarial": {"settings": {"min_rounds": 1, "max_rounds": 2}},
+    "forum": {"settings": {"max_rounds": 3}},
+    "refine": {"settings": {"max_debate_rounds": 2}},
+    "moderated": {"settings": {"round_count": 1}},
+    "forecast": {"outcomes": OUTCOMES},
+}
+CAST: dict[str, Any] = {
+    "adversarial": debaters(),
+    "forum": cast_of_forum,
+    "refine": debaters(),
+    "moderated": floor_script(),
+    "forecast": forecasters(),
+}
+
+
+@pytest.mark.parametrize("protocol", DEBATE)
+def test_a_debate_takes_as_many_calls_as_estimated(models: ModelServer, protocol: str) -> None:
+    models.script = CAST[protocol]
+    body = {"question": "Does the bridge open in May?", "protocol": protocol, **DEBATE[protocol]}
+    body["settings"] = {"templates": False, **body.get("settings", {})}
+    with serve() as client:
+        fewest, most = _estimate(client, body)["calls"]
+        assert models.calls == []
+        debate = client.post(DEBATES, json=body).json()["id"]
+        assert events(client, debate)[-1]["event"] == "complete"
+    assert fewest <= len(models.calls) <= most
+    assert most - fewest <= 20
+
+
+def _estimate(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post("/api/v1/estimate", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    assert 0 < found["tokens"][0] <= found["tokens"][1]
+    return found
+
+
+def test_a_cost_is_stated_only_if_every_price_is_known(models: ModelServer) -> None:
+    body: dict[str, Any] = {"question": "Why?"}
+    with serve() as client:
+        assert _estimate(client, body)["cost_usd"] is None
+        body["settings"] = {"prices": {"openai:m": [1, 2]}}
+        low, high = _estimate(client, body)["cost_usd"]
+        assert 0 < low < high
+
+
+def test_a_wrong_setting_is_named_before_the_start(models: ModelServer) -> None:
+    with serve() as client:
+        refused = client.post(
+            "/api/v1/estimate", json={"question": "Why?", "settings": {"max_round": 1}}
+        )
+        assert refused.status_code == 422
+        assert "Did you mean 'max_rounds'" in refused.json()["detail"]
