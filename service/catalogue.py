@@ -20,8 +20,14 @@ from contend.service.runs import Runs
 from contend.service.starts import (
     Start,
     checked_settings,
-    in_words,
+from contend.service.starts import (
+    Start,
+    checked_settings,
     is_allowed,
+    parse_body,
+    read_json,
+    refusing_bad_input,
+)
     parse_body,
     read_json,
 )
@@ -110,7 +116,7 @@ async def get_models(runs: _Runs) -> Models:
 async def post_estimate(request: Request, runs: _Runs) -> EstimateAnswer:
     """Estimate the calls, tokens and cost of a debate without starting it."""
     start = parse_body(Start, await read_json(request))
-    with in_words():
+    with refusing_bad_input():
         settings = await asyncio.to_thread(checked_settings, runs.options, start)
         plan = await choose_seats(settings)
         found = estimate(start.question, settings, plan.seats)

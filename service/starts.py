@@ -121,7 +121,7 @@ async def _save(form: FormData, part: str, folder: Path) -> list[Path]:
 
 
 async def start_debate(runs: Runs, options: ServiceOptions, request: Request) -> StoredDebate:
-    with runs.one_more(), TemporaryDirectory(prefix="contend-") as scratch, in_words():
+    with runs.one_more(), TemporaryDirectory(prefix="contend-") as scratch, refusing_bad_input():
         start, documents, images = await read_start(request, Path(scratch))
         forecast = forecast_request(start)
         settings = await asyncio.to_thread(checked_settings, options, start, forecast)
@@ -178,7 +178,7 @@ def _models_in(settings: DebateSettings) -> list[str]:
 
 
 @contextmanager
-def in_words() -> Iterator[None]:
+def refusing_bad_input() -> Iterator[None]:
     try:
         yield
     except BadInput as unusable:

@@ -57,6 +57,9 @@ class SoloStrategy(Strategy[SoloSettings]):
         self.rounds = settings.drafts, settings.drafts
         self.max_steps = 2 * settings.drafts + 10
 
+    def expected_calls(self) -> tuple[int, int]:
+        return self.settings.drafts + 1, self.settings.drafts + 1
+
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         if state["round"] < self.settings.drafts:
             return None
