@@ -20,16 +20,10 @@ from contend.service.runs import Runs
 from contend.service.starts import (
     Start,
     checked_settings,
-from contend.service.starts import (
-    Start,
-    checked_settings,
     is_allowed,
     parse_body,
     read_json,
     refusing_bad_input,
-)
-    parse_body,
-    read_json,
 )
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
 

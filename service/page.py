@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 _WEB = Path(__file__).parent / "web"
@@ -14,4 +15,4 @@ def add_page(app: FastAPI) -> None:
     async def get_page() -> FileResponse:
         return FileResponse(_WEB / "index.html", headers={"Cache-Control": "no-cache"})
 
-    app.mount("/static", StaticFiles(directory=_WEB), name="static")
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=_WEB)), name="static")

@@ -5,12 +5,14 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from starlette.testclient import TestClient
 
+from contend.service import page
 from contend.service.app import create_app
 from contend.service.runs import ServiceOptions
 from tests.cli.support import debaters
@@ -418,10 +420,21 @@ def test_a_remark_is_kept_when_the_service_stops(models: ModelServer) -> None:
 
 
 def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
-    page = client.get("/")
-    assert page.status_code == 200
-    assert "default-src 'self'" in page.headers["content-security-policy"]
+    shown = client.get("/")
+    assert shown.status_code == 200
+    assert "default-src 'self'" in shown.headers["content-security-policy"]
     assert client.get("/static/../app.py").status_code == 404
+
+
+def test_the_page_is_small_on_the_wire(client: TestClient) -> None:
+    web = Path(page.__file__).parent / "web"
+    sizes = []
+    for file in (*web.glob("*.js"), *web.glob("*.css")):
+        with client.stream("GET", f"/static/{file.name}") as answer:
+            assert answer.headers.get("content-encoding", "gzip") == "gzip"
+            sizes.append(sum(len(chunk) for chunk in answer.iter_raw()))
+    assert len(sizes) > 10
+    assert sum(sizes) < 100_000
 
 
 def test_protocols_and_models_are_described(client: TestClient) -> None:
