@@ -42,6 +42,10 @@ class Allowance:
     tokens_per_minute: float = inf
     tokens: int = 0  # an estimate
 
+    @property
+    def limits(self) -> tuple[float, ...]:
+        return self.calls_at_once, self.requests_per_minute, self.tokens_per_minute
+
     @classmethod
     def of(cls, settings: DebateSettings, tokens: int) -> "Allowance":
         return cls(
@@ -56,6 +60,7 @@ class Allowance:
 class StartedCall:
     at: float
     tokens: int
+    allowance: Allowance
     is_counted: bool = False  # whether the provider's last headers include it
 
 
@@ -176,41 +181,60 @@ class ProviderLimits:
 
     def _admit(self) -> None:
         """Start what may start, one call of each debate at a time."""
-        while self._queues:
-            debate, queue = next(iter(self._queues.items()))
-            if not self._may_start(queue[0].allowance):
-                return
+        while debate := self._next_debate():
+            queue = self._queues.pop(debate)
             waiting = queue.popleft()
-            del self._queues[debate]
             if queue:
                 self._queues[debate] = queue  # after the others
-            waiting.started.set_result(self._start(waiting.allowance.tokens))
+            waiting.started.set_result(self._start(waiting.allowance))
 
-    def _may_start(self, allowance: Allowance) -> bool:
+    def _next_debate(self) -> str | None:
+        """Return the first debate whose settings let it call, if the provider can take the call."""
+        used_up: set[tuple[float, ...]] = set()  # those that share a limit are served in turn
+        for debate, queue in self._queues.items():
+            allowance = queue[0].allowance
+            if allowance.limits in used_up:
+                continue
+            if self._is_within(allowance):
+                return debate if self._has_room_for(allowance) else None
+            used_up.add(allowance.limits)
+        return None
+
+    def _has_room_for(self, allowance: Allowance) -> bool:
         return (
             self._is_open()
-            and self.in_flight < min(self.most, allowance.calls_at_once)
+            and self.in_flight < self.most
             and self._requests.has_room_for(1)
             and self._tokens.has_room_for(allowance.tokens)
-            and self._fits_this_minute(allowance)
         )
 
-    def _fits_this_minute(self, allowance: Allowance) -> bool:
+    def _is_within(self, allowance: Allowance) -> bool:
+        """Whether the settings of the call's debate let it start.
+
+        A limit counts the calls under the same or a stricter one, so that debates with the same
+        settings share it, and debates without a limit do not use it up.
+        """
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
-        if len(self._last_minute) >= allowance.requests_per_minute:
-            return False
-        if allowance.tokens_per_minute == inf or not self._last_minute:
-            return True
-        spent = sum(call.tokens for call in self._last_minute)
-        return spent + allowance.tokens <= allowance.tokens_per_minute
+        at_once, requests, tokens = allowance.limits
+        if at_once < inf:
+            running = [each for each in self._running if each.allowance.calls_at_once <= at_once]
+            if len(running) >= at_once:
+                return False
+        last = self._last_minute
+        if requests < inf:
+            started = [each for each in last if each.allowance.requests_per_minute <= requests]
+            if len(started) >= requests:
+                return False
+        spent = [each.tokens for each in last if each.allowance.tokens_per_minute <= tokens]
+        return not spent or sum(spent) + allowance.tokens <= tokens
 
-    def _start(self, tokens: int) -> StartedCall:
-        call = StartedCall(_now(), tokens)
+    def _start(self, allowance: Allowance) -> StartedCall:
+        call = StartedCall(_now(), allowance.tokens, allowance)
         self._running.add(call)
         self._last_minute.append(call)
         self._requests.left -= 1
-        self._tokens.left -= tokens
+        self._tokens.left -= call.tokens
         return call
 
     def _is_open(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -11,7 +12,8 @@ from contend.graph.values import Usage
 from contend.models.limits import Allowance, ProviderLimits, StartedCall, current_outages, limits_of
 from contend.models.providers.registry import parse_spec
 
-ANY, CALL = Allowance(), StartedCall(0, 0)
+ANY = Allowance()
+CALL = StartedCall(0, 0, ANY)
 
 
 class Provider:
@@ -141,6 +143,30 @@ async def test_a_setting_bounds_the_calls_at_once() -> None:
     provider, limits = Provider(takes=3), ProviderLimits()
     await asyncio.gather(*(provider.call(limits, f"d{n}", Allowance(3)) for n in range(30)))
     assert provider.refusals == 0
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    "strict",
+    [Allowance(calls_at_once=1), Allowance(requests_per_minute=1), Allowance(tokens_per_minute=1)],
+)
+async def test_a_debate_with_a_limit_of_its_own_holds_up_no_other(strict: Allowance) -> None:
+    strict = replace(strict, tokens=1)
+    provider, limits = Provider(takes=100), ProviderLimits()
+    async with asyncio.timeout(12), limits.slot("strict", strict, lambda: False):
+        waiting = asyncio.create_task(provider.call(limits, "strict", strict))
+        await run(provider, limits, debates=5, calls=10)
+    assert "strict" not in provider.order
+    await waiting
+
+
+@pytest.mark.looptime
+async def test_debates_without_a_limit_do_not_use_up_that_of_another() -> None:
+    provider, limits = Provider(takes=100), ProviderLimits()
+    others = asyncio.create_task(run(provider, limits, debates=5, calls=10))
+    await asyncio.gather(*(provider.call(limits, "strict", Allowance(1)) for _ in range(5)))
+    assert not others.done()
+    await others
 
 
 @pytest.mark.looptime

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import ASK, QUESTION, Command, debaters
+from tests.cli.support import ANSWER, ASK, QUESTION, Command, debaters
 from tests.nodes.calls.test_evidence import PIXEL
 from tests.support.model_server import ModelServer, Reply, Request
 
@@ -36,7 +36,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def quoting(request: Request) -> Reply:
     reply: Reply = debaters()(request)
-    if reply.text.startswith("This is proposal"):
+    if reply.text.startswith(("This is proposal", ANSWER)):
         cited = (f'"{each}" [articles:1]' for each in (TRUE, ALTERED, INVENTED))
         return Reply(f"{reply.text} It says {', '.join(cited)}.")
     return reply
@@ -49,12 +49,12 @@ def test_quotes_are_marked_for_the_reader_the_judge_and_the_trace(
     ended = contend(*ASK, "--docs", str(corpus), *EMBED, "--json")
     assert ended.code == 0
     checked = [(each["text"], each["status"]) for each in ended.json["quotes"]]
-    assert checked == [(TRUE, "found"), (ALTERED, "altered"), (INVENTED, "not_found")] * 2
+    assert checked == [(TRUE, "found"), (ALTERED, "altered"), (INVENTED, "not_found")] * 3
     assert [each["id"] for each in ended.json["documents"]] == ["articles", "staff"]
     assert "Quotes: 1 found in the documents, 1 altered, 1 not found" in ended.err
     assert f"✗ not found, cited as [articles:1]: “{INVENTED}”" in " ".join(ended.err.split())
     judged = next(c.request for c in models.calls if "You are the judge" in c.request.system)
-    verdict = "NOT FOUND in the documents, cited as [articles:1] (Proposer, round 2)"
+    verdict = "NOT FOUND in the documents, cited as [articles:1] (Synthesizer, round 2)"
     assert f"{verdict}: “{INVENTED}”" in judged.text
     assert "[staff:2]\nteam: billing; people: 4" in judged.text
     shown = contend.here("show", ended.json["id"])
@@ -79,7 +79,7 @@ def test_the_documents_may_be_gone_when_a_debate_goes_on(
     (corpus / "articles.md").unlink()
     ended = contend.here("resume", paused.json["id"], "--finish", "--json", "-q")
     assert ended.code == 0
-    assert [each["status"] for each in ended.json["quotes"]] == ["found", "altered", "not_found"]
+    assert [each["status"] for each in ended.json["quotes"]] == ["found", "altered", "not_found"] * 2
 
 
 def test_the_same_documents_are_embedded_once(
