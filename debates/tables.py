@@ -95,7 +95,7 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 def write(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Begin a transaction; on SQLite, when it is this writer's turn."""
     path = engine.url.database if engine.dialect.name == "sqlite" else None
-    turn = opened_file(Path(path)).queue.turn() if path else nullcontext()
+    turn = opened_file(Path(path)).turn() if path else nullcontext()
     with turn, engine.begin() as connection:
         yield connection
 
@@ -126,7 +126,7 @@ def compact(engine: sa.Engine) -> int | None:
     """Return the bytes given back to the disk; None if the database keeps them."""
     if engine.dialect.name != "sqlite":
         return None
-    turn = opened_file(Path(engine.url.database or "")).queue.turn()
+    turn = opened_file(Path(engine.url.database or "")).turn()
     autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
     try:
         with turn, autocommit.connect() as connection:

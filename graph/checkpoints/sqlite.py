@@ -24,11 +24,18 @@ _OUTAGES = {
 _PRIMARY = 0xFF  # an extended error code has its primary code in the lowest byte
 
 
+class _Place:
+    """A writer's place in the line."""
+
+    def __init__(self) -> None:
+        self.turn, self.refusal = Event(), ""
+
+
 class SqliteFile:
     """One database file; `opened_file` returns the same object for the same path."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.queue = path, WriteQueue()
+        self.path, self._mutex, self._line = path, Lock(), deque[_Place]()
 
     def __str__(self) -> str:
         return f"database {self.path}"
@@ -43,36 +50,51 @@ class SqliteFile:
                 raise away from error
             raise
 
-    def away(self, error: BaseException) -> DatabaseUnavailable | None:
-        code = getattr(error, "sqlite_errorcode", None) or 0
-        why = _OUTAGES.get(code & _PRIMARY)
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let one writer of this process at a time use the file, in the order they came.
+
+        If another program keeps it locked, all that came meanwhile have waited with the first.
+        """
+        # SQLite itself makes writers poll: among many, some would wait until they time out.
+        ours = _Place()
+        with self._mutex:
+            self._line.append(ours)
+            self._line[0].turn.set()
+        ours.turn.wait()
+        try:
+            if ours.refusal:
+                raise DatabaseUnavailable(ours.refusal)
+            with self._refusing_others_if_locked():
+                yield
+        finally:
+            with self._mutex:
+                self._line.popleft()
+                if self._line:
+                    self._line[0].turn.set()
+
+    @contextmanager
+    def _refusing_others_if_locked(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, DatabaseUnavailable) as error:
+            cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+            if _why(cause) == _LOCKED:
+                with self._mutex:
+                    for each in self._line:
+                        each.refusal = str(self.away(cause))
+            raise
+
+    def away(self, error: BaseException | None) -> DatabaseUnavailable | None:
+        why = _why(error)
         return DatabaseUnavailable(f"The {self} cannot be used: {why}") if why else None
+
+
+def _why(error: BaseException | None) -> str | None:
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return _OUTAGES.get(code & _PRIMARY)
 
 
 @cache
 def opened_file(path: Path) -> SqliteFile:
     return SqliteFile(path)
-
-
-class WriteQueue:
-    """Lets one writer of this process at a time use a file, in the order they came."""
-
-    # SQLite itself makes writers poll: among many, some would wait until they time out.
-
-    def __init__(self) -> None:
-        self._mutex, self._line = Lock(), deque[Event]()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        ours = Event()
-        with self._mutex:
-            self._line.append(ours)
-            self._line[0].set()
-        ours.wait()
-        try:
-            yield
-        finally:
-            with self._mutex:
-                self._line.popleft()
-                if self._line:
-                    self._line[0].set()

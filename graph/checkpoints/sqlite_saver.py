@@ -60,12 +60,12 @@ class Writer(SqliteSaver):
         self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
 
     def set_up(self) -> None:
-        with self.where.answering(), self.where.queue.turn():
+        with self.where.answering(), self.where.turn():
             self.setup()
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - theirs
-        with self.where.queue.turn(), self.conn, closing(self.conn.cursor()) as cursor:
+        with self.where.turn(), self.conn, closing(self.conn.cursor()) as cursor:
             yield cursor
 
 

@@ -79,7 +79,11 @@ def test_the_documents_may_be_gone_when_a_debate_goes_on(
     (corpus / "articles.md").unlink()
     ended = contend.here("resume", paused.json["id"], "--finish", "--json", "-q")
     assert ended.code == 0
-    assert [each["status"] for each in ended.json["quotes"]] == ["found", "altered", "not_found"] * 2
+    assert [each["status"] for each in ended.json["quotes"]] == [
+        "found",
+        "altered",
+        "not_found",
+    ] * 2
 
 
 def test_the_same_documents_are_embedded_once(

@@ -1,15 +1,20 @@
 """SQLite below the records: which errors are outages, and the queue of writers."""
 
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from time import sleep
+from typing import TypeVar
 
 import pytest
 
-from contend.graph.checkpoints.sqlite import SqliteFile, WriteQueue, opened_file
+from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
 from contend.graph.errors import DatabaseUnavailable
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -57,29 +62,62 @@ def test_a_broken_statement_is_no_outage(file: SqliteFile) -> None:
 
 
 def test_the_same_file_has_one_queue(tmp_path: Path) -> None:
-    assert opened_file(tmp_path / "a").queue is opened_file(tmp_path / "a").queue
-    assert opened_file(tmp_path / "a").queue is not opened_file(tmp_path / "b").queue
+    assert opened_file(tmp_path / "a") is opened_file(tmp_path / "a")
+    assert opened_file(tmp_path / "a") is not opened_file(tmp_path / "b")
 
 
-def test_writers_come_in_the_order_they_asked() -> None:
-    queue, order = WriteQueue(), list[int]()
+@contextmanager
+def queued(file: SqliteFile, writers: Sequence[Callable[[], T]]) -> Iterator[list[Future[T]]]:
+    """Let writers wait in this order; their turns come after the block."""
+    with ThreadPoolExecutor(len(writers)) as pool, file.turn():
+        waiting = []
+        for number, write in enumerate(writers):
+            waiting.append(pool.submit(write))
+            while len(file._line) < number + 2:
+                sleep(0)
+        yield waiting
+
+
+def test_writers_come_in_the_order_they_asked(file: SqliteFile) -> None:
+    order = list[int]()
 
     def write(number: int) -> None:
-        with queue.turn():
+        with file.turn():
             order.append(number)
 
-    with ThreadPoolExecutor(8) as pool, queue.turn():
-        for number in range(8):
-            pool.submit(write, number)
-            while len(queue._line) < number + 2:
-                sleep(0)
+    with queued(file, [partial(write, number) for number in range(8)]):
         assert order == []
     assert order == list(range(8))
 
 
-def test_a_writer_that_fails_gives_its_place_to_the_next() -> None:
-    queue = WriteQueue()
-    with pytest.raises(ZeroDivisionError), queue.turn():
+def test_a_writer_that_fails_gives_its_place_to_the_next(file: SqliteFile) -> None:
+    with pytest.raises(ZeroDivisionError), file.turn():
         raise ZeroDivisionError
-    with queue.turn():
+    with file.turn():
         pass
+
+
+def test_writers_that_waited_while_the_file_was_locked_do_not_each_try_again(
+    file: SqliteFile,
+) -> None:
+    attempts = list[int]()
+
+    def write() -> None:
+        with file.answering(), file.turn():
+            attempts.append(1)
+
+    with closing(sqlite3.connect(file.path)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with (
+            pytest.raises(DatabaseUnavailable),
+            closing(sqlite3.connect(file.path, timeout=0)) as other,
+            file.answering(),
+            queued(file, [write] * 3) as waiting,
+        ):
+            other.execute("CREATE TABLE more (x)")
+    for each in waiting:
+        with pytest.raises(DatabaseUnavailable, match="another program keeps it locked"):
+            each.result()
+    assert attempts == []
+    write()
+    assert attempts == [1]
