@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import uvicorn
@@ -27,6 +28,8 @@ from contend.service.runs import Runs, ServiceOptions
 
 # By then all debates are paused and their callers answered.
 _SECONDS_FOR_REQUESTS = 5
+# Many may wait for a locked database while others read from it.
+_THREADS = 100
 
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
@@ -73,6 +76,10 @@ class _PausingServer(uvicorn.Server):
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "contend"))
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._runs.stop()

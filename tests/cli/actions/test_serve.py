@@ -4,11 +4,13 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,21 @@ def test_stopped_by_ctrl_c_it_says_what_it_leaves_and_the_next_one_what_it_takes
             time.sleep(0.05)
         assert "Resuming 2 debates" in again.stop(signal.SIGINT)
     assert again.process.returncode == 0
+
+
+def test_readers_do_not_wait_for_a_locked_database(served: Served, contend: Command) -> None:
+    debate = f"/api/v1/debates/{served.call('POST', PREFIX, json=asked()).json()['debate_id']}"
+    with (
+        ThreadPoolExecutor(40) as callers,
+        closing(sqlite3.connect(contend.home / "contend.db")) as holder,
+    ):
+        holder.execute("BEGIN IMMEDIATE")
+        rate = partial(served.call, "POST", f"{debate}/rate", json={"rating": 9})
+        waiting = [callers.submit(rate) for _ in range(40)]
+        assert served.call("GET", debate).status_code == 200
+        assert not any(each.done() for each in waiting)
+        holder.rollback()
+        assert {each.result().status_code for each in waiting} == {200}
 
 
 def test_stopped_with_nothing_to_do_it_has_nothing_to_say(served: Served) -> None:
