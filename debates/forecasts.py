@@ -28,7 +28,7 @@ from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.calls import extract
 from contend.models.providers.registry import open_models
 from contend.models.retries import Listener
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import kept_arguments, stated_in
 from contend.nodes.prompting.values import fence_mark
@@ -141,7 +141,7 @@ async def propose_outcomes(
     question: str, seats: Sequence[Seat], settings: DebateSettings
 ) -> Proposal:
     judge = next(seat for seat in seats if seat.role == "judge")
-    small = "small/" if is_demonstration([judge]) else ""
+    small = "small/" if is_small([judge]) else ""
     mark = fence_mark(str(uuid4()))
     values = {
         "question": lambda: question if small else fence("question", question, mark),

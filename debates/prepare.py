@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from contend.models.seats import (
     check_sight,
     choose_seats,
     is_demonstration,
+    is_small,
     missing_files,
     models_of,
     preflight,
@@ -94,6 +95,9 @@ async def prepare_debate(
     reporter = reporter or Reporter()
     settings, files = draft.settings, draft.attachments
     plan = await choose_seats(settings)
+    if is_small(plan.seats):
+        settings = settings.adapted_to_small_models()
+        draft = replace(draft, settings=settings)
     if fetch and (settings.templates or files.documents):
         warm_up(plan.embedding_model)
     state: DebateState = {"question": draft.question, "seats": plan.seats}

@@ -22,7 +22,6 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-EMBEDDED = f"embedded:{weights.DEFAULT}"
 # Tokens for instructions, the latest turns and the answer, in addition to the question; half of a
 # small window.
 _DEBATE_ROOM = 12_288
@@ -143,6 +142,12 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
     return wanted if wanted is None or largest is None else min(wanted, largest)
 
 
+def is_small(seats: Iterable[Seat]) -> bool:
+    """Return whether any seat has a model that needs short prompts."""
+    specs = [parse_spec(seat.model) for seat in seats]
+    return any(provider_of(spec).is_small(spec.name) for spec in specs)
+
+
 def is_demonstration(seats: list[Seat]) -> bool:
     return any(is_demonstration_model(seat.model) for seat in seats)
 
@@ -206,7 +211,14 @@ def _choose_without_ollama() -> tuple[str, str]:
     for provider, model in _HOSTED.items():
         if os.environ.get(API_KEYS[provider], "").strip():
             return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
-    return EMBEDDED, f"No API key and no Ollama models found; using the demo model {EMBEDDED}."
+    chosen = weights.default_chat_model(data_home())
+    model = f"embedded:{chosen.name}"
+    notice = f"No API key and no Ollama models found; using the built-in model {model}."
+    if not weights.is_pulled(chosen, data_home()) and chosen.name != weights.SMALLEST:
+        notice += f" A smaller one is --model embedded:{weights.SMALLEST}."
+    elif chosen.name == weights.SMALLEST and weights.can_run_default(data_home()):
+        notice += f" `contend models pull {weights.DEFAULT}` downloads a better one (1.1 GB)."
+    return model, notice
 
 
 async def _list_pulled() -> list[str]:

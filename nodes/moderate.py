@@ -14,7 +14,7 @@ from contend.models.replies.moderated import (
     RulingBlock,
     ShortPositionsBlock,
 )
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
@@ -48,7 +48,7 @@ async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult) -> list[Turn]:
     reviewed = unreviewed_statement(state.get("turns", []))
-    if reviewed is None or is_demonstration([seat]):
+    if reviewed is None or is_small([seat]):
         return []
     block = block_of(runtime, spoken, RulingBlock)
     if block is None:
@@ -68,7 +68,7 @@ def _adjust(
 ) -> list[Turn]:
     """Change the number of rounds if the moderator says so, may do so, and gives a reason."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
-    if possible is None or is_demonstration([seat]):
+    if possible is None or is_small([seat]):
         return []
     block = block_of(runtime, spoken, AdjustmentBlock)
     if block is None or (block.adjust == possible and not block.reason):

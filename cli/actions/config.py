@@ -9,10 +9,10 @@ import yaml
 
 from contend.cli.view.console import print_message, stdout, write_json
 from contend.debates.settings_sources import configure
-from contend.graph.settings import DebateSettings
+from contend.graph.settings import DebateSettings, data_home
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers.registry import API_KEYS
-from contend.models.seats import EMBEDDED
+from contend.models.providers.weights import default_chat_model
 
 
 def print_settings(
@@ -55,5 +55,6 @@ def _chat_line(settings: DebateSettings) -> str:
     if chosen:
         return f"Models: as set above; other seats use {chosen[0]} if Ollama lacks their default."
     key = next((key for key in API_KEYS.values() if os.environ.get(key, "").strip()), None)
-    other = f"a hosted model ({key} is set)" if key else f"{EMBEDDED} (no API key is set)"
+    built_in = f"embedded:{default_chat_model(data_home()).name}"
+    other = f"a hosted model ({key} is set)" if key else f"{built_in} (no API key is set)"
     return f"Models: the defaults above if Ollama has them, otherwise {other}."

@@ -18,7 +18,7 @@ from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 
 # A generous estimate for about thirty calls on two cores.
 _DEMONSTRATION_SECONDS = 600
@@ -105,7 +105,7 @@ def due_notice(options: ForecastOptions) -> str:
 
 def time_notice(seats: Sequence[Seat], settings: DebateSettings) -> str:
     given = getattr(settings, "overall_timeout", _DEMONSTRATION_SECONDS)
-    if given >= _DEMONSTRATION_SECONDS or not is_demonstration(list(seats)):
+    if given >= _DEMONSTRATION_SECONDS or not is_small(list(seats)):
         return ""
     return (
         f"The demonstration model is slow: after {given:g} seconds the forecast ends with gaps. "

@@ -1,5 +1,6 @@
 """Settings of an adversarial debate."""
 
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +14,7 @@ class AdversarialSettings(DebateSettings):
 
     protocol: ClassVar[str] = "adversarial"
     use_when = "One answer must hold: decisions, designs, plans."
+    small_rounds = MappingProxyType({"min_rounds": 2, "max_rounds": 2})
 
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."

@@ -88,6 +88,7 @@ class DebateSettings(Settings):
 
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
     use_when: ClassVar[str] = ""  # what the protocol is good for, in a sentence
+    small_rounds: ClassVar[Mapping[str, int]] = {}  # limits that suit small models
 
     pause: PausePoint = Field(
         "never", description="Where the debate waits for a person: nowhere, each round, or once."
@@ -179,6 +180,14 @@ class DebateSettings(Settings):
     def is_named(self, seat: Seat) -> bool:
         """Return whether the user chose this seat's model."""
         return f"{seat.id}_model" in self.model_fields_set
+
+    def adapted_to_small_models(self) -> Self:
+        """Return a copy with few rounds and no templates, where the user chose nothing."""
+        chosen = self.model_fields_set
+        changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
+        if "templates" not in chosen:
+            changes["templates"] = False
+        return self.model_copy(update=changes)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
         """Return a copy with these models, by seat id, as if the user had chosen them."""

@@ -1,6 +1,7 @@
 """Settings of a forum."""
 
 import re
+from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -30,6 +31,7 @@ class ForumSettings(ManySeatSettings):
 
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."
+    small_rounds = MappingProxyType({"max_rounds": 2})
 
     judge_model: str = Field(
         "ollama:gemma3:27b",

@@ -6,7 +6,6 @@ import asyncio
 import atexit
 import importlib
 import os
-import re
 import secrets
 import threading
 from dataclasses import dataclass, field
@@ -16,32 +15,33 @@ from typing import TYPE_CHECKING, Any
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.models.failures import first_line
+from contend.models.providers import hub
+from contend.models.providers.gguf import MAGIC, read_header
 from contend.models.providers.minilm import open_minilm
 from contend.models.providers.registry import Opened, Options, Provider
 from contend.models.providers.watch import watch_client
-from contend.models.providers.weights import KNOWN, weights_path
+from contend.models.providers.weights import KNOWN, SMALLEST, weights_path
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_openai import ChatOpenAI
 
-_MAGIC = b"GGUF"
-# The context length a model was trained with: a whole number in the head of its file.
-_TRAINED_CONTEXT = re.compile(rb"\.context_length[\x04\x05\x0a\x0b]\0\0\0(.{4})", re.DOTALL)
-_HEAD_BYTES = 4 * 1024 * 1024
 _LEAST_CONTEXT = 128
 # Context window per slot: that of the default model, and affordable for larger ones.
 _WINDOW = 8192
-# The small model can serve two seats at once; a user's own may be too large for that.
-_SLOTS_KNOWN = 2
-_SLOTS_OWN = 1
+# The smallest model can serve two seats at once; others may be too large for that.
+_SLOTS_SMALLEST = 2
+# Below so many parameters a model gets short prompts, and turns of a few sentences.
+_SMALL = 4_000_000_000
 
 # The least and the most characters of one sentence, without its first and its last two.
 _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Against loops. A plain repeat penalty would also punish the full stop.
-_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
+_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 512}
+# The smallest model loops sooner. A better one would misspell the words it may not repeat.
+_DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
@@ -55,9 +55,9 @@ class _Served:
     key: str = field(repr=False)
 
 
-# Sentences per turn of the demo model, with room for every character to be a token.
-_FEWEST_SENTENCES, _SENTENCES = 2, 4
-_TURN_TOKENS = 300 * _SENTENCES
+# Sentences per turn of a small model, with room for every character to be a token.
+_FEWEST_SENTENCES, _SENTENCES_OF_SMALLEST, _SENTENCES = 2, 4, 8
+_TOKENS_PER_SENTENCE = 300
 _STRUCTURED_TOKENS = 1024
 # At 0 a small model loops, even with a schema.
 _STRUCTURED_TEMPERATURE = 0.2
@@ -78,7 +78,8 @@ def provider(_: str) -> Provider:
         largest_window=window,
         is_free=True,
         has_first_token_limit=False,
-        is_demonstration=lambda name: name in KNOWN,
+        is_small=_is_small,
+        is_demonstration=lambda name: name == SMALLEST,
         open_embeddings=lambda name, _: Opened(open_minilm(name)),
         takes_images=lambda _: False,
         takes_tools=lambda _: False,
@@ -86,12 +87,13 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    # A schema limits structured answers, sentences those of the demo model.
+    # A schema limits structured answers, sentences those of small models.
     temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
         temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
-    elif name in KNOWN:
-        max_sentences, max_tokens = _SENTENCES, _TURN_TOKENS
+    elif _is_small(name):
+        max_sentences = _SENTENCES_OF_SMALLEST if name == SMALLEST else _SENTENCES
+        max_tokens = _TOKENS_PER_SENTENCE * max_sentences
     model = chat_model(
         find_weights(name, data_home()),
         temperature=temperature,
@@ -101,6 +103,20 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     )
     client = model.http_async_client
     return Opened(model, client.aclose if client else None)
+
+
+def _is_small(name: str) -> bool:
+    try:
+        return _is_small_file(find_weights(name, data_home()))
+    except (OSError, ValueError):  # reported before a debate starts
+        return False
+
+
+def _is_small_file(path: Path) -> bool:
+    if path.stem in KNOWN:
+        return True
+    parameters = read_header(path).parameters
+    return parameters is None or parameters < _SMALL
 
 
 async def _check(names: list[str]) -> None:
@@ -115,17 +131,25 @@ async def _check(names: list[str]) -> None:
 def find_weights(name: str, home: Path) -> Path:
     if known := KNOWN.get(name):
         return weights_path(known, home)
+    if name.startswith(hub.PREFIX):
+        path = hub.hub_path(name, home)
+        if not path.is_file():
+            raise ValueError(f"{name} is not downloaded: run `contend models pull {name}`.")
+        return path
     if not name.endswith(".gguf"):
         names = ", ".join(f"embedded:{each}" for each in KNOWN)
-        raise ValueError(f"{name} is not a built-in model: use {names} or embedded:PATH.gguf.")
+        raise ValueError(
+            f"{name} is not a built-in model: use {names}, embedded:PATH.gguf "
+            "or embedded:hf:OWNER/REPO/FILE.gguf."
+        )
     try:
         path = Path(name).expanduser()
         with path.open("rb") as file:
-            magic = file.read(len(_MAGIC))
+            magic = file.read(len(MAGIC))
     except (OSError, RuntimeError, ValueError) as error:  # also ~nobody, and a NUL in the name
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"Cannot read {name}: {why}.") from error
-    if magic != _MAGIC:
+    if magic != MAGIC:
         raise ValueError(f"{name} is not a GGUF file.")
     return path
 
@@ -134,9 +158,7 @@ def context_tokens(path: Path) -> int:
     """Return the context window without loading the model."""
     if known := KNOWN.get(path.stem):
         return known.context_tokens
-    with path.open("rb") as file:
-        trained = _TRAINED_CONTEXT.search(file.read(_HEAD_BYTES))
-    tokens = int.from_bytes(trained[1], "little") if trained else _WINDOW
+    tokens = read_header(path).context_tokens or _WINDOW
     return min(_WINDOW, tokens) if tokens >= _LEAST_CONTEXT else _WINDOW
 
 
@@ -180,8 +202,9 @@ def chat_model(
 
 
 def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | None:
+    guard = _DRY_OF_SMALLEST if path.stem == SMALLEST else _DRY
     if not max_sentences:
-        return _DRY if path.stem in KNOWN else None
+        return guard if _is_small_file(path) else None
     least = min(_FEWEST_SENTENCES, max_sentences)
     grammar = (
         f"root ::= sentence (gap sentence){{{least - 1},{max_sentences - 1}}}",
@@ -197,7 +220,7 @@ def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | 
     )
     # The bias nudges it to end a sentence, which keeps them short.
     bias = [[".", _FULL_STOP_BIAS]]
-    return {"grammar": "\n".join(grammar), "logit_bias": bias, **_DRY}
+    return {"grammar": "\n".join(grammar), "logit_bias": bias, **guard}
 
 
 def close() -> None:
@@ -255,7 +278,7 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters.model.path = str(path)
     # Or every answer would carry the path of the file as the name of its model.
     parameters.model_alias = {path.stem}
-    parameters.n_parallel = _SLOTS_KNOWN if path.stem in KNOWN else _SLOTS_OWN
+    parameters.n_parallel = _SLOTS_SMALLEST if path.stem == SMALLEST else 1
     parameters.n_ctx = context_tokens(path) * parameters.n_parallel
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0

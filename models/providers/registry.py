@@ -45,7 +45,8 @@ class Provider:
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
     is_free: bool = False
-    is_demonstration: Callable[[str], bool] = lambda _: False
+    is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
+    is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
     """Whether every complete answer has a finish reason, so that none means it was cut off."""
     has_first_token_limit: bool = True  # not for models on this machine, which may be slow

@@ -14,7 +14,7 @@ from contend.graph.readings import Point
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block, without_block
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,
@@ -169,7 +169,7 @@ def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
 
 
 def _form(seat: Seat, reader: Reader[Block, Read]) -> type[Block]:
-    return reader.short_form if is_demonstration([seat]) else reader.form
+    return reader.short_form if is_small([seat]) else reader.form
 
 
 def read_decision(

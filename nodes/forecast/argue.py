@@ -12,7 +12,7 @@ from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies import forecast as replies
 from contend.models.replies.fields import Outcomes
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.models.text import shorten
 from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
@@ -114,7 +114,7 @@ async def with_numbers(
         return turn, []
     if is_complete(reading.stated.probabilities, list(outcomes)):
         return turn, []
-    form = replies.numbers_form(list(outcomes), small=is_demonstration([seat]))
+    form = replies.numbers_form(list(outcomes), small=is_small([seat]))
     seen = with_turns(state, [turn])
     filled = await fill_once(seen, runtime, seat, "numbers", turn, form, deadline)
     reading = _with_form(reading, filled, outcomes)

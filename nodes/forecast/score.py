@@ -10,7 +10,7 @@ from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id, seat_with_role
 from contend.graph.values import Degradation
 from contend.models.replies import forecast as replies
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import add_extraction_cost
@@ -44,7 +44,7 @@ async def score_argument(
     )
     called = False
     if reading is None:
-        small = is_demonstration([judge])
+        small = is_small([judge])
         form = replies.scores_form(criteria, small=small)
         filled = await fill_once(state, runtime, judge, "scores", argument, form, deadline)
         turn, called = add_extraction_cost(turn, filled), filled["called"]

@@ -12,7 +12,7 @@ from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Seat, TemplateUse
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.models.tokens import BYTES_PER_TOKEN, estimate_tokens
 from contend.nodes.prompting.answers import latest_answers
 from contend.nodes.prompting.points import list_points
@@ -134,7 +134,7 @@ def extraction_prompt(
     debate_id: str,
     small_prompt: str = "shared/small/extract",
 ) -> list[BaseMessage]:
-    if is_demonstration([seat]):
+    if is_small([seat]):
         return [HumanMessage(render(small_prompt, {"speech": lambda: speech}))]
     mark = fence_mark(debate_id)
     fenced: Callable[[str, str], str] = partial(fence, mark=mark)

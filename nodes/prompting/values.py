@@ -12,7 +12,7 @@ from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, str
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, turns_of
 from contend.graph.values import QuoteCheck, Seat, TemplateUse
-from contend.models.seats import is_demonstration
+from contend.models.seats import is_small
 from contend.nodes.prompting.answers import answer_part, answers_of, label_of
 from contend.nodes.prompting.points import list_points, points_of
 from contend.nodes.prompting.quotes import is_checked, quote_line
@@ -49,7 +49,7 @@ def prompt_name(folder: str, role: str, part: str) -> str:
 
 
 def _folder(seat: Seat, settings: DebateSettings) -> str:
-    return f"{settings.protocol}/small" if is_demonstration([seat]) else settings.protocol
+    return f"{settings.protocol}/small" if is_small([seat]) else settings.protocol
 
 
 def _control(protocol: str, part: str) -> str:
@@ -85,7 +85,7 @@ class PromptContent:
     def mark(self) -> str:
         # A model as small as the demonstration's loses itself in long instructions and in fences.
         # Its words decide nothing: its decisions are asked for in a schema.
-        return "" if is_demonstration([self.seat]) else fence_mark(self.debate_id)
+        return "" if is_small([self.seat]) else fence_mark(self.debate_id)
 
     @property
     def strategy(self) -> Strategy[DebateSettings]:

@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from contend.cli.main import run
-from contend.models.providers.weights import DEFAULT, KNOWN, weights_path
+from contend.models.providers.weights import KNOWN, SMALLEST, weights_path
 from tests.support.model_server import ModelServer, Reply, Request
 
 ROOT = Path(__file__).parents[2]
@@ -192,7 +192,7 @@ def spoken(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def on_embedded(contend: Command, weights: Path) -> None:
     """Leave the command nothing but the embedded model."""
-    home = weights_path(KNOWN[DEFAULT], contend.home)
+    home = weights_path(KNOWN[SMALLEST], contend.home)
     home.parent.mkdir(parents=True)
     os.link(weights, home)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from contend.graph.errors import BadInput
-from contend.graph.settings import AdversarialSettings
+from contend.graph.settings import AdversarialSettings, data_home
+from contend.models.providers import weights
 from contend.models.providers.registry import Options, check_models, parse_spec, provider_of
+from contend.models.providers.weights import DEFAULT, KNOWN, SMALLEST, weights_path
 from contend.models.seats import (
-    EMBEDDED,
     choose_seats,
     is_demonstration,
     is_demonstration_model,
@@ -21,6 +22,7 @@ from tests.support.model_server import ModelServer
 from tests.support.scripted import scripted_settings
 
 OLLAMA = ["qwen3:32b", "llama3.3:70b"]
+EMBEDDED, BETTER = f"embedded:{SMALLEST}", f"embedded:{DEFAULT}"
 
 
 async def seated(**named: Any) -> tuple[list[str], str]:
@@ -65,16 +67,35 @@ async def test_without_ollama_a_key_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert set(models) == {"openai:gpt-5-mini"}
 
 
-async def test_with_nothing_at_all_the_embedded_model_speaks() -> None:
+@pytest.mark.parametrize(("memory", "model"), [(4_000_000_000, BETTER), (3_999_999_999, EMBEDDED)])
+async def test_with_nothing_at_all_the_best_embedded_model_that_fits_speaks(
+    memory: int, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "total_memory", lambda: memory)
+    models, notice = await seated()
+    assert set(models) == {model}
+    assert f"using the built-in model {model}." in notice
+    assert ("A smaller one is --model embedded:smollm2-135m" in notice) == (model == BETTER)
+
+
+async def test_an_embedded_model_that_is_here_comes_before_a_download(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = weights_path(KNOWN[SMALLEST], data_home())
+    small.parent.mkdir(parents=True)
+    with small.open("wb") as file:
+        file.truncate(KNOWN[SMALLEST].size)
     models, notice = await seated()
     assert set(models) == {EMBEDDED}
-    assert EMBEDDED in notice
+    assert "`contend models pull qwen2.5-coder-1.5b` downloads a better one (1.1 GB)." in notice
+    monkeypatch.setattr(weights, "total_memory", lambda: 2_000_000_000)
+    assert "pull" not in (await seated())[1]
 
 
 async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     models, _ = await seated()
-    assert set(models) == {EMBEDDED}
+    assert set(models) <= {EMBEDDED, BETTER}
 
 
 async def test_named_models_are_kept_and_shared_out() -> None:

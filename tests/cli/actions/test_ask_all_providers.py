@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contend.models.providers.weights import DEFAULT
+from contend.models.providers.weights import SMALLEST
 from tests.cli.support import SHORT, Command, debaters, on_embedded
 from tests.models.providers.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls
 from tests.support.model_server import ModelServer, Reply, Request
@@ -118,7 +118,7 @@ def test_a_real_debate_on_the_embedded_model(
     assert (ended.code, ended.err) == (0, "")
     record = ended.json
     assert record["demonstration"]
-    assert set(record["models"].values()) >= {f"embedded:{DEFAULT}"}
+    assert set(record["models"].values()) >= {f"embedded:{SMALLEST}"}
     assert [turn["phase"] for turn in record["turns"]] == [
         *["propose", "critique", "synthesize", "score"]
     ]
@@ -167,8 +167,8 @@ def test_a_real_forum_on_the_embedded_model(
 ) -> None:
     """Two seats on one model; what they decide is theirs, how it is told and counted is ours."""
     on_embedded(contend, weights)
-    two = [word for name in ("Ann", "Ben") for word in ("--seat", f"{name}=embedded:{DEFAULT}")]
-    settings = [f"judge_mode={mode}", "max_rounds=3", f"judge_model=embedded:{DEFAULT}"]
+    two = [word for name in ("Ann", "Ben") for word in ("--seat", f"{name}=embedded:{SMALLEST}")]
+    settings = [f"judge_mode={mode}", "max_rounds=3", f"judge_model=embedded:{SMALLEST}"]
     chosen = [word for each in settings for word in ("--set", each)]
     with contend.start("ask", "Why is the sky blue?", "-p", "forum", *two, *chosen) as process:
         out, err = process.communicate(timeout=380)
@@ -183,7 +183,7 @@ def test_a_real_forum_on_the_embedded_model(
     assert [turn for turn in turns if turn["phase"] == asked and turn["round"] == 2]
     assert record["stop_reason"] in ("one_left", "converged", "judge_stop", "max_rounds")
     assert record["demonstration"]
-    assert all(f"{name} · embedded:{DEFAULT}" in out for name in ("Ann", "Ben"))
+    assert all(f"{name} · embedded:{SMALLEST}" in out for name in ("Ann", "Ben"))
     shown = ["─ Round 1 of at most 3 ─", "─ Round 2 of", "The rounds ended: ", "─ Answer ─"]
     places = [out.find(text) for text in shown]
     assert -1 not in places

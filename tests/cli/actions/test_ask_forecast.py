@@ -19,7 +19,7 @@ from contend.cli.view.forecast import print_forecast, round_words
 from contend.debates.forecasts import read_request, with_due
 from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.settings import AdversarialSettings, DebateSettings, ForecastSettings
-from contend.models.seats import EMBEDDED
+from contend.models.providers.weights import SMALLEST
 from contend.nodes.forecast.numbers import fitted_factor
 from tests.cli.support import Command
 from tests.graph.test_forecast_contract import REFUSED as REFUSED_REQUESTS
@@ -210,7 +210,9 @@ def test_missing_scores_reduce_nothing(contend: Command, models: ModelServer) ->
     ],
 )
 def test_the_demonstration_model_needs_more_time(settings: DebateSettings, told: bool) -> None:
-    seats = [seat.model_copy(update={"model": EMBEDDED}) for seat in settings.build_seats()]
+    seats = [
+        seat.model_copy(update={"model": f"embedded:{SMALLEST}"}) for seat in settings.build_seats()
+    ]
     said = time_notice(seats, settings)
     assert ("--set overall_timeout=600" in said) == told == bool(said)
     assert not time_notice(settings.build_seats(), settings)

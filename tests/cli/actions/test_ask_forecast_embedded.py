@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contend.graph.forecast_contract.result import DebateResult
-from contend.models.providers.weights import DEFAULT
+from contend.models.providers.weights import SMALLEST
 from tests.cli.support import Command, on_embedded
 from tests.models.providers.test_embedded import weights as weights  # noqa: PLC0414 - the fixture that pulls
 from tests.support.model_server import ModelServer
@@ -33,7 +33,7 @@ def test_a_real_forecast_on_the_embedded_model(
     forecast = record["forecast"]
     result = DebateResult.model_validate_json(json.dumps(forecast))
     assert result.metadata.total_arguments == 2
-    assert result.metadata.model == f"embedded:{DEFAULT}"
+    assert result.metadata.model == f"embedded:{SMALLEST}"
     assert all(argument.argument for argument in result.debate_log.rounds[0].arguments)
     # Whole distributions are all it can choose from, so what it says can be read.
     for row in result.probability_distribution:

@@ -25,7 +25,7 @@ from contend.models.providers.registry import (
     open_models,
     parse_spec,
 )
-from contend.models.providers.weights import DEFAULT, KNOWN, is_pulled, pull, weights_path
+from contend.models.providers.weights import KNOWN, SMALLEST, is_pulled, pull, weights_path
 
 ROOT = Path(__file__).parents[3]
 DEBATE = [
@@ -50,7 +50,7 @@ class Critique(BaseModel):
 def weights() -> Path:
     """The real weights, fetched once per checkout."""
     home = ROOT / ".cache" / "home"
-    known = KNOWN[DEFAULT]
+    known = KNOWN[SMALLEST]
     return (
         weights_path(known, home) if is_pulled(known, home) else pull(known, home, lambda *_: None)
     )
@@ -76,8 +76,8 @@ def _gguf(path: Path, context: int) -> Path:
 
 
 def test_a_known_name_is_found_below_the_home(tmp_path: Path) -> None:
-    path = embedded.find_weights(DEFAULT, tmp_path)
-    assert path == weights_path(KNOWN[DEFAULT], tmp_path)
+    path = embedded.find_weights(SMALLEST, tmp_path)
+    assert path == weights_path(KNOWN[SMALLEST], tmp_path)
     assert embedded.context_tokens(path) == 8192
 
 
@@ -154,7 +154,7 @@ async def test_a_path_that_cannot_be_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["unknown", "gpt-4", ""])
 def test_other_names_are_refused_with_the_ones_there_are(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"embedded:{DEFAULT}"):
+    with pytest.raises(ValueError, match=f"embedded:{SMALLEST}"):
         embedded.find_weights(name, tmp_path)
 
 
@@ -168,7 +168,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:
-    path = embedded.find_weights(DEFAULT, tmp_path)
+    path = embedded.find_weights(SMALLEST, tmp_path)
     with pytest.raises(embedded.EmbeddedUnavailable, match="contend models pull"):
         embedded.chat_model(path, temperature=0.5)
 
@@ -191,7 +191,7 @@ def test_speeches_end_by_themselves(weights: Path, capfd: pytest.CaptureFixture[
         answer = model.invoke(DEBATE)
         assert isinstance(answer, AIMessage)
         assert answer.response_metadata["finish_reason"] == "stop"
-        assert answer.response_metadata["model_name"] == DEFAULT
+        assert answer.response_metadata["model_name"] == SMALLEST
         assert 2 <= _sentences(str(answer.content)) <= 3
     assert capfd.readouterr() == ("", "")
 
@@ -223,7 +223,7 @@ async def test_two_models_open_at_once_are_closed_and_opened_again(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTEND_HOME", str(ROOT / ".cache" / "home"))
-    for spec in (f"embedded:{DEFAULT}", f"embedded:{DEFAULT}", f"embedded:{weights}"):
+    for spec in (f"embedded:{SMALLEST}", f"embedded:{SMALLEST}", f"embedded:{weights}"):
         async with open_models():
             both = [
                 open_model(parse_spec(spec), Options(temperature=warmth)) for warmth in (0.3, 0.9)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from contend.models.providers.weights import (
-    DEFAULT,
     KNOWN,
+    SMALLEST,
     Weights,
     WeightsUnavailable,
     is_intact,
@@ -31,7 +31,7 @@ def _quiet(_done: int, _total: int) -> None:
 def _weights(content: bytes = CONTENT, package: str = "contend-fake-weights") -> Weights:
     return Weights(
         name="fake",
-        package=package,
+        packages=(package,),
         version="1.0",
         sha256=hashlib.sha256(content).hexdigest(),
         size=len(content),
@@ -79,7 +79,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_default_is_known_and_free() -> None:
-    weights = KNOWN[DEFAULT]
+    weights = KNOWN[SMALLEST]
     assert weights.licence == "Apache-2.0"
     assert len(weights.sha256) == 64
 
