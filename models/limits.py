@@ -181,7 +181,7 @@ class ProviderLimits:
 
     def _admit(self) -> None:
         """Start what may start, one call of each debate at a time."""
-        while debate := self._next_debate():
+        while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
             waiting = queue.popleft()
             if queue:

@@ -26,8 +26,10 @@ from contend.graph.checkpoints.saver import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
+from contend.models.providers.hub import PREFIX
 from contend.models.providers.ollama import has_model, pulled_models
 from contend.models.providers.registry import API_KEYS, ModelSpec, parse_spec, provider_of
+from contend.models.providers.weights import DEFAULT_EMBEDDING, default_chat_model
 
 Level = Literal["ok", "warn", "problem"]
 
@@ -141,15 +143,20 @@ def _check_integrity(path: Path) -> None:
 
 
 def _weights() -> Iterator[Finding]:
+    needed = (default_chat_model(data_home()).name, DEFAULT_EMBEDDING)
     for model in known_models():
         what = str(model["spec"])
         name = what.partition(":")[2]
         if not model["pulled"]:
-            yield Finding("warn", what, "not downloaded", "contend models pull, or the first `ask`")
+            if name in needed:
+                fix = "contend models pull, or the first `ask`"
+                yield Finding("warn", what, "not downloaded", fix)
+        elif name.startswith(PREFIX):
+            yield Finding("ok", what, "downloaded")
         elif is_unharmed(name):
             yield Finding("ok", what, "downloaded, checksums match")
         else:
-            fix = f"remove {data_home() / 'models' / name}.*, then contend models pull {name}"
+            fix = f"contend models rm {name}, then contend models pull {name}"
             yield Finding("problem", what, "damaged: wrong checksum", fix)
 
 

@@ -1,7 +1,8 @@
-"""Downloads the weights of the built-in models."""
+"""Downloads, lists and deletes the weights of built-in models."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.progress import (
@@ -12,14 +13,17 @@ from rich.progress import (
     ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
 from contend.cli.view.console import print_message, stderr
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
-from contend.models.providers import weights
+from contend.models.providers import hub, weights
 from contend.models.providers.registry import parse_spec, unknown_model
 from contend.models.providers.weights import Weights
+
+_DOWNLOAD = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
 
 
 def pull_embedding(spec: str) -> None:
@@ -31,8 +35,8 @@ def pull_embedding(spec: str) -> None:
 def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weights.Progress]:
     if not quiet and file.size > 1_000_000:
         megabytes = round(file.size / 1e6)
-        print_message(f"Downloading {file.name} ({megabytes} MB, {file.licence}), once ...")
-    return progress(file.name, DownloadColumn(), quiet=quiet)
+        print_message(f"Downloading {file.name} ({megabytes:,} MB, {file.licence}), once ...")
+    return progress(file.name, *_DOWNLOAD, quiet=quiet)
 
 
 def _pull_files(name: str) -> None:
@@ -59,13 +63,48 @@ def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weigh
 
 
 def pull_named(name: str | None) -> str:
-    defaults = [weights.DEFAULT, weights.DEFAULT_EMBEDDING]
+    defaults = [weights.default_chat_model(data_home()).name, weights.DEFAULT_EMBEDDING]
     wanted = [name.removeprefix("embedded:")] if name else defaults
-    paths = []
-    for each in wanted:
-        _pull_files(each)
-        paths.append(f"{each} is ready: {weights.weights_path(_files(each)[0], data_home())}")
-    return "\n".join(paths)
+    return "\n".join(f"{each} is ready: {_pulled(each)}" for each in wanted)
+
+
+def _pulled(name: str) -> Path:
+    if name.startswith(hub.PREFIX):
+        return _pull_from_hub(name)
+    _pull_files(name)
+    return weights.weights_path(_files(name)[0], data_home())
+
+
+def _pull_from_hub(name: str) -> Path:
+    try:
+        path = hub.hub_path(name, data_home())
+        if path.is_file():
+            return path
+        print_message(f"Downloading {name} from the Hugging Face hub ...")
+        with progress(path.name, *_DOWNLOAD, quiet=False) as on_progress:
+            return weights.pull_from_hub(name, data_home(), on_progress)
+    except (ValueError, weights.WeightsUnavailable) as error:
+        raise BadInput(str(error)) from error
+
+
+def remove_named(name: str) -> str:
+    """Delete the files of a downloaded model."""
+    name = name.removeprefix("embedded:")
+    try:
+        files = (
+            [hub.hub_path(name, data_home())]
+            if name.startswith(hub.PREFIX)
+            else [weights.weights_path(each, data_home()) for each in _files(name)]
+        )
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    found = [each for each in files if each.is_file()]
+    if not found:
+        raise BadInput(f"{name} is not downloaded. `contend models list` shows what is.")
+    freed = sum(each.stat().st_size for each in found)
+    for each in found:
+        each.unlink()
+    return f"Deleted {name}: {round(freed / 1e6):,} MB freed."
 
 
 def _files(name: str) -> tuple[Weights, ...]:
@@ -81,13 +120,22 @@ def is_unharmed(name: str) -> bool:
 
 
 def known_models() -> list[dict[str, Any]]:
-    return [
+    known = [
         {
             "spec": f"embedded:{name}",
             "use": "embedding" if name in weights.EMBEDDINGS else "chat",
             "size": sum(file.size for file in _files(name)),
+            "memory": _files(name)[0].memory,
+            "good_for": _files(name)[0].good_for,
             "licence": _files(name)[0].licence,
             "pulled": all(weights.is_pulled(file, data_home()) for file in _files(name)),
         }
         for name in (*weights.KNOWN, *weights.EMBEDDINGS)
     ]
+    return [*known, *map(_described, hub.downloaded(data_home()))]
+
+
+def _described(name: str) -> dict[str, Any]:
+    size = hub.hub_path(name, data_home()).stat().st_size
+    spec, unknown = f"embedded:{name}", dict.fromkeys(("memory", "licence"))
+    return {"spec": spec, "use": "chat", "size": size, "good_for": "", **unknown, "pulled": True}

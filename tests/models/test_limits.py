@@ -161,6 +161,12 @@ async def test_a_debate_with_a_limit_of_its_own_holds_up_no_other(strict: Allowa
 
 
 @pytest.mark.looptime
+async def test_a_call_outside_a_debate_is_made() -> None:
+    async with asyncio.timeout(1), ProviderLimits().slot("", ANY, lambda: False):
+        pass
+
+
+@pytest.mark.looptime
 async def test_debates_without_a_limit_do_not_use_up_that_of_another() -> None:
     provider, limits = Provider(takes=100), ProviderLimits()
     others = asyncio.create_task(run(provider, limits, debates=5, calls=10))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from contend.models.providers.weights import default_chat_model
 from tests.cli.support import Command
 
 
@@ -22,7 +23,8 @@ def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Pat
     assert "max_rounds = 5  (default)\n" in shown
     assert "context_tokens = null  (default)\n" in shown
     assert "skeptic_fallbacks = []  (default)\n" in shown
-    assert "otherwise embedded:smollm2-135m (no API key is set)." in shown
+    built_in = default_chat_model(contend.home).name
+    assert f"otherwise embedded:{built_in} (no API key is set)." in shown
     assert shown.endswith("Ollama has it, otherwise embedded:minilm-l6.\n")
     assert "OPENAI_API_KEY is set" in contend.here("config").out
     assert "Models: as set above." in contend.here("config", "-m", "openai:m").out

@@ -14,7 +14,7 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     findings = {each["what"]: each for each in contend.here("doctor", "--json").json}
     assert findings["OPENAI_API_KEY"]["detail"] == "set"
     assert findings["OPENROUTER_API_KEY"]["detail"] == "not set (optional)"
-    assert findings["embedded:smollm2-135m"]["fix"].startswith("contend models pull")
+    assert findings["embedded:minilm-l6"]["fix"].startswith("contend models pull")
     assert "reachable, 2 models" in findings["ollama"]["detail"]
     assert findings["openai"]["detail"] == "reachable"
     assert "openrouter" not in findings, "it has no key"

