@@ -31,6 +31,7 @@ DEGRADED_WORDS = {
     "fell_back": "falling back to the next model",
     "failed": "gave up",
     "history_shortened": "earlier turns left out",
+    "echo_removed": "removed a repeated prompt",
     "prompt_too_long": "the prompt may not fit",
     "unreadable": "verdict not readable",
     "not_rated": "answer not rated",

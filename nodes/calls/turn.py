@@ -21,6 +21,7 @@ from contend.graph.state import DebateState, Turn, TurnStatus
 from contend.graph.values import NO_USAGE, Degradation, Seat, TurnLength, Usage, WorkSpan
 from contend.models.calls import extract
 from contend.models.replies.control import nonce, without_block
+from contend.models.seats import is_small
 from contend.models.text import clean_data
 from contend.models.tokens import count_tokens
 from contend.nodes.calls.evidence import gather_evidence, with_quotes_checked
@@ -28,6 +29,7 @@ from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
+from contend.nodes.prompting.echo import without_echo
 from contend.nodes.prompting.prompt import Prompt, build_prompt, extraction_prompt
 from contend.nodes.prompting.truncate import whole_sentences
 from contend.nodes.prompting.values import fence_mark
@@ -96,6 +98,11 @@ async def take_turn(
     text, cut_after = without_block(loop.text, tag) or loop.text, None
     if last.get("is_cut"):
         text, cut_after = whole_sentences(text), seconds
+    if is_small([seat]):
+        text, echoed = without_echo(text, prompt.messages, state)
+        if echoed:
+            why = f"{echoed} {'sentence' if echoed == 1 else 'sentences'} of its own prompt"
+            degraded.append(report_problem(node_runtime, seat, state["round"], "echo_removed", why))
     turn = Turn(
         id=this,
         round=state["round"],

@@ -19,6 +19,7 @@ const DEGRADED_WORDS = {
   fell_back: "fell back to the next model",
   failed: "gave up",
   history_shortened: "earlier turns were left out",
+  echo_removed: "a repeated prompt was removed",
   prompt_too_long: "the prompt may not fit",
   unreadable: "the verdict could not be parsed",
   not_rated: "the answer was not rated",

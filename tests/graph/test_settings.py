@@ -10,6 +10,7 @@ from contend.graph.settings import (
     SETTINGS,
     AdversarialSettings,
     DebateSettings,
+    ForumSettings,
     RefineSettings,
     SeatChoice,
     held_twice,
@@ -132,3 +133,20 @@ def test_no_setting_is_without_end(protocol: str, number: float) -> None:
 def test_positions_that_read_differently_are_not_the_same() -> None:
     assert held_twice(["Use 10²", "Use 102"]) is None
     assert held_twice(["It does.", " it  does"]) == "It does."
+
+
+@pytest.mark.parametrize(
+    ("settings", "adapted"),
+    [
+        (AdversarialSettings(), {"min_rounds": 2, "max_rounds": 2, "templates": False}),
+        (AdversarialSettings(max_rounds=4), {"min_rounds": 3, "max_rounds": 4, "templates": False}),
+        (AdversarialSettings(templates=True), {"max_rounds": 2, "templates": True}),
+        (ForumSettings(), {"max_rounds": 2, "templates": False}),
+        (RefineSettings(), {"max_debate_rounds": 2, "templates": False}),
+    ],
+)
+def test_small_models_get_few_rounds_and_no_templates_unless_chosen(
+    settings: DebateSettings, adapted: dict[str, object]
+) -> None:
+    found = settings.adapted_to_small_models()
+    assert {name: getattr(found, name) for name in adapted} == adapted

@@ -278,6 +278,7 @@ def register_cast() -> None:
         open_embeddings=lambda name, _: Opened(ScriptedEmbeddings(name)),
         takes_images=lambda name: name != "blind",
         takes_tools=lambda name: name != "handless",
+        is_small=lambda name: name == "small",
     )
     register("scripted", provider)
 

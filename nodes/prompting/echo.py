@@ -1,0 +1,44 @@
+"""Removes what a small model repeats of its prompt instead of answering."""
+
+import re
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from contend.graph.state import DebateState
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_WORD = re.compile(r"\w+")
+_FEWEST_WORDS = 4
+# Small models swap words when they repeat.
+_ALIKE = 0.9
+
+
+def without_echo(text: str, messages: Sequence[BaseMessage], state: DebateState) -> tuple[str, int]:
+    """Return the text without sentences of the question or the instructions, and how many."""
+    echoes = _instructions(messages, state)
+    paragraphs, removed = [], 0
+    for paragraph in text.split("\n\n"):
+        said = _SENTENCE_END.split(paragraph)
+        kept = [each for each in said if not _is_among(_words(each), echoes)]
+        removed += len(said) - len(kept)
+        paragraphs.append(" ".join(kept) if len(kept) < len(said) else paragraph)
+    left = "\n\n".join(each for each in paragraphs if each.strip())
+    return (left, removed) if left else (text, 0)
+
+
+def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
+    """Return the words of each sentence of the prompt that no speaker said."""
+    spoken = {each for turn in state.get("turns", []) for each in _SENTENCE_END.split(turn.text)}
+    asked = [state["question"], *(str(message.content) for message in messages)]
+    sentences = {each for text in asked for each in _SENTENCE_END.split(text)} - spoken
+    found = map(_words, sentences)
+    return [words for words in found if len(words) >= _FEWEST_WORDS]
+
+
+def _words(sentence: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(sentence.casefold()))
+
+
+def _is_among(words: frozenset[str], echoes: list[frozenset[str]]) -> bool:
+    return any(words and len(words & each) / len(words | each) >= _ALIKE for each in echoes)

@@ -1,0 +1,46 @@
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from contend.graph.state import DebateState
+from contend.nodes.prompting.echo import without_echo
+from tests.support.states import turn
+
+QUESTION = "Should a web shop with 200 orders a day use PostgreSQL or MongoDB?"
+SAID = "PostgreSQL keeps orders consistent without further code."
+MESSAGES = [
+    SystemMessage("You are an editor. You write one clear final answer."),
+    HumanMessage(f"{SAID}\n\nNow answer: {QUESTION}\n\nBegin with the answer in one sentence."),
+]
+STATE: DebateState = {"question": QUESTION, "turns": [turn("propose", text=SAID)]}
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        QUESTION,
+        "Should a web shop with 200 orders a day use MongoDB or PostgreSQL?",
+        "Begin with the answer in one sentence.",
+        "you write one clear final answer!",
+    ],
+)
+def test_sentences_of_the_prompt_are_removed(echo: str) -> None:
+    text = f"{echo} Use PostgreSQL.\n\n{echo}\n\nIt is enough."
+    assert without_echo(text, MESSAGES, STATE) == ("Use PostgreSQL.\n\nIt is enough.", 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SAID,
+        "A web shop with 200 orders a day should use PostgreSQL, because its orders must agree.",
+        "- one\n- two\n\nThree. Four.",
+        "",
+        "Use it.",
+    ],
+)
+def test_what_a_speaker_says_is_kept(text: str) -> None:
+    assert without_echo(text, MESSAGES, STATE) == (text, 0)
+
+
+def test_a_reply_that_is_nothing_else_is_kept() -> None:
+    assert without_echo(QUESTION, MESSAGES, STATE) == (QUESTION, 0)
