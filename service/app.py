@@ -15,9 +15,10 @@ from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.service import catalogue, debates, errors
 from contend.service.guards import Guard
+from contend.service.options import ServiceOptions
 from contend.service.page import add_page
 from contend.service.routes import health, router
-from contend.service.runs import Runs, ServiceOptions
+from contend.service.runs import Runs
 
 _ABOUT = (
     "Debates of language models. `/api/v1/debates` starts debates of every protocol and streams "

@@ -1,13 +1,9 @@
 """Debates run for callers. A client disconnect does not cancel a debate."""
 
 import asyncio
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, cast
+from dataclasses import dataclass
 
 from langgraph.runtime import RunControl
 
@@ -18,16 +14,15 @@ from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate
-from contend.debates.settings_sources import configure
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.settings import SETTINGS, DebateSettings, snake_case
-from contend.graph.settings.forecast import ForecastSettings, settings_of
+from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.models.failures import scrub
 from contend.service.errors import Refused, database_away
 from contend.service.logs import log_error, log_note, log_trouble
+from contend.service.options import ServiceOptions
 
 # After the debate's own limit, which ends it with a partial result.
 _GRACE = 5.0
@@ -36,41 +31,6 @@ _SECONDS_BETWEEN_CHECKS = 30.0
 # For the machine that ran a debate last: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _STOPS = "the service stops"
-
-
-@dataclass(frozen=True)
-class ServiceOptions:
-    """Models and settings of the service's debates, as on the command line."""
-
-    model: str | None = None
-    assignments: Mapping[str, str] = field(default_factory=dict)
-    config: Path | None = None
-    max_running: int = 32
-    """How many debates may run at the same time."""
-
-    open_to_network: bool = False
-    """Whether other machines can connect, so that every request needs the token."""
-    allowed_models: tuple[str, ...] = ("*",)
-    """Patterns of the models that callers may choose."""
-
-    def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
-        loaded = self.settings_of(PROTOCOL, wanted)
-        if loaded.pause != "never":
-            raise BadInput("pause must be 'never' in a service, because nobody can answer.")
-        return cast("ForecastSettings", loaded)
-
-    def settings_of(
-        self, protocol: str, wanted: Mapping[str, object], model: str | None = None
-    ) -> DebateSettings:
-        """Combine the caller's settings with those of the service that the protocol has."""
-        others = {name for each in SETTINGS.values() for name in each.model_fields}
-        if protocol in SETTINGS:
-            others -= SETTINGS[protocol].model_fields.keys()
-        given = self.assignments.items()
-        ours = {name: value for name, value in given if snake_case(name) not in others}
-        flags: dict[str, Any] = {**ours, **wanted}
-        model = model or self.model
-        return configure(protocol, flags, model, self.config, dict(os.environ)).settings
 
 
 @dataclass

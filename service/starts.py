@@ -28,7 +28,8 @@ from contend.models.failures import scrub
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import models_of
 from contend.service.errors import Refused
-from contend.service.runs import Runs, ServiceOptions
+from contend.service.options import ServiceOptions
+from contend.service.runs import Runs
 
 Body = TypeVar("Body", bound=BaseModel)
 MAX_JSON_BYTES = 1_000_000

@@ -22,9 +22,10 @@ from contend.graph.errors import BadInput
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
+from contend.service.options import ServiceOptions
 from contend.service.protocol import PunctualProtocol
 from contend.service.routes import PREFIX
-from contend.service.runs import Runs, ServiceOptions
+from contend.service.runs import Runs
 
 # By then all debates are paused and their callers answered.
 _SECONDS_FOR_REQUESTS = 5

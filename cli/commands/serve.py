@@ -36,7 +36,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
     from contend.cli.actions.serve import serve_app  # slow to import
     from contend.debates.settings_sources import parse_assignments
     from contend.service.auth import is_loopback
-    from contend.service.runs import ServiceOptions
+    from contend.service.options import ServiceOptions
 
     on_network = not is_loopback(host)
     allowed = allow_model or ([] if on_network else ["*"])

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from contend.service.app import create_app
-from contend.service.runs import ServiceOptions
+from contend.service.options import ServiceOptions
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer
 

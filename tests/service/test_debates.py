@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from contend.service import page
 from contend.service.app import create_app
-from contend.service.runs import ServiceOptions
+from contend.service.options import ServiceOptions
 from tests.cli.support import debaters
 from tests.service.conftest import LOCAL
 from tests.support.model_server import ModelServer, Reply

@@ -31,8 +31,9 @@ from contend.service.app import create_app
 from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example
+from contend.service.options import ServiceOptions
 from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
-from contend.service.runs import Runs, ServiceOptions
+from contend.service.runs import Runs
 from tests.graph.test_forecast_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
 from tests.support.forecasting import QUESTION, forecast_settings, forecasters, request

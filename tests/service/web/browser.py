@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from contend.service.app import create_app
-from contend.service.runs import ServiceOptions
+from contend.service.options import ServiceOptions
 from tests.support.model_server import ModelServer, Script
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
