@@ -13,7 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service import catalogue, debates, errors
+from contend.service import catalogue, debates, errors, listing, steering
 from contend.service.guards import Guard
 from contend.service.options import ServiceOptions
 from contend.service.page import add_page
@@ -44,8 +44,8 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
-    made.include_router(debates.router)
-    made.include_router(catalogue.router)
+    for each in (listing, debates, steering, catalogue):
+        made.include_router(each.router)
     made.include_router(health)
     add_page(made)
     made.exception_handler(errors.Refused)(errors.on_refused)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
@@ -14,15 +14,14 @@ from contend.debates.record import StoredDebate
 from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
-from contend.service.debates import body_of, get_runs
+from contend.service.bodies import describe_body, parse_body, read_json
+from contend.service.lookup import TheRuns
 from contend.service.openapi import errors
 from contend.service.runs import Runs
 from contend.service.starts import (
     Start,
     checked_settings,
     is_allowed,
-    parse_body,
-    read_json,
     refusing_bad_input,
 )
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
@@ -30,7 +29,6 @@ from contend.service.summaries import DebateSummary, SeatSummary, summarize
 router = APIRouter(
     prefix="/api/v1", tags=["debates"], dependencies=[Depends(require_token_from_network)]
 )
-_Runs = Annotated[Runs, Depends(get_runs)]
 
 
 class Protocol(BaseModel):
@@ -92,7 +90,7 @@ def _protocol(name: str) -> Protocol:
 
 
 @router.get("/models", summary="The models that can be used now", responses=errors(401, 503))
-async def get_models(runs: _Runs) -> Models:
+async def get_models(runs: TheRuns) -> Models:
     settings = await asyncio.to_thread(runs.options.settings_of, "adversarial", {})
     plan = await choose_seats(settings)
     found = [
@@ -104,10 +102,10 @@ async def get_models(runs: _Runs) -> Models:
 @router.post(
     "/estimate",
     summary="What a debate would take",
-    responses=errors(401, 403, 413, 415, 422, 503),
-    openapi_extra=body_of(Start),
+    responses=errors(401, 403, 408, 413, 415, 422, 503),
+    openapi_extra=describe_body(Start),
 )
-async def post_estimate(request: Request, runs: _Runs) -> EstimateAnswer:
+async def post_estimate(request: Request, runs: TheRuns) -> EstimateAnswer:
     """Estimate the calls, tokens and cost of a debate without starting it."""
     start = parse_body(Start, await read_json(request))
     with refusing_bad_input():
@@ -118,7 +116,7 @@ async def post_estimate(request: Request, runs: _Runs) -> EstimateAnswer:
 
 
 @router.get("/scoreboard", summary="How good the forecasts were", responses=errors(401, 503))
-async def get_scoreboard(runs: _Runs) -> ScoreboardAnswer:
+async def get_scoreboard(runs: TheRuns) -> ScoreboardAnswer:
     return await asyncio.to_thread(_scoreboard, runs)
 
 

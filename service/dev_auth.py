@@ -1,13 +1,12 @@
 """Authentication of `langgraph dev`: open on this machine, by the service token beyond it."""
 
 import os
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from langgraph_sdk import Auth
 
-from contend.service.auth import TOKEN_VARIABLE, is_service_token
+from contend.service.auth import TOKEN_VARIABLE, is_loopback, is_service_token
 
 auth = Auth()
 
@@ -36,11 +35,4 @@ def _is_local(scope: dict[str, Any]) -> bool:
     # `langgraph dev` sets the first, also for a tunnel; the second is the end of this connection.
     bound = urlsplit(os.environ.get("LANGGRAPH_API_URL", "")).hostname
     reached = (scope.get("server") or ("",))[0]
-    return _is_loopback(reached) and (bound is None or _is_loopback(bound))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(reached) and (bound is None or is_loopback(bound))

@@ -4,7 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.service.errors import ErrorBody
 from contend.service.examples import example
 
@@ -23,11 +22,13 @@ _WHEN = {
     401: "No valid service token.",
     403: "Another web site sent the request.",
     404: "There is no such debate, or no such part of it.",
-    409: "The forecast has no result yet: it is running or paused.",
-    413: f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.",
+    408: "The request was sent too slowly.",
+    409: "The debate's state does not allow it; `status` and `detail` say why.",
+    411: "The form has no Content-Length.",
+    413: "The request is too large; `detail` states the limit.",
     415: "The request is not JSON.",
     422: "The request is invalid; `problems` says where.",
-    429: "Too many debates are running.",
+    429: "Too many debates are running or streamed, in all or for this client.",
     502: "The models failed, or nothing they said could be read.",
     503: "Temporarily unavailable; `error` says why.",
 }
@@ -36,8 +37,10 @@ _EXAMPLES = {
     401: ErrorBody(error="unauthorized", detail="A valid service token is required: Bearer TOKEN."),
     403: ErrorBody(error="other_site", detail="Requests from other web sites are refused."),
     404: ErrorBody(error="not_found", detail=f"No forecast has the id {ID}."),
-    409: ErrorBody(error="no_result", detail="The debate is still running; ...", **_RUNNING),
-    413: ErrorBody(error="too_large", detail=_WHEN[413]),
+    408: ErrorBody(error="too_slow", detail="The request was not complete after 30 seconds. ..."),
+    409: ErrorBody(error="not_possible", detail="The debate is already running.", **_RUNNING),
+    411: ErrorBody(error="no_length", detail="Send the length of the form."),
+    413: ErrorBody(error="too_large", detail="The request is larger than 1,000,000 bytes."),
     415: ErrorBody(error="not_json", detail="Send the request as application/json."),
     422: ErrorBody(
         error="invalid",

@@ -7,10 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, ValidationError
-from starlette.requests import ClientDisconnect
+from pydantic import BaseModel, Field
 
-from contend.debates.forecasts import problems
 from contend.debates.record import StoredDebate
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.result import (
@@ -23,10 +21,11 @@ from contend.graph.forecast_contract.result import (
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, OwnName, Share
 from contend.models.limits import current_outages
 from contend.service.auth import require_token
+from contend.service.bodies import parse_body, read_json
 from contend.service.errors import Refused
 from contend.service.examples import example
+from contend.service.lookup import DebateId, TheRuns
 from contend.service.openapi import ID, accepted, errors, ok
-from contend.service.runs import Runs
 
 PREFIX = "/api/v1/reasoning/debate"
 
@@ -61,18 +60,9 @@ class ConsensusAnswer(BaseModel):
 
 
 _FIND = errors(401, 404, 409, 422, 502, 503)
-_Id = Annotated[UUID, Path(description="The debate's id.", examples=[ID])]
 
 router = APIRouter(prefix=PREFIX, tags=["forecast"], dependencies=[Depends(require_token)])
 health = APIRouter(include_in_schema=False)
-
-
-def _runs(request: Request) -> Runs:
-    runs: Runs = request.app.state.runs
-    return runs
-
-
-_Runs = Annotated[Runs, Depends(_runs)]
 
 
 @health.get("/healthz")
@@ -82,7 +72,7 @@ async def get_health() -> dict[str, str]:
 
 
 @health.get("/readyz")
-async def get_readiness(runs: _Runs) -> dict[str, Any]:
+async def get_readiness(runs: TheRuns) -> dict[str, Any]:
     """Answer with 503 while the service cannot take a request, and name providers that are down."""
     await runs.check_ready()
     outages, are_all = current_outages()
@@ -117,12 +107,12 @@ _BODY = {
         **accepted(
             Accepted(debate_id=ID, task_id="task-7", status="running", location=f"{PREFIX}/{ID}")
         ),
-        **errors(401, 409, 413, 415, 422, 429, 502, 503),
+        **errors(401, 403, 408, 409, 413, 415, 422, 429, 502, 503),
     },
 )
 async def post_debate(
     request: Request,
-    runs: _Runs,
+    runs: TheRuns,
     _: Annotated[  # only for the OpenAPI document: there may be several such headers
         str | None,
         Header(
@@ -142,7 +132,7 @@ async def post_debate(
     ] = None,
 ) -> JSONResponse:
     """Run a debate; return its result, or immediately its id."""
-    wanted = _parsed(await read_body(request))
+    wanted = parse_body(DebateRequest, await read_json(request, MAX_REQUEST_BYTES))
     preferred = _wants_async(",".join(request.headers.getlist("prefer")))
     debate_id = _id_of_key(idempotency_key) if idempotency_key else None
     debate = None
@@ -179,7 +169,7 @@ async def get_task(
     task_id: Annotated[
         str, Query(min_length=1, max_length=200, description="The task.", examples=["task-7"])
     ],
-    runs: _Runs,
+    runs: TheRuns,
 ) -> JSONResponse:
     """Return the whole result of the task's newest debate."""
     return JSONResponse(_result(await runs.find_task(task_id)))
@@ -191,7 +181,7 @@ async def get_task(
     response_model=None,
     responses={**ok(DebateResult, "result", "The result."), **_FIND},
 )
-async def get_debate(debate_id: _Id, runs: _Runs) -> JSONResponse:
+async def get_debate(debate_id: DebateId, runs: TheRuns) -> JSONResponse:
     """Return the whole result."""
     return JSONResponse(_result(await runs.find(str(debate_id))))
 
@@ -203,11 +193,11 @@ async def get_debate(debate_id: _Id, runs: _Runs) -> JSONResponse:
     responses={**ok(RoundAnswer, "round", "The round."), **_FIND},
 )
 async def get_round(
-    debate_id: _Id,
+    debate_id: DebateId,
     round_number: Annotated[
         int, Path(ge=1, le=MOST_ROUNDS, description="Starts at 1.", examples=[1])
     ],
-    runs: _Runs,
+    runs: TheRuns,
 ) -> JSONResponse:
     """Return the arguments and the summary of one round."""
     rounds = _result(await runs.find(str(debate_id)))["debate_log"]["rounds"]
@@ -224,9 +214,9 @@ async def get_round(
     responses={**ok(RoleAnswer, "role", "Its arguments, in order."), **_FIND},
 )
 async def get_role(
-    debate_id: _Id,
+    debate_id: DebateId,
     role_name: Annotated[OwnName, Path(description="The role.", examples=["historian"])],
-    runs: _Runs,
+    runs: TheRuns,
 ) -> JSONResponse:
     """Return what one role argued, round by round."""
     debate = await runs.find(str(debate_id))
@@ -249,42 +239,11 @@ async def get_role(
     response_model=None,
     responses={**ok(ConsensusAnswer, "consensus", "The result in numbers."), **_FIND},
 )
-async def get_consensus(debate_id: _Id, runs: _Runs) -> JSONResponse:
+async def get_consensus(debate_id: DebateId, runs: TheRuns) -> JSONResponse:
     """Return the numbers and the disagreements."""
     result = _result(await runs.find(str(debate_id)))
     parts = ("consensus_score", "probability_distribution", "disagreement_map")
     return JSONResponse({part: result[part] for part in parts})
-
-
-async def read_body(request: Request) -> bytes:
-    """Return the body; refuse it as soon as it is too large."""
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
-        raise Refused(415, "not_json", "Send the request as application/json.")
-    stated = request.headers.get("content-length", "")
-    if stated.isdigit() and int(stated) > MAX_REQUEST_BYTES:
-        raise _too_large()
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_REQUEST_BYTES:
-                raise _too_large()
-    except ClientDisconnect as gone:
-        raise Refused(400, "incomplete", "The request ended before it was complete.") from gone
-    return bytes(body)
-
-
-def _too_large() -> Refused:
-    return Refused(413, "too_large", f"The request is larger than {MAX_REQUEST_BYTES:,} bytes.")
-
-
-def _parsed(body: bytes) -> DebateRequest:
-    try:
-        return DebateRequest.model_validate_json(body)
-    except ValidationError as error:
-        detail = "The request is invalid; see problems."
-        raise Refused(422, "invalid", detail, problems=problems(error)) from error
 
 
 def _wants_async(prefer: str) -> bool:

@@ -7,16 +7,16 @@ from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Request, UploadFile
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from contend.debates.forecasts import PROTOCOL as FORECAST
-from contend.debates.forecasts import parse_outcomes, plain_request, problems
+from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists
@@ -27,12 +27,11 @@ from contend.graph.settings.forecast import settings_of
 from contend.models.failures import scrub
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import models_of
+from contend.service.bodies import parse_body, read_json
 from contend.service.errors import Refused
 from contend.service.options import ServiceOptions
 from contend.service.runs import Runs
 
-Body = TypeVar("Body", bound=BaseModel)
-MAX_JSON_BYTES = 1_000_000
 MAX_UPLOAD_BYTES = 50_000_000
 _MOST_FILES = 40
 
@@ -75,27 +74,6 @@ async def read_start(request: Request, folder: Path) -> tuple[Start, list[Path],
             )
     except HTTPException as error:
         raise Refused(422, "invalid", f"The form cannot be read: {error.detail}") from error
-
-
-async def read_json(request: Request) -> bytes:
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if kind.lower() != "application/json":
-        raise Refused(415, "not_json", "Send the request as application/json.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_JSON_BYTES:
-            detail = f"The request is larger than {MAX_JSON_BYTES:,} bytes."
-            raise Refused(413, "too_large", detail)
-    return bytes(body)
-
-
-def parse_body(model: type[Body], body: bytes) -> Body:
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        detail = "The request is invalid; see problems."
-        raise Refused(422, "invalid", detail, problems=problems(error)) from error
 
 
 def _refuse_large_form(request: Request) -> None:

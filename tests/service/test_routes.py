@@ -32,7 +32,7 @@ from contend.service.auth import require_token
 from contend.service.errors import Refused
 from contend.service.examples import example
 from contend.service.options import ServiceOptions
-from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer, read_body
+from contend.service.routes import ConsensusAnswer, RoleAnswer, RoundAnswer
 from contend.service.runs import Runs
 from tests.graph.test_forecast_contract import REFUSED, REQUEST
 from tests.service.conftest import TOKEN, service
@@ -461,15 +461,6 @@ class TestBadInput:
         refused = client.post(PREFIX, content=body)
         assert refused.status_code == 413
         assert models.calls == []
-
-    async def test_a_caller_that_leaves_amid_its_request(self) -> None:
-        sent = iter([{"type": "http.request", "body": b"{", "more_body": True}])
-
-        async def receive() -> Any:
-            return next(sent, {"type": "http.disconnect"})
-
-        with pytest.raises(Refused, match="ended before it was complete"):
-            await read_body(HttpRequest(_scope(b""), receive))
 
     def test_what_is_not_json(self, client: TestClient) -> None:
         refused = client.post(PREFIX, content=b"a=b", headers={"Content-Type": "text/plain"})

@@ -1,0 +1,91 @@
+"""The endpoints that pause, resume and finish a debate."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+
+from contend.graph.state import Remark
+from contend.service.auth import require_token_from_network
+from contend.service.bodies import describe_body, parse_body, read_json
+from contend.service.lookup import (
+    CHANGE_ERRORS,
+    DEBATES_PREFIX,
+    DebateId,
+    TheRuns,
+    find_debate,
+    not_possible,
+    summarize_now,
+)
+from contend.service.runs import Runs
+from contend.service.summaries import DebateSummary
+
+router = APIRouter(
+    prefix=DEBATES_PREFIX, tags=["debates"], dependencies=[Depends(require_token_from_network)]
+)
+
+
+class Say(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    say: StrictStr = Field("", max_length=20_000, description="Words that the next speakers see.")
+
+
+async def _read_say(request: Request) -> Say:
+    body = await read_json(request)
+    return parse_body(Say, body) if body else Say()
+
+
+_Said = Annotated[Say, Depends(_read_say)]
+
+
+@router.post("/{debate_id}/pause", status_code=202, summary="Pause", responses=CHANGE_ERRORS)
+async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
+    """Stop the debate after the current turn."""
+    debate = await find_debate(runs, debate_id)
+    if not runs.is_here(debate.id):
+        raise not_possible(debate, "It does not run in this service.")
+    runs.pause(debate.id)
+    return await summarize_now(runs, debate)
+
+
+@router.post(
+    "/{debate_id}/resume",
+    status_code=202,
+    summary="Resume",
+    responses=CHANGE_ERRORS,
+    openapi_extra=describe_body(Say, required=False),
+)
+async def resume_by_id(debate_id: DebateId, runs: TheRuns, said: _Said) -> DebateSummary:
+    """Continue a stopped debate; `say` adds a comment, also while it runs."""
+    return await _go_on(runs, debate_id, Remark(say=said.say))
+
+
+@router.post(
+    "/{debate_id}/finish",
+    status_code=202,
+    summary="Finish now",
+    responses=CHANGE_ERRORS,
+    openapi_extra=describe_body(Say, required=False),
+)
+async def finish_by_id(debate_id: DebateId, runs: TheRuns, said: _Said) -> DebateSummary:
+    """End the rounds after the current one, and write the answer."""
+    return await _go_on(runs, debate_id, Remark(say=said.say, finish=True))
+
+
+async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
+    debate = await find_debate(runs, debate_id)
+    if debate.status == "done":
+        raise not_possible(debate, "The debate is done.")
+    if runs.is_here(debate.id):
+        if not (remark.say.strip() or remark.finish):
+            raise not_possible(debate, "The debate is already running.")
+        runs.go_on_in_background(debate.id, remark)
+        return await summarize_now(runs, debate)
+    if debate.status == "running":
+        raise not_possible(debate, "Another process runs the debate.")
+    with runs.one_more():
+        run = runs.begin(debate, remark)
+    await run.wait_for_start()
+    return await summarize_now(runs, run.debate)
