@@ -172,7 +172,7 @@ class _Run:
         await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
-            return Command(resume=_joined(await self._unheard(), remark).model_dump())
+            return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
         # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
@@ -288,7 +288,7 @@ class _Run:
                     self._saving = None
 
 
-def _joined(earlier: Remark, later: Remark) -> Remark:
+def join_remarks(earlier: Remark, later: Remark) -> Remark:
     said = "\n\n".join(each.say for each in (earlier, later) if each.say)
     return Remark(say=said, finish=earlier.finish or later.finish)
 
@@ -320,7 +320,8 @@ def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")
-    if remark.say and not (snapshot.created_at and snapshot.next):
+    has_speakers = snapshot.created_at and snapshot.next and "final_answer" not in snapshot.values
+    if remark.say and not has_speakers:
         raise BadInput("No speaker would see your comment now. Resume the debate without --say.")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from langgraph.runtime import RunControl
 
@@ -13,7 +13,7 @@ from contend.debates.live import LiveEvents
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
-from contend.debates.run import open_repository, run_debate
+from contend.debates.run import join_remarks, open_repository, run_debate
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
@@ -30,15 +30,19 @@ _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_CHECKS = 30.0
 # For the machine that ran a debate last: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
-_STOPS = "the service stops"
+_STOPS, _PAUSED = "the service stops", "paused by a user"
 
 
 @dataclass
 class Run:
     debate: StoredDebate
-    control: RunControl
-    begun: asyncio.Event
-    task: asyncio.Task[StoredDebate | None]
+    control: RunControl = field(default_factory=RunControl)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    task: "asyncio.Task[StoredDebate | None]" = field(init=False)
+    remark: Remark | None = None
+    """What people said during the current turn; the debate goes on with it."""
+    is_paused: bool = False
+    """Whether a person paused it, so that it stops after the current turn."""
     refusal: str = ""
 
     async def wait_for_start(self) -> None:
@@ -48,6 +52,17 @@ class Run:
         begun.cancel()
         if self.refusal:
             raise Refused(409, "not_possible", self.refusal, debate_id=self.debate.id)
+
+    def pause(self) -> None:
+        """Stop after the current turn; what people said is kept for the next resume."""
+        self.is_paused = True
+        self.control.request_drain(_PAUSED)
+
+    def add_remark(self, remark: Remark) -> None:
+        """Stop after the current turn, and go on with what people said."""
+        self.remark = join_remarks(self.remark or Remark(), remark)
+        self.is_paused = False
+        self.control.request_drain("a user has something to say")
 
 
 class Runs:
@@ -59,7 +74,6 @@ class Runs:
         self._starting = 0
         self._stopping = asyncio.Event()
         self._resuming: asyncio.Task[None] | None = None
-        self._going_on: set[asyncio.Task[None]] = set()
         self._seen: dict[str, float] = {}
         """When each abandoned debate was first noticed."""
 
@@ -81,11 +95,6 @@ class Runs:
             await self._resuming
         tasks |= {each.task for each in self._running.values()}
         await _end(tasks)
-        # They start once more, to keep what a person said.
-        await asyncio.gather(*self._going_on, return_exceptions=True)
-        again = {each.task for each in self._running.values()}
-        await _end(again)
-        tasks |= again
         left = sum(_is_left(task) for task in tasks)
         if left:
             log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
@@ -136,8 +145,11 @@ class Runs:
         return self._live
 
     def is_here(self, debate_id: str) -> bool:
-        """Return whether this service runs the debate."""
-        return debate_id in self._running
+        return self.find_run(debate_id) is not None
+
+    def find_run(self, debate_id: str) -> Run | None:
+        """Return the run of a debate that this service runs."""
+        return self._running.get(debate_id)
 
     async def find(self, debate_id: str) -> StoredDebate:
         """Return a forecast by its whole id, or refuse with 404."""
@@ -212,15 +224,9 @@ class Runs:
             self._starting -= 1
 
     def begin(self, debate: StoredDebate, remark: Remark | None = None) -> Run:
-        debate = debate.model_copy(update={"status": "running"})
-        control = RunControl()
-        if self._stopping.is_set():  # after the debate was accepted
-            control.request_drain(_STOPS)
-        begun = asyncio.Event()
-        task = asyncio.create_task(self._run(debate, control, begun, remark))
-        run = Run(debate, control, begun, task)
+        run = Run(debate.model_copy(update={"status": "running"}))
         self._running[debate.id] = run
-        task.add_done_callback(lambda _: self._running.pop(debate.id, None))
+        run.task = asyncio.create_task(self._run(run, remark))
         return run
 
     async def _prepared(self, request: DebateRequest, debate_id: str | None) -> StoredDebate:
@@ -238,45 +244,55 @@ class Runs:
             debate_id=debate_id,
         )
 
-    def pause(self, debate_id: str) -> None:
-        """Stop a debate of this service after its current turn."""
-        self._running[debate_id].control.request_drain("paused by a user")
-
-    def go_on_in_background(self, debate_id: str, remark: Remark) -> None:
-        """Stop a debate after its current turn, and go on with what a person says."""
-        task = asyncio.create_task(self._pause_and_resume(debate_id, remark))
-        self._going_on.add(task)
-        task.add_done_callback(self._going_on.discard)
-
-    async def _pause_and_resume(self, debate_id: str, remark: Remark) -> None:
-        run = self._running[debate_id]
-        run.control.request_drain("a user has something to say")
-        await asyncio.wait({run.task})
-        try:
-            stopped = await asyncio.to_thread(self.records.find, debate_id)
-        except DatabaseUnavailable as away:
-            log_trouble(f"debate {debate_id} cannot continue now: {away}")
-            return
-        if stopped.status == "paused" and not self.is_here(debate_id):
-            self.begin(stopped, remark)
-
-    async def _run(
-        self,
-        debate: StoredDebate,
-        control: RunControl,
-        begun: asyncio.Event,
-        remark: Remark | None,
-    ) -> StoredDebate | None:
+    async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
         """Return the debate as it ended; None after an error."""
+        debate_id = run.debate.id
         try:
-            return await run_debate(self.records, debate, lambda _: begun.set(), control, remark)
+            return await self._run_with_remarks(run, remark)
         # Another process runs it, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
-            self._running[debate.id].refusal = str(unable)
-            log_trouble(f"debate {debate.id} cannot continue now: {unable}")
+            run.refusal = str(unable)
+            log_trouble(f"debate {debate_id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
-            log_error(f"debate {debate.id} ended in an error", error)
+            log_error(f"debate {debate_id} ended in an error", error)
+        finally:  # nothing is awaited here, so no remark can be added in between
+            self._running.pop(debate_id, None)
+            if run.remark:
+                log_trouble(f"Debate {debate_id} ended before it could use a user's comment.")
         return None
+
+    async def _run_with_remarks(self, run: Run, remark: Remark | None) -> StoredDebate:
+        ended = await self._run_once(run, remark)
+        while run.remark and ended.status == "paused":
+            ended = await self._go_on(run, run.remark)
+        return ended
+
+    async def _run_once(self, run: Run, remark: Remark | None) -> StoredDebate:
+        if self._stopping.is_set():
+            run.control.request_drain(_STOPS)
+        try:
+            return await run_debate(
+                self.records, run.debate, lambda _: run.begun.set(), run.control, remark
+            )
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not (run.remark and self._stopping.is_set() and task):
+                raise
+            task.uncancel()  # start once more, only to store the remark
+            return await asyncio.to_thread(self.records.find, run.debate.id)
+
+    async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
+        """Continue with what people said, or without it if it comes too late."""
+        run.remark, run.control = None, RunControl()
+        if run.is_paused:  # store the remark, and stop again
+            run.control.request_drain(_PAUSED)
+        # Once the rounds are over, the words may still be of use.
+        for usable in (remark, Remark(say=remark.say)) if remark.finish else (remark,):
+            try:
+                return await self._run_once(run, usable)
+            except BadInput as refused:
+                log_trouble(f"debate {run.debate.id} cannot use a user's comment: {refused}")
+        return await self._run_once(run, None)
 
     async def wait(self, run: Run) -> StoredDebate:
         limit = run.debate.settings["overall_timeout"] + _GRACE

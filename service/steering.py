@@ -18,7 +18,7 @@ from contend.service.lookup import (
     not_possible,
     summarize_now,
 )
-from contend.service.runs import Runs
+from contend.service.runs import Run, Runs
 from contend.service.summaries import DebateSummary
 
 router = APIRouter(
@@ -44,9 +44,10 @@ _Said = Annotated[Say, Depends(_read_say)]
 async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
     """Stop the debate after the current turn."""
     debate = await find_debate(runs, debate_id)
-    if not runs.is_here(debate.id):
+    run = runs.find_run(debate.id)
+    if run is None:
         raise not_possible(debate, "It does not run in this service.")
-    runs.pause(debate.id)
+    run.pause()
     return await summarize_now(runs, debate)
 
 
@@ -78,10 +79,8 @@ async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
     debate = await find_debate(runs, debate_id)
     if debate.status == "done":
         raise not_possible(debate, "The debate is done.")
-    if runs.is_here(debate.id):
-        if not (remark.say.strip() or remark.finish):
-            raise not_possible(debate, "The debate is already running.")
-        runs.go_on_in_background(debate.id, remark)
+    if run := runs.find_run(debate.id):
+        _add_remark(run, remark)
         return await summarize_now(runs, debate)
     if debate.status == "running":
         raise not_possible(debate, "Another process runs the debate.")
@@ -89,3 +88,12 @@ async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
         run = runs.begin(debate, remark)
     await run.wait_for_start()
     return await summarize_now(runs, run.debate)
+
+
+def _add_remark(run: Run, remark: Remark) -> None:
+    if remark.say.strip() or remark.finish:
+        run.add_remark(remark)
+    elif run.is_paused:
+        raise not_possible(run.debate, "The debate is still in its turn; resume it once it paused.")
+    else:
+        raise not_possible(run.debate, "The debate is already running.")
