@@ -191,6 +191,22 @@ class Repository:
         # One that was inserted just now is about to be run.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
+    def accept(self, debate_id: str) -> None:
+        """Make services finish an unfinished debate, also after a restart."""
+        debates = tables.debates.c
+        task = sa.literal(task_of_debate(debate_id))
+        unfinished = sa.select(debates.id, task).where(
+            debates.id == debate_id, debates.status.not_in(["done", "failed"])
+        )
+        insert = tables.accepted.insert().from_select(["debate_id", "task_id"], unfinished)
+        with suppress(sa.exc.IntegrityError), tables.write(self._engine) as connection:
+            connection.execute(insert)
+
+    def withdraw(self, debate_id: str) -> None:
+        """Make services leave a debate alone until somebody resumes it."""
+        with tables.write(self._engine) as connection:
+            connection.execute(_acceptance_of(debate_id))
+
     def debate_of(self, task_id: str) -> str | None:
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
         with self._engine.connect() as connection:
@@ -297,6 +313,11 @@ class Repository:
         lease = Lease(self._engine, debate_id)
         lease.acquire()
         return lease
+
+
+def task_of_debate(debate_id: str) -> str:
+    """Return the task of a debate whose caller named none."""
+    return f"debate {debate_id}"
 
 
 def _write_turns(

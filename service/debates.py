@@ -25,7 +25,6 @@ from contend.service.lookup import (
     DebateId,
     TheRuns,
     find_debate,
-    is_waiting,
     not_possible,
     summarize_now,
 )
@@ -107,7 +106,7 @@ async def post_new_debate(request: Request, runs: TheRuns) -> JSONResponse:
 @router.get("/{debate_id}", summary="A debate with its record", responses=FIND_ERRORS)
 async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
     debate = await find_debate(runs, debate_id, with_turns=True)
-    waiting = await is_waiting(runs, debate)
+    waiting = await runs.is_waiting(debate)
     return await asyncio.to_thread(
         describe, debate, here=runs.is_here(debate.id), waiting_for_you=waiting
     )

@@ -36,16 +36,8 @@ async def find_debate(runs: Runs, debate_id: UUID, *, with_turns: bool = False) 
 
 
 async def summarize_now(runs: Runs, debate: StoredDebate) -> DebateSummary:
-    waiting = await is_waiting(runs, debate)
+    waiting = await runs.is_waiting(debate)
     return summarize(debate, here=runs.is_here(debate.id), waiting_for_you=waiting)
-
-
-async def is_waiting(runs: Runs, debate: StoredDebate) -> bool:
-    """Return whether the debate paused to ask a person."""
-    if debate.status != "paused":
-        return False
-    last = await asyncio.to_thread(runs.records.journal.newest, debate.id)
-    return last is not None and bool(last.as_event()["metadata"].get("ask"))
 
 
 def not_possible(debate: StoredDebate, why: str) -> Refused:

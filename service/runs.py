@@ -33,7 +33,7 @@ _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _STOPS, _PAUSED = "the service stops", "paused by a user"
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     debate: StoredDebate
     control: RunControl = field(default_factory=RunControl)
@@ -90,12 +90,12 @@ class Runs:
             log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
         for each in self._running.values():
             each.control.request_drain(_STOPS)
-        tasks = {each.task for each in self._running.values()}
+        running = list(self._running.values())
         if self._resuming:  # not cancelled: a check in progress would leak its connection
             await self._resuming
-        tasks |= {each.task for each in self._running.values()}
-        await _end(tasks)
-        left = sum(_is_left(task) for task in tasks)
+        running += [each for each in self._running.values() if each not in running]
+        await _end({each.task for each in running})
+        left = sum(_is_left(each) for each in running)
         if left:
             log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
 
@@ -108,17 +108,20 @@ class Runs:
         """Periodically resume debates left unfinished by a stopped service or a lost database."""
         while True:
             try:
-                due = self._due(await asyncio.to_thread(self.records.unfinished, LEASE))
-                if due:
-                    log_note(f"Resuming {_debates(len(due))} left unfinished.")
-                for debate in due:
-                    self.begin(debate)
+                await self.resume_unfinished_once()
             except DatabaseUnavailable:  # reported to callers
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
                 log_error("could not check for unfinished debates", error)
             if await wait_for_event(_SECONDS_BETWEEN_CHECKS, self._stopping):
                 return
+
+    async def resume_unfinished_once(self) -> list[Run]:
+        found = await asyncio.to_thread(self.records.unfinished, LEASE)
+        due = self._due([each for each in found if not await self.is_waiting(each.debate)])
+        if due:
+            log_note(f"Resuming {_debates(len(due))} left unfinished.")
+        return [self.begin(debate) for debate in due]
 
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         now = asyncio.get_running_loop().time()
@@ -150,6 +153,13 @@ class Runs:
     def find_run(self, debate_id: str) -> Run | None:
         """Return the run of a debate that this service runs."""
         return self._running.get(debate_id)
+
+    async def is_waiting(self, debate: StoredDebate) -> bool:
+        """Return whether the debate paused to ask a person."""
+        if debate.status != "paused":
+            return False
+        last = await asyncio.to_thread(self.records.journal.newest, debate.id)
+        return last is not None and bool(last.as_event()["metadata"].get("ask"))
 
     async def find(self, debate_id: str) -> StoredDebate:
         """Return a forecast by its whole id, or refuse with 404."""
@@ -313,9 +323,12 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _is_left(task: asyncio.Task[StoredDebate | None]) -> bool:
-    ended = None if task.cancelled() or task.exception() else task.result()
-    return task.cancelled() or (ended is not None and ended.status == "paused")
+def _is_left(run: Run) -> bool:
+    """Return whether the service, not a person, stopped a debate."""
+    if run.task.cancelled():
+        return True
+    ended = run.task.result()
+    return ended is not None and ended.status == "paused" and not run.is_paused
 
 
 def _debates(count: int) -> str:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import Request, UploadFile
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
@@ -19,7 +19,7 @@ from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
-from contend.debates.repository import DebateExists
+from contend.debates.repository import DebateExists, TaskAccepted, task_of_debate
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
@@ -106,12 +106,17 @@ async def start_debate(runs: Runs, options: ServiceOptions, request: Request) ->
         settings = await asyncio.to_thread(checked_settings, options, start, forecast)
         draft = await asyncio.to_thread(draft_debate, start.question, settings, documents, images)
         prepared = await prepare_debate(draft, fetch=False)
-        debate_id = str(start.id) if start.id else None
+        debate_id = str(start.id or uuid4())
         try:
             debate = await asyncio.to_thread(
-                write_debate, runs.records, prepared, forecast, debate_id=debate_id
+                write_debate,
+                runs.records,
+                prepared,
+                forecast,
+                task_id=task_of_debate(debate_id),
+                debate_id=debate_id,
             )
-        except DebateExists as taken:
+        except (DebateExists, TaskAccepted) as taken:
             detail = "There is a debate with this id."
             raise Refused(409, "already_exists", detail, debate_id=debate_id) from taken
     runs.begin(debate)

@@ -1,5 +1,6 @@
 """The endpoints that pause, resume and finish a debate."""
 
+import asyncio
 from typing import Annotated
 from uuid import UUID
 
@@ -47,6 +48,7 @@ async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
     run = runs.find_run(debate.id)
     if run is None:
         raise not_possible(debate, "It does not run in this service.")
+    await asyncio.to_thread(runs.records.withdraw, debate.id)
     run.pause()
     return await summarize_now(runs, debate)
 
@@ -80,20 +82,25 @@ async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
     if debate.status == "done":
         raise not_possible(debate, "The debate is done.")
     if run := runs.find_run(debate.id):
-        _add_remark(run, remark)
+        _check_remark(run, remark)
+        was_paused = run.is_paused
+        run.add_remark(remark)
+        if was_paused:
+            await asyncio.to_thread(runs.records.accept, debate.id)
         return await summarize_now(runs, debate)
     if debate.status == "running":
         raise not_possible(debate, "Another process runs the debate.")
     with runs.one_more():
         run = runs.begin(debate, remark)
     await run.wait_for_start()
+    await asyncio.to_thread(runs.records.accept, debate.id)
     return await summarize_now(runs, run.debate)
 
 
-def _add_remark(run: Run, remark: Remark) -> None:
+def _check_remark(run: Run, remark: Remark) -> None:
+    """Refuse to resume a debate that runs, unless a person has something to say."""
     if remark.say.strip() or remark.finish:
-        run.add_remark(remark)
-    elif run.is_paused:
+        return
+    if run.is_paused:
         raise not_possible(run.debate, "The debate is still in its turn; resume it once it paused.")
-    else:
-        raise not_possible(run.debate, "The debate is already running.")
+    raise not_possible(run.debate, "The debate is already running.")

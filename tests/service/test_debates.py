@@ -397,28 +397,6 @@ def test_other_machines_need_the_token_however_the_app_is_served(
         assert client.get(DEBATES).status_code == 200
 
 
-def test_a_remark_is_kept_when_the_service_stops(models: ModelServer) -> None:
-    go_on = threading.Event()
-
-    def waits(role: str, number: int, reply: Reply) -> Reply:
-        if role == "proposer" and number == 1:
-            go_on.wait(30)
-        return reply
-
-    models.script = debaters(waits)
-    with serve() as client:
-        debate = start(client)["id"]
-        models.wait_for_calls(1)
-        said = client.post(f"{DEBATES}/{debate}/resume", json={"say": "Mind the cost."})
-        assert said.status_code == 202
-        threading.Timer(0.2, go_on.set).start()
-    with serve() as client:
-        assert client.get(f"{DEBATES}/{debate}").json()["status"] == "paused"
-        assert client.post(f"{DEBATES}/{debate}/resume").status_code == 202
-        events(client, debate)
-    assert any("Mind the cost." in call.request.text for call in models.calls)
-
-
 def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
     shown = client.get("/")
     assert shown.status_code == 200

@@ -17,11 +17,12 @@ class Held:
     """Holds a role in the first round until it may go on."""
 
     def __init__(self, models: ModelServer) -> None:
-        self._models, self._role = models, ""
-        self._reached, self._go_on = threading.Event(), threading.Event()
+        self._models = models
+        self.hold("proposer")
 
     def hold(self, role: str) -> None:
         self._role = role
+        self._reached, self._go_on = threading.Event(), threading.Event()
         self._models.script = debaters(self._wait)
 
     def wait(self) -> None:
@@ -40,7 +41,6 @@ class Held:
 @pytest.fixture
 def held(models: ModelServer) -> Iterator[Held]:
     made = Held(models)
-    made.hold("proposer")
     yield made
     made.go_on()
 
