@@ -44,6 +44,16 @@ def database_away(debate_id: str | None = None) -> Refused:
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
 
+def damaged_debate(debate_id: str) -> Refused:
+    detail = "What is stored of this debate is damaged; see the log of the service."
+    return Refused(500, "damaged", detail, debate_id=debate_id)
+
+
+def unexpected_error(debate_id: str | None = None) -> Refused:
+    detail = "Internal error; see the log of the service."
+    return Refused(500, "error", detail, debate_id=debate_id)
+
+
 async def on_refused(_: Request, refused: Refused) -> JSONResponse:
     return refuse(refused)
 
@@ -55,8 +65,7 @@ async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
 
 async def on_damaged(_: Request, damaged: DamagedDebate) -> JSONResponse:
     log_trouble(str(damaged))
-    detail = "What is stored of this debate is damaged; see the log of the service."
-    return refuse(Refused(500, "damaged", detail, debate_id=damaged.debate_id))
+    return refuse(damaged_debate(damaged.debate_id))
 
 
 async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -78,4 +87,4 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
     """Log the traceback of a bug; the caller sees nothing of it."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
-    return refuse(Refused(500, "error", "Internal error; see the log of the service."))
+    return refuse(unexpected_error())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from langgraph.runtime import RunControl
 
+from contend.debates.events import Event
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.live import LiveEvents
@@ -15,12 +16,12 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import join_remarks, open_repository, run_debate
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import BadInput, DatabaseUnavailable, QuestionTooLong
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.models.failures import scrub
-from contend.service.errors import Refused, database_away
+from contend.service.errors import Refused, damaged_debate, database_away, unexpected_error
 from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
 
@@ -43,15 +44,32 @@ class Run:
     """What people said during the current turn; the debate goes on with it."""
     is_paused: bool = False
     """Whether a person paused it, so that it stops after the current turn."""
-    refusal: str = ""
+    failure: Exception | None = None
 
     async def wait_for_start(self) -> None:
         """Wait until the debate runs; refuse the request if it cannot."""
         begun = asyncio.create_task(self.begun.wait())
         await asyncio.wait({self.task, begun}, return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
-        if self.refusal:
-            raise Refused(409, "not_possible", self.refusal, debate_id=self.debate.id)
+        if not self.begun.is_set():
+            raise self._refusal()
+
+    def _refusal(self) -> Refused:
+        """Return why the debate could not start; the log has the details."""
+        about = {"debate_id": self.debate.id}
+        match self.failure:
+            case BadInput() | LeaseLost():
+                return Refused(409, "not_possible", str(self.failure), **about)
+            case DamagedDebate():
+                return damaged_debate(self.debate.id)
+            case None | DatabaseUnavailable():  # without an error, it paused for an outage
+                return database_away(self.debate.id)
+            case _:
+                return unexpected_error(self.debate.id)
+
+    def observe(self, event: Event) -> None:
+        if event["event"] != "paused":  # an outage can pause it before it starts
+            self.begun.set()
 
     def pause(self) -> None:
         """Stop after the current turn; what people said is kept for the next resume."""
@@ -261,9 +279,10 @@ class Runs:
             return await self._run_with_remarks(run, remark)
         # Another process runs it, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
-            run.refusal = str(unable)
+            run.failure = unable
             log_trouble(f"debate {debate_id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
+            run.failure = error
             log_error(f"debate {debate_id} ended in an error", error)
         finally:  # nothing is awaited here, so no remark can be added in between
             self._running.pop(debate_id, None)
@@ -281,9 +300,7 @@ class Runs:
         if self._stopping.is_set():
             run.control.request_drain(_STOPS)
         try:
-            return await run_debate(
-                self.records, run.debate, lambda _: run.begun.set(), run.control, remark
-            )
+            return await run_debate(self.records, run.debate, run.observe, run.control, remark)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from tests.cli.support import debaters
-from tests.service.test_debates import DEBATES, client, events, models, start
+from tests.service.test_debates import DEBATES, client, events, models, start, watch_until
 from tests.support.model_server import ModelServer, Reply
 
 __all__ = ["client", "models"]
@@ -51,6 +52,11 @@ def steer(client: TestClient, debate: str, how: str, say: str = "", status: int 
     assert answer.status_code == status, answer.text
 
 
+def wait_until_not_here(client: TestClient, debate: str) -> None:
+    while client.get(f"{DEBATES}/{debate}").json()["here"]:
+        pass
+
+
 def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held) -> None:
     debate = start(client, settings={"min_rounds": 4, "max_rounds": 5})["id"]
     held.wait()
@@ -75,8 +81,7 @@ def test_a_pause_after_a_remark_holds_and_keeps_the_remark(
     steer(client, debate, "pause")
     steer(client, debate, "resume", status=409)
     held.go_on()
-    while client.get(f"{DEBATES}/{debate}").json()["here"]:
-        pass
+    wait_until_not_here(client, debate)
     assert client.get(f"{DEBATES}/{debate}").json()["status"] == "paused"
     assert len(models.calls) == 1
     steer(client, debate, "resume")
@@ -103,7 +108,38 @@ def test_what_comes_too_late_is_logged_and_stops_nothing(
     steer(client, debate, how, "Too late.")
     held.go_on()
     assert events(client, debate)[-1]["event"] == "complete"
-    while client.get(f"{DEBATES}/{debate}").json()["here"]:
-        pass
+    wait_until_not_here(client, debate)
     assert "comment" in caplog.text
     assert debate in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (DatabaseUnavailable("gone"), 503, "database_away"),
+        (DamagedDebate("x"), 500, "damaged"),
+        (RuntimeError("a bug"), 500, "error"),
+        (BadInput("No speaker would see it."), 409, "not_possible"),
+    ],
+)
+@pytest.mark.parametrize("place", ["_leased", "_Run._input"])
+def test_a_debate_that_cannot_start_is_no_success(
+    place: str,
+    error: Exception,
+    status: int,
+    code: str,
+    client: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    debate = start(client, settings={"pause": "each_round"})["id"]
+    watch_until(client, debate, "paused")
+    wait_until_not_here(client, debate)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"contend.debates.run.{place}", fail)
+    answer = client.post(f"{DEBATES}/{debate}/resume")
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert answer.json()["debate_id"] == debate
+    assert "a bug" not in answer.text
