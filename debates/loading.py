@@ -94,10 +94,13 @@ def load_readable(
 
 
 def read_row(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDebate:
-    values = dict(row._mapping)
-    abandoned = row.status == "running" and not is_held(connection, row)
-    found = StoredDebate(
-        **values | {"turns": turns} | ({"status": "interrupted"} if abandoned else {})
-    )
+    values = {**row._mapping, "turns": turns, "status": read_status(connection, row)}
+    found = StoredDebate(**values)
     found.check()
     return found
+
+
+def read_status(connection: sa.Connection, row: Any) -> str:
+    """Return the status; a debate that should run but that no process runs is interrupted."""
+    is_abandoned = row.status == "running" and not is_held(connection, row)
+    return "interrupted" if is_abandoned else str(row.status)

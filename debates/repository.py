@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from contend.debates import tables
 from contend.debates.journal import Journal, forget_old_chunks
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
-    RESOLUTION,
     UNREADABLE,
     Report,
     find_damaged,
@@ -150,25 +150,10 @@ class Repository:
         newest_first = tables.debates.c.created_at.desc()
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
-    def search(
-        self, *, words: str, protocol: str | None, before: tuple[str, str] | None, limit: int
-    ) -> list[StoredDebate]:
-        """Return debates with these words in question or answer, without turns, newest first.
-
-        `before` is the creation time and the id of the last debate of the page before.
-        """
-        columns = tables.debates.c
-        query = sa.select(tables.debates, RESOLUTION)
-        if words:
-            answer = columns.state["final_answer"].as_string()
-            found = [each.icontains(words, autoescape=True) for each in (columns.question, answer)]
-            query = query.where(sa.or_(*found))
-        if protocol:
-            query = query.where(columns.protocol == protocol)
-        if before:
-            query = query.where(sa.tuple_(columns.created_at, columns.id) < sa.tuple_(*before))
-        newest_first = query.order_by(columns.created_at.desc(), columns.id.desc())
-        return self._list(newest_first.limit(limit), skip_silently)
+    def search(self, wanted: Filter, limit: int) -> ListPage:
+        """Return a page of the list of debates, newest first."""
+        with self._engine.connect() as connection:
+            return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
         """Return accepted debates that no process is running, without their turns.

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from contend.debates.record import StoredDebate
+from contend.debates.listing import Filter
 from contend.graph.record import Status
 from contend.service.auth import require_token_from_network
 from contend.service.errors import Refused
@@ -23,6 +23,7 @@ class DebateList(BaseModel):
     """One page of the list of debates."""
 
     debates: list[DebateSummary]
+    damaged: list[str] = Field(description="Ids of debates on this page that cannot be read.")
     next: str | None = Field(description="Pass it as `cursor` to get the next page.")
 
 
@@ -31,27 +32,17 @@ async def list_debates(
     runs: TheRuns,
     search: Annotated[str, Query(max_length=200, description="Words in question or answer.")] = "",
     status: Annotated[Status | None, Query()] = None,
-    protocol: Annotated[str | None, Query(max_length=32)] = None,
+    protocol: Annotated[str | None, Query(max_length=32, pattern="^[a-z_]*$")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 30,
     cursor: Annotated[str | None, Query(max_length=80)] = None,
 ) -> DebateList:
-    found: list[StoredDebate] = []
-    before = _parse_cursor(cursor)
     words = search.replace("\x00", "").strip()
-    while True:
-        page = await asyncio.to_thread(
-            runs.records.search, words=words, protocol=protocol, before=before, limit=limit + 1
-        )
-        live = [runs.with_live_status(debate) for debate in page]
-        found += [debate for debate in live if status in (None, debate.status)]
-        if len(found) > limit or len(page) <= limit:
-            break
-        before = page[-1].created_at, page[-1].id
-    more = len(found) > limit
-    kept = found[:limit]
-    following = f"{kept[-1].created_at}~{kept[-1].id}" if more else None
+    wanted = Filter(words, protocol, status, _parse_cursor(cursor), runs.ids_here())
+    page = await asyncio.to_thread(runs.records.search, wanted, limit)
     return DebateList(
-        debates=[await summarize_now(runs, debate) for debate in kept], next=following
+        debates=[await summarize_now(runs, runs.with_live_status(each)) for each in page.debates],
+        damaged=list(page.damaged),
+        next="~".join(page.following) if page.following else None,
     )
 
 

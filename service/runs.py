@@ -168,6 +168,9 @@ class Runs:
     def is_here(self, debate_id: str) -> bool:
         return self.find_run(debate_id) is not None
 
+    def ids_here(self) -> tuple[str, ...]:
+        return tuple(self._running)
+
     def find_run(self, debate_id: str) -> Run | None:
         """Return the run of a debate that this service runs."""
         return self._running.get(debate_id)

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,10 +13,12 @@ from uuid import uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from contend.debates.run import open_repository
 from contend.service import page
 from contend.service.app import create_app
 from contend.service.options import ServiceOptions
 from tests.cli.support import debaters
+from tests.debates.test_repository import damage
 from tests.service.conftest import LOCAL
 from tests.support.model_server import ModelServer, Reply
 
@@ -204,6 +207,31 @@ def test_debates_are_listed_searched_and_paged(client: TestClient) -> None:
     assert client.get(DEBATES, params={"search": "100%_"}).json()["debates"] == []
     assert client.get(DEBATES, params={"status": "failed"}).json()["debates"] == []
     assert len(client.get(DEBATES, params={"status": "done", "limit": 1}).json()["debates"]) == 1
+
+
+@pytest.fixture
+def either_client(database: str, models: ModelServer) -> Iterator[TestClient]:
+    with serve() as running:
+        yield running
+
+
+def test_a_damaged_debate_is_named_in_the_list(either_client: TestClient) -> None:
+    ids = [start(either_client)["id"] for _ in range(3)]
+    for each in ids:
+        events(either_client, each)
+    with closing(open_repository()) as records:
+        damage(records, "state", "[]", ids[1])
+    first = either_client.get(DEBATES, params={"limit": 2}).json()
+    assert ([e["id"] for e in first["debates"]], first["damaged"]) == ([ids[2]], [ids[1]])
+    second = either_client.get(DEBATES, params={"limit": 2, "cursor": first["next"]}).json()
+    assert ([e["id"] for e in second["debates"]], second["damaged"]) == ([ids[0]], [])
+    assert second["next"] is None
+
+
+@pytest.mark.parametrize("name", ["search", "status", "protocol", "cursor"])
+def test_no_character_breaks_the_list(either_client: TestClient, name: str) -> None:
+    for value in ("\x00", "\ufffe", "'", "%", "~", "x~\x00"):
+        assert either_client.get(DEBATES, params={name: value}).status_code in (200, 422)
 
 
 def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
