@@ -35,8 +35,11 @@ def parse_age(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def delete_debates(records: Repository, ids: Sequence[str]) -> Pruned:
-    """Delete debates, except those that a process is running."""
+def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
+    """Delete debates, except those that a process is running.
+
+    With `compact` the database gives the space back, and nobody can write meanwhile.
+    """
     deleted, files, freed = [], set[Path](), 0
     for each in ids:
         debate = _find(records, each)
@@ -47,7 +50,7 @@ def delete_debates(records: Repository, ids: Sequence[str]) -> Pruned:
             files |= _shared_files(debate)
     if files:
         freed += _delete_all(files - _used_files(records, files))
-    shrunk = records.compact() if deleted else None
+    shrunk = records.compact() if deleted and compact else None
     return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None)
 
 

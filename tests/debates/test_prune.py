@@ -70,7 +70,7 @@ async def test_nothing_is_left_of_a_debate_and_others_stay(
     before = rows_of(records, kept.id)
     assert before["checkpoints"] > 1
     assert any(rows_of(records, gone.id).values())
-    pruned = await asyncio.to_thread(delete_debates, records, [gone.id])
+    pruned = await asyncio.to_thread(delete_debates, records, [gone.id], compact=True)
     assert pruned.debates == (gone.id,)
     assert pruned.freed_bytes > 10_000
     assert not any(rows_of(records, gone.id).values())
@@ -90,6 +90,18 @@ def test_only_old_debates_that_nobody_runs_or_rated_are_chosen(records: Reposito
     assert old(records, keep_rated=True) == [plain]
     assert delete_debates(records, [held, plain]).debates == (plain,)
     assert set(records.ids()) == {new, rated, resolved, held}
+
+
+def test_the_database_is_compacted_only_on_request(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compacted: list[str] = []
+    monkeypatch.setattr(Repository, "compact", lambda _: compacted.append("once"))
+    first, second = begin_record(records), begin_record(records)
+    assert not delete_debates(records, [first]).is_compacted
+    assert compacted == []
+    delete_debates(records, [second], compact=True)
+    assert compacted == ["once"]
 
 
 def test_a_debate_is_not_run_once_it_is_deleted(records: Repository) -> None:
