@@ -15,6 +15,7 @@ from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.service import catalogue, debates, errors, listing, steering
 from contend.service.guards import Guard
+from contend.service.limits import StreamLimit
 from contend.service.options import ServiceOptions
 from contend.service.page import add_page
 from contend.service.routes import health, router
@@ -55,6 +56,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     made.exception_handler(HTTPException)(errors.on_http_error)
     # As a handler of the app, the server would also print a traceback with secrets.
     made.add_middleware(ExceptionMiddleware, handlers={Exception: errors.on_unexpected})
+    made.add_middleware(StreamLimit, most=runs.options.max_streams_per_client)
     made.add_middleware(Guard, only_loopback=not runs.options.open_to_network)
     made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
     return made

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
+from starlette.requests import HTTPConnection
 
 from contend.service.errors import Refused
 
@@ -28,9 +29,13 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
     """Refuse requests without the token that may come from other machines."""
-    client = request.client.host if request.client else "localhost"  # a local socket has none
-    if request.app.state.runs.options.open_to_network or not is_loopback(client):
+    if request.app.state.runs.options.open_to_network or not is_loopback(client_of(request)):
         await require_token(request)
+
+
+def client_of(request: HTTPConnection) -> str:
+    """Return the address of the client, by which its debates and streams are counted."""
+    return request.client.host if request.client else "localhost"  # a local socket has none
 
 
 def is_loopback(host: str) -> bool:

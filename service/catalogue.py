@@ -19,12 +19,12 @@ from contend.service.lookup import TheRuns
 from contend.service.openapi import errors
 from contend.service.runs import Runs
 from contend.service.starts import (
-    Start,
     checked_settings,
     is_allowed,
     refusing_bad_input,
 )
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
+from contend.service.uploads import Start
 
 router = APIRouter(
     prefix="/api/v1", tags=["debates"], dependencies=[Depends(require_token_from_network)]

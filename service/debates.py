@@ -31,8 +31,9 @@ from contend.service.lookup import (
 from contend.service.openapi import errors
 from contend.service.runs import Runs
 from contend.service.sse import EventStream, Viewing, without_finished_chunks
-from contend.service.starts import Start, start_debate
+from contend.service.starts import start_debate
 from contend.service.summaries import DebateDetails, DebateSummary, describe, summarize
+from contend.service.uploads import Start
 
 _PAGE = 500
 _MOST_EVENTS = 2_147_483_647
@@ -97,7 +98,7 @@ _BODY = {
 )
 async def post_new_debate(request: Request, runs: TheRuns) -> JSONResponse:
     """Start a debate; it goes on after this response, whether anybody watches or not."""
-    debate = await start_debate(runs, runs.options, request)
+    debate = await start_debate(runs, request)
     shown = summarize(debate, here=True, waiting_for_you=False)
     where = {"Location": f"{DEBATES_PREFIX}/{debate.id}"}
     return JSONResponse(shown.model_dump(mode="json"), 201, where)
@@ -118,6 +119,7 @@ async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
     response_model=None,
     responses={
         **FIND_ERRORS,
+        **errors(429),
         200: {"content": {"text/event-stream": {}}, "description": "Events."},
         204: {"description": "The debate is done, and its last event was seen."},
     },

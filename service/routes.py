@@ -20,7 +20,7 @@ from contend.graph.forecast_contract.result import (
 )
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, MOST_ROUNDS, OwnName, Share
 from contend.models.limits import current_outages
-from contend.service.auth import require_token
+from contend.service.auth import client_of, require_token
 from contend.service.bodies import parse_body, read_json
 from contend.service.errors import Refused
 from contend.service.examples import example
@@ -139,7 +139,7 @@ async def post_debate(
     if debate_id:
         debate = await runs.find_repeated(wanted, debate_id, wait=not preferred)
     if debate is None:
-        run = await runs.start(wanted, debate_id)
+        run = await runs.start(wanted, client_of(request), debate_id)
         debate = run.debate if preferred else await runs.wait(run)
     if debate.status == "running":
         return _accepted(debate, wanted.task_id, preferred=preferred)

@@ -37,6 +37,8 @@ _STOPS, _PAUSED = "the service stops", "paused by a user"
 @dataclass(eq=False)
 class Run:
     debate: StoredDebate
+    client: str = ""
+    """Who started or resumed it; nobody if the service did."""
     control: RunControl = field(default_factory=RunControl)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[StoredDebate | None]" = field(init=False)
@@ -89,7 +91,8 @@ class Runs:
         self._records: Repository | None = None
         self._live: LiveEvents | None = None
         self._running: dict[str, Run] = {}
-        self._starting = 0
+        self._starting: list[str] = []
+        """The clients of debates that are being prepared."""
         self._stopping = asyncio.Event()
         self._resuming: asyncio.Task[None] | None = None
         self._seen: dict[str, float] = {}
@@ -144,7 +147,7 @@ class Runs:
     def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
-        free = self.options.max_running - len(self._running) - self._starting
+        free = self.options.max_running - len(self._running) - len(self._starting)
         due = [
             each.debate
             for each in unfinished
@@ -227,8 +230,8 @@ class Runs:
             raise Refused(503, "stopping", "The service is stopping.")
         await asyncio.to_thread(self.records.debate_of, "")
 
-    async def start(self, request: DebateRequest, debate_id: str | None = None) -> Run:
-        with self.one_more():
+    async def start(self, request: DebateRequest, client: str, debate_id: str | None = None) -> Run:
+        with self.one_more(client):
             try:
                 debate = await self._prepared(request, debate_id)
             except DebateExists as taken:
@@ -238,24 +241,28 @@ class Runs:
                 detail = f"Task {request.task_id!r} already has a running debate."
                 running = await asyncio.to_thread(self.records.debate_of, request.task_id)
                 raise Refused(409, "already_running", detail, debate_id=running) from taken
-        return self.begin(debate)
+        return self.begin(debate, client=client)
 
     @contextmanager
-    def one_more(self) -> Iterator[None]:
+    def one_more(self, client: str) -> Iterator[None]:
         """Reserve a place for a debate that is being prepared; refuse if there is none."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
-        if len(self._running) + self._starting >= self.options.max_running:
+        clients = [*(run.client for run in self._running.values()), *self._starting]
+        if len(clients) >= self.options.max_running:
             detail = f"{self.options.max_running} debates are running; try again later."
             raise Refused(429, "busy", detail)
-        self._starting += 1
+        if clients.count(client) >= self.options.max_running_per_client:
+            detail = f"{clients.count(client)} of your debates are running; try again later."
+            raise Refused(429, "too_many_debates", detail)
+        self._starting.append(client)
         try:
             yield
         finally:
-            self._starting -= 1
+            self._starting.remove(client)
 
-    def begin(self, debate: StoredDebate, remark: Remark | None = None) -> Run:
-        run = Run(debate.model_copy(update={"status": "running"}))
+    def begin(self, debate: StoredDebate, remark: Remark | None = None, *, client: str = "") -> Run:
+        run = Run(debate.model_copy(update={"status": "running"}), client)
         self._running[debate.id] = run
         run.task = asyncio.create_task(self._run(run, remark))
         return run

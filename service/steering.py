@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from contend.graph.state import Remark
-from contend.service.auth import require_token_from_network
+from contend.service.auth import client_of, require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
 from contend.service.lookup import (
     CHANGE_ERRORS,
@@ -33,11 +33,16 @@ class Say(BaseModel):
     say: StrictStr = Field("", max_length=20_000, description="Words that the next speakers see.")
 
 
+def _get_client(request: Request) -> str:
+    return client_of(request)
+
+
 async def _read_say(request: Request) -> Say:
     body = await read_json(request)
     return parse_body(Say, body) if body else Say()
 
 
+_Client = Annotated[str, Depends(_get_client)]
 _Said = Annotated[Say, Depends(_read_say)]
 
 
@@ -60,9 +65,11 @@ async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
     responses=CHANGE_ERRORS,
     openapi_extra=describe_body(Say, required=False),
 )
-async def resume_by_id(debate_id: DebateId, runs: TheRuns, said: _Said) -> DebateSummary:
+async def resume_by_id(
+    debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
+) -> DebateSummary:
     """Continue a stopped debate; `say` adds a comment, also while it runs."""
-    return await _go_on(runs, debate_id, Remark(say=said.say))
+    return await _go_on(runs, client, debate_id, Remark(say=said.say))
 
 
 @router.post(
@@ -72,12 +79,14 @@ async def resume_by_id(debate_id: DebateId, runs: TheRuns, said: _Said) -> Debat
     responses=CHANGE_ERRORS,
     openapi_extra=describe_body(Say, required=False),
 )
-async def finish_by_id(debate_id: DebateId, runs: TheRuns, said: _Said) -> DebateSummary:
+async def finish_by_id(
+    debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
+) -> DebateSummary:
     """End the rounds after the current one, and write the answer."""
-    return await _go_on(runs, debate_id, Remark(say=said.say, finish=True))
+    return await _go_on(runs, client, debate_id, Remark(say=said.say, finish=True))
 
 
-async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
+async def _go_on(runs: Runs, client: str, debate_id: UUID, remark: Remark) -> DebateSummary:
     debate = await find_debate(runs, debate_id)
     if debate.status == "done":
         raise not_possible(debate, "The debate is done.")
@@ -90,8 +99,8 @@ async def _go_on(runs: Runs, debate_id: UUID, remark: Remark) -> DebateSummary:
         return await summarize_now(runs, debate)
     if debate.status == "running":
         raise not_possible(debate, "Another process runs the debate.")
-    with runs.one_more():
-        run = runs.begin(debate, remark)
+    with runs.one_more(client):
+        run = runs.begin(debate, remark, client=client)
     await run.wait_for_start()
     await asyncio.to_thread(runs.records.accept, debate.id)
     return await summarize_now(runs, run.debate)

@@ -17,6 +17,12 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
     max_running: Annotated[
         int, typer.Option(metavar="N", min=1, help="Debates that may run at the same time.")
     ] = 32,
+    max_running_per_client: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Debates of one client that may run.")
+    ] = 16,
+    max_streams_per_client: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Streams of events open to one client.")
+    ] = 64,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Do not open the page in a browser.")
     ] = False,
@@ -45,6 +51,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         parse_assignments(assignments or []),
         config,
         max_running,
+        max_running_per_client,
+        max_streams_per_client,
         open_to_network=on_network,
         allowed_models=tuple(allowed),
     )

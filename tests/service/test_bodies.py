@@ -12,11 +12,13 @@ from contend.service.errors import Refused
 BEGINNING = {"type": "http.request", "body": b"{", "more_body": True}
 
 
-def sent(*messages: Any, every: float = 0.0) -> Request:
+def sent(*messages: Any, every: float = 0.0, reading: asyncio.Event | None = None) -> Request:
     """A request whose client sends these messages, and then disconnects."""
     left = iter(messages)
 
     async def receive() -> Any:
+        if reading:
+            reading.set()
         await asyncio.sleep(every)
         return next(left, {"type": "http.disconnect"})
 

@@ -277,18 +277,19 @@ def test_documents_are_uploaded_with_the_question(client: TestClient) -> None:
     assert [each["name"] for each in record["documents"]] == ["notes.txt"]
 
 
-def test_one_id_runs_once(client: TestClient, models: ModelServer) -> None:
+def test_one_id_runs_once(models: ModelServer) -> None:
     debate = str(uuid4())
     body = {"question": QUESTION, "settings": QUICK, "id": debate}
+    with serve(max_running=50, max_running_per_client=50) as client:
 
-    def begin(_: int) -> int:
-        return client.post(DEBATES, json=body).status_code
+        def begin(_: int) -> int:
+            return client.post(DEBATES, json=body).status_code
 
-    with ThreadPoolExecutor(10) as pool:
-        answers = sorted(pool.map(begin, range(20)))
-    assert answers == [201] + [409] * 19
-    seen = events(client, debate)
-    assert [event["event"] for event in seen].count("debate_start") == 1
+        with ThreadPoolExecutor(50) as pool:
+            answers = sorted(pool.map(begin, range(50)))
+        assert answers == [201] + [409] * 49
+        names = [event["event"] for event in events(client, debate)]
+    assert (names.count("debate_start"), names.count("complete")) == (1, 1)
 
 
 @pytest.mark.parametrize(

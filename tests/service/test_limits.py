@@ -1,0 +1,86 @@
+"""How much one client may have at the same time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from contend.service.errors import Refused
+from contend.service.limits import StreamLimit
+from contend.service.options import ServiceOptions
+from contend.service.runs import Runs
+from contend.service.starts import start_debate
+from tests.service.test_bodies import BEGINNING, sent
+from tests.service.test_debates import DEBATES, QUESTION, models, serve, start
+from tests.service.test_steering import Held, held
+
+__all__ = ["held", "models"]
+
+
+async def test_one_client_cannot_take_every_place() -> None:
+    runs = Runs(ServiceOptions(max_running=3, max_running_per_client=2))
+    with runs.one_more("ann"), runs.one_more("ann"):
+        with pytest.raises(Refused, match="2 of your debates are running") as refused:
+            runs.one_more("ann").__enter__()
+        assert refused.value.code == 429
+        with runs.one_more("ben"), pytest.raises(Refused, match="3 debates are running"):
+            runs.one_more("cleo").__enter__()
+    with runs.one_more("ann"):
+        pass
+
+
+def test_debates_count_until_they_end(held: Held) -> None:
+    with serve(max_running_per_client=1) as client:
+        debate = start(client)["id"]
+        held.wait()
+        refused = client.post(DEBATES, json={"question": QUESTION})
+        assert (refused.status_code, refused.json()["error"]) == (429, "too_many_debates")
+        assert refused.headers["retry-after"] == "10"
+        held.go_on()
+        while client.get(f"{DEBATES}/{debate}").json()["here"]:
+            pass
+        start(client)
+
+
+async def test_a_request_takes_no_place_while_its_body_is_read() -> None:
+    runs = Runs(ServiceOptions(max_running=1))
+    is_reading = asyncio.Event()
+    request = sent(BEGINNING, BEGINNING, reading=is_reading, every=3600)
+    starting = asyncio.create_task(start_debate(runs, request))
+    await is_reading.wait()
+    with runs.one_more("other"):
+        pass
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+
+
+async def test_one_client_cannot_open_streams_without_end() -> None:
+    is_open, are_closed = asyncio.Semaphore(0), asyncio.Event()
+
+    async def app(_scope: Any, _receive: Any, _send: Any) -> None:
+        is_open.release()
+        await are_closed.wait()
+
+    limit = StreamLimit(app, most=2)
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    def call(client: str, path: str = f"{DEBATES}/some/events") -> Any:
+        scope = {"type": "http", "path": path, "client": (client, 1), "headers": []}
+        return limit(scope, receive, send)
+
+    streams = [asyncio.create_task(call(each)) for each in ("ann", "ann", "ben")]
+    for _ in streams:
+        await is_open.acquire()
+    await call("ann")
+    assert statuses == [429]
+    streams.append(asyncio.create_task(call("ann", f"{DEBATES}/some")))
+    are_closed.set()
+    await asyncio.gather(*streams)
+    await call("ann")
+    assert statuses == [429]
