@@ -15,13 +15,14 @@ from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
+from contend.service.errors import refusing_bad_input, refusing_models
 from contend.service.lookup import TheRuns
 from contend.service.openapi import errors
 from contend.service.runs import Runs
 from contend.service.starts import (
     checked_settings,
     is_allowed,
-    refusing_bad_input,
+    own_settings,
 )
 from contend.service.summaries import DebateSummary, SeatSummary, summarize
 from contend.service.uploads import Start
@@ -91,8 +92,9 @@ def _protocol(name: str) -> Protocol:
 
 @router.get("/models", summary="The models that can be used now", responses=errors(401, 503))
 async def get_models(runs: TheRuns) -> Models:
-    settings = await asyncio.to_thread(runs.options.settings_of, "adversarial", {})
-    plan = await choose_seats(settings)
+    settings = await asyncio.to_thread(own_settings, runs.options, "adversarial")
+    with refusing_models():
+        plan = await choose_seats(settings)
     found = [
         each for each in await usable_models() if is_allowed(each.spec, runs.options, settings)
     ]

@@ -1,5 +1,7 @@
 """Error responses, all in one form."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from fastapi import Request
@@ -8,7 +10,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from contend.graph.errors import DamagedDebate, DatabaseUnavailable
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, QuestionTooLong
+from contend.models.failures import scrub
 from contend.service.logs import log_error, log_trouble
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -52,6 +55,34 @@ def damaged_debate(debate_id: str) -> Refused:
 def unexpected_error(debate_id: str | None = None) -> Refused:
     detail = "Internal error; see the log of the service."
     return Refused(500, "error", detail, debate_id=debate_id)
+
+
+def refusing_settings() -> AbstractContextManager[None]:
+    return _refusing("misconfigured", "The settings of this service cannot be used")
+
+
+def refusing_models() -> AbstractContextManager[None]:
+    return _refusing("models_unavailable", "The models of this service are not available")
+
+
+@contextmanager
+def _refusing(error: str, what: str) -> Iterator[None]:
+    """Refuse bad input of the operator with 503, but a question that is too long with 422."""
+    try:
+        yield
+    except QuestionTooLong as long:
+        raise Refused(422, "too_long", f"{long.what} Shorten it.") from long
+    except BadInput as unusable:
+        raise Refused(503, error, scrub(f"{what}: {unusable}")) from unusable
+
+
+@contextmanager
+def refusing_bad_input() -> Iterator[None]:
+    """Refuse bad input of the caller with 422."""
+    try:
+        yield
+    except BadInput as unusable:
+        raise Refused(422, "invalid", scrub(str(unusable))) from unusable
 
 
 async def on_refused(_: Request, refused: Refused) -> JSONResponse:

@@ -16,12 +16,18 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import join_remarks, open_repository, run_debate
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, QuestionTooLong
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
-from contend.models.failures import scrub
-from contend.service.errors import Refused, damaged_debate, database_away, unexpected_error
+from contend.service.errors import (
+    Refused,
+    damaged_debate,
+    database_away,
+    refusing_models,
+    refusing_settings,
+    unexpected_error,
+)
 from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
 
@@ -268,10 +274,10 @@ class Runs:
         return run
 
     async def _prepared(self, request: DebateRequest, debate_id: str | None) -> StoredDebate:
-        with _refusing(503, "misconfigured", "The settings of this service cannot be used"):
+        with refusing_settings():
             settings = await asyncio.to_thread(self.options.settings, settings_of(request))
         draft = draft_debate(request.prediction_context.task.question, settings)
-        with _refusing(503, "models_unavailable", "The models of this service are not available"):
+        with refusing_models():
             prepared = await prepare_debate(draft, fetch=False)
         return await asyncio.to_thread(
             write_debate,
@@ -360,14 +366,3 @@ def _is_left(run: Run) -> bool:
 
 def _debates(count: int) -> str:
     return f"{count} debate{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def _refusing(code: int, error: str, what: str) -> Iterator[None]:
-    """Refuse with the right status: the caller's question or the service's settings."""
-    try:
-        yield
-    except QuestionTooLong as long:
-        raise Refused(422, "too_long", f"{long.what} Shorten it.") from long
-    except BadInput as unusable:
-        raise Refused(code, error, scrub(f"{what}: {unusable}")) from unusable

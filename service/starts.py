@@ -1,8 +1,7 @@
 """Turns a caller's request into a debate that can start."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from uuid import uuid4
 
@@ -15,13 +14,12 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, TaskAccepted, task_of_debate
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.graph.settings import DebateSettings
+from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import settings_of
-from contend.models.failures import scrub
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import models_of
 from contend.service.auth import client_of
-from contend.service.errors import Refused
+from contend.service.errors import Refused, refusing_bad_input, refusing_settings
 from contend.service.options import ServiceOptions
 from contend.service.runs import Runs
 from contend.service.uploads import Start, Upload, read_upload
@@ -73,9 +71,9 @@ def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
     """Return the settings; refuse files of this machine and models that are not allowed."""
+    own = own_settings(options, start.protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
     settings = options.settings_of(start.protocol, wanted, start.model)
-    own = options.settings_of(start.protocol, {})
     if getattr(settings, "output_dir", None) != getattr(own, "output_dir", None):
         raise BadInput("output_dir can only be set by the operator of this service.")
     if settings.files_of_seats() not in ({}, own.files_of_seats()):
@@ -84,6 +82,12 @@ def checked_settings(
         if not is_allowed(model, options, own):
             raise BadInput(f"This service does not allow the model {model}.")
     return settings
+
+
+def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
+    """Return the settings of the service itself, whose errors are not the caller's."""
+    with refusing_settings() if protocol in SETTINGS else nullcontext():
+        return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
@@ -95,11 +99,3 @@ def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool
 def _models_in(settings: DebateSettings) -> list[str]:
     names = [*models_of(settings.build_seats()), settings.embedding_model]
     return [str(parse_spec(name)) for name in names]
-
-
-@contextmanager
-def refusing_bad_input() -> Iterator[None]:
-    try:
-        yield
-    except BadInput as unusable:
-        raise Refused(422, "invalid", scrub(str(unusable))) from unusable

@@ -69,3 +69,18 @@ def test_a_wrong_setting_is_named_before_the_start(models: ModelServer) -> None:
         )
         assert refused.status_code == 422
         assert "Did you mean 'max_rounds'" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/debates"), ("POST", "/estimate"), ("GET", "/models")],
+)
+def test_wrong_settings_of_the_operator_are_not_the_callers_fault(
+    method: str, path: str, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve() as client:
+        monkeypatch.setenv("CONTEND_RETRY_WAIT", "soon")
+        body = {"json": {"question": "Why?"}} if method == "POST" else {}
+        refused = client.request(method, f"/api/v1{path}", **body)  # type: ignore[arg-type]
+        assert (refused.status_code, refused.json()["error"]) == (503, "misconfigured")
+        assert "retry_wait" in refused.json()["detail"].lower()
