@@ -1,5 +1,6 @@
 """Files given with a question: documents as evidence, and images."""
 
+import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ async def keep_attachments(
     if attachments.loaded:
         embedder = Embedder(embedding_model, settings)
         notice = await _keep_documents(attachments, embedder, on_progress)
-    save_images(attachments.pictures, data_home())
+    await asyncio.to_thread(save_images, attachments.pictures, data_home())
     return notice
 
 
@@ -119,7 +120,7 @@ async def _keep_documents(
     folder = data_home() / "documents" / corpus_id(attachments.documents)
     known = folder.exists()
     try:
-        save_corpus(attachments.loaded, data_home())
+        await asyncio.to_thread(save_corpus, attachments.loaded, data_home())
         async with open_models():
             _, index = await open_passages(attachments.documents, embedder, on_progress)
     except BaseException as error:

@@ -104,7 +104,7 @@ async def prepare_debate(
     state |= {"documents": files.documents, "images": files.images}
     await check_seats(state, settings, reporter, fetch=fetch)
     if plan_of_folder := strategy_for(settings).folder_plan:
-        check_writable(plan_of_folder.base)
+        await asyncio.to_thread(check_writable, plan_of_folder.base)
     if fetch:
         await _prepare_search(plan.embedding_model, draft, reporter)
     with reporter.indexing("documents") as on_progress:
@@ -116,7 +116,7 @@ async def prepare_debate(
 
 async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
     state = debate.as_state()
-    check_kept(state.get("documents", []), state.get("images", []))
+    await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
     await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
 
 
