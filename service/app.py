@@ -41,7 +41,13 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
             await runs.close()
 
     made = FastAPI(
-        title="Contend", version=version("contend"), description=_ABOUT, lifespan=lifespan
+        title="Contend",
+        version=version("contend"),
+        description=_ABOUT,
+        lifespan=lifespan,
+        # FastAPI's pages of documentation load scripts from other sites.
+        docs_url=None,
+        redoc_url=None,
     )
     made.state.runs = runs
     made.include_router(router)

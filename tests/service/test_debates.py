@@ -431,6 +431,8 @@ def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
     assert shown.status_code == 200
     assert "default-src 'self'" in shown.headers["content-security-policy"]
     assert client.get("/static/../app.py").status_code == 404
+    for path in ("/docs", "/redoc"):  # FastAPI's own load scripts from other sites
+        assert client.get(path).status_code == 404
 
 
 def test_the_page_is_small_on_the_wire(client: TestClient) -> None:
