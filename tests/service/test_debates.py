@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,13 @@ from uuid import uuid4
 import pytest
 from starlette.testclient import TestClient
 
+from contend.debates.events import Event
 from contend.debates.run import open_repository
 from contend.service import page
 from contend.service.app import create_app
+from contend.service.client import DebateClient
 from contend.service.options import ServiceOptions
+from contend.service.summaries import DebateSummary
 from tests.cli.support import debaters
 from tests.debates.test_repository import damage
 from tests.service.conftest import LOCAL
@@ -47,35 +51,21 @@ def client(models: ModelServer) -> Iterator[TestClient]:
         yield running
 
 
-def start(client: TestClient, **changes: Any) -> dict[str, Any]:
-    body = {"question": QUESTION, "settings": QUICK | changes.pop("settings", {})} | changes
-    answer = client.post(DEBATES, json=body)
-    assert answer.status_code == 201, answer.text
-    started: dict[str, Any] = answer.json()
-    return started
+def api(client: TestClient) -> DebateClient:
+    return DebateClient(http=client)
 
 
-def events(client: TestClient, debate_id: str, **query: Any) -> list[dict[str, Any]]:
+def start(client: TestClient, **changes: Any) -> DebateSummary:
+    question, settings = changes.pop("question", QUESTION), changes.pop("settings", {})
+    return api(client).start(question, settings=QUICK | settings, **changes)
+
+
+def events(client: TestClient, debate_id: str, **query: Any) -> list[Event]:
     """Watch until the stream ends."""
-    answer = client.get(f"{DEBATES}/{debate_id}/events", params=query)
-    if answer.status_code == 204:
-        return []
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    return parse(answer.text)
+    return list(api(client).events(debate_id, **query))
 
 
-def parse(stream: str) -> list[dict[str, Any]]:
-    found = []
-    for message in stream.split("\n\n"):
-        lines = dict(line.split(": ", 1) for line in message.splitlines() if line[:1] not in ":")
-        if lines:
-            event = json.loads(lines["data"])
-            assert (int(lines["id"]), lines["event"]) == (event["seq"], event["event"])
-            found.append(event)
-    return found
-
-
-def watch_until(client: TestClient, debate_id: str, name: str) -> list[dict[str, Any]]:
+def watch_until(client: TestClient, debate_id: str, name: str) -> list[Event]:
     """Read what is stored again and again until there is an event of this name."""
     while True:
         seen = events(client, debate_id, follow=False)
@@ -83,31 +73,46 @@ def watch_until(client: TestClient, debate_id: str, name: str) -> list[dict[str,
             return seen
 
 
+def wait_until_not_here(client: TestClient, debate_id: str) -> None:
+    while api(client).get(debate_id).here:
+        pass
+
+
 def test_a_debate_is_started_watched_and_read(client: TestClient) -> None:
     started = start(client)
-    assert started["status"] == "running"
-    seen = events(client, started["id"])
+    assert started.status == "running"
+    seen = events(client, started.id)
     names = [event["event"] for event in seen]
     assert (names[0], names[-1]) == ("debate_start", "complete")
     assert [event["seq"] for event in seen] == sorted({event["seq"] for event in seen})
     chunk = next(event for event in seen if event["event"] == "proposer_chunk")
     assert {"model", "role", "tokens_so_far"} <= chunk["metadata"].keys()
 
-    read = client.get(f"{DEBATES}/{started['id']}").json()
-    assert (read["status"], read["record"]["status"]) == ("done", "done")
-    assert read["record"]["final_answer"] == seen[-1]["content"]
-    assert read["html"]["answer"].startswith("<h4>Answer</h4>")
-    assert set(read["html"]["turns"]) == {turn["id"] for turn in read["record"]["turns"]}
+    read = api(client).get(started.id)
+    assert (read.status, read.record["status"]) == ("done", "done")
+    assert read.record["final_answer"] == seen[-1]["content"]
+    assert read.html["answer"].startswith("<h4>Answer</h4>")
+    assert set(read.html["turns"]) == {turn["id"] for turn in read.record["turns"]}
 
 
 def test_a_viewer_who_returns_misses_nothing_and_sees_nothing_twice(client: TestClient) -> None:
-    whole = events(client, start(client)["id"])
+    debate = start(client).id
+    whole = events(client, debate)
     for at in [*range(0, len(whole), 3), len(whole) - 1]:
         last = whole[at]["seq"]
-        url = f"{DEBATES}/{whole[0]['debate_id']}/events"
-        by_header = client.get(url, headers={"Last-Event-ID": str(last)})
-        assert parse(by_header.text) == whole[at + 1 :]
-        assert events(client, whole[0]["debate_id"], after=last) == whole[at + 1 :]
+        assert events(client, debate, after=last) == whole[at + 1 :]
+        with_query = client.get(f"{DEBATES}/{debate}/events", params={"after": last})
+        ids = re.findall(r"^id: (\d+)$", with_query.text, re.MULTILINE)
+        assert ids == [str(event["seq"]) for event in whole[at + 1 :]]
+
+
+def test_messages_name_the_event_and_its_number(client: TestClient) -> None:
+    debate = start(client).id
+    events(client, debate)
+    streamed = client.get(f"{DEBATES}/{debate}/events")
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    first = streamed.text.split("\n\n")[1]
+    assert first.startswith("id: 1\nevent: debate_start\ndata: {")
 
 
 def test_html_comes_block_by_block_and_whole_at_the_end(
@@ -118,7 +123,7 @@ def test_html_comes_block_by_block_and_whole_at_the_end(
         return Reply(text, chunk_delay=0.02) if role == "proposer" else reply
 
     models.script = debaters(formatted)
-    seen = events(client, start(client)["id"], html=True)
+    seen = events(client, start(client).id, html=True)
     written = [e["metadata"] for e in seen if e["event"] == "proposer_chunk" and e["round"] == 1]
     assert {chunk["block"] for chunk in written} > {0}
     whole = next(event for event in seen if event["event"] == "seat_complete")
@@ -128,85 +133,27 @@ def test_html_comes_block_by_block_and_whole_at_the_end(
 
 
 def test_chunks_of_finished_turns_can_be_left_out(client: TestClient) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     whole = events(client, debate)
     short = events(client, debate, chunks="open")
     assert short == [event for event in whole if not event["event"].endswith("_chunk")]
     assert len(short) < len(whole)
 
 
-def test_a_debate_is_paused_and_resumed_with_a_remark(
-    client: TestClient, models: ModelServer
-) -> None:
-    go_on = threading.Event()
-
-    def waits(role: str, number: int, reply: Reply) -> Reply:
-        if role == "proposer" and number == 1:
-            go_on.wait(30)
-        return reply
-
-    models.script = debaters(waits)
-    debate = start(client)["id"]
-    models.wait_for_calls(1)
-    assert client.post(f"{DEBATES}/{debate}/pause").status_code == 202
-    assert client.post(f"{DEBATES}/{debate}/resume").status_code == 409
-    go_on.set()
-    watch_until(client, debate, "paused")
-    resumed = client.post(f"{DEBATES}/{debate}/resume", json={"say": "Mind the night shifts."})
-    assert resumed.status_code == 202, resumed.text
-    seen = events(client, debate)
-    remark = next(e for e in seen if e["metadata"].get("phase") == "remark")
-    assert remark["content"] == "Mind the night shifts."
-    assert any("Mind the night shifts." in call.request.text for call in models.calls)
-    assert client.post(f"{DEBATES}/{debate}/resume").status_code == 409
-
-
-def test_a_running_debate_is_finished_after_its_round(
-    client: TestClient, models: ModelServer
-) -> None:
-    go_on = threading.Event()
-
-    def waits(role: str, number: int, reply: Reply) -> Reply:
-        if role == "proposer" and number == 1:
-            go_on.wait(30)
-        return reply
-
-    models.script = debaters(waits)
-    debate = start(client, settings={"min_rounds": 4, "max_rounds": 5})["id"]
-    models.wait_for_calls(1)
-    assert client.post(f"{DEBATES}/{debate}/finish").status_code == 202
-    go_on.set()
-    events(client, debate)
-    read = client.get(f"{DEBATES}/{debate}").json()
-    assert (read["stop_reason"], read["record"]["total_rounds"]) == ("user", 1)
-
-
-def test_a_person_is_asked_and_answers(client: TestClient) -> None:
-    debate = start(client, settings={"pause": "each_round"})["id"]
-    asked = watch_until(client, debate, "paused")[-1]
-    assert asked["metadata"]["ask"]["round"] == 1
-    assert client.get(f"{DEBATES}/{debate}").json()["waiting_for_you"] is True
-    finished = client.post(f"{DEBATES}/{debate}/finish", json={"say": "Enough."})
-    assert finished.status_code == 202
-    events(client, debate)
-    assert client.get(f"{DEBATES}/{debate}").json()["stop_reason"] == "user"
-
-
 def test_debates_are_listed_searched_and_paged(client: TestClient) -> None:
-    ids = [start(client, question=f"Why is number {n} odd?")["id"] for n in range(3)]
+    ids = [start(client, question=f"Why is number {n} odd?").id for n in range(3)]
     for each in ids:
         events(client, each)
-    listed = client.get(DEBATES).json()
-    assert [each["id"] for each in listed["debates"]] == ids[::-1]
-    assert listed["next"] is None
-    first = client.get(DEBATES, params={"limit": 2}).json()
-    second = client.get(DEBATES, params={"limit": 2, "cursor": first["next"]}).json()
-    assert [e["id"] for e in first["debates"] + second["debates"]] == ids[::-1]
-    found = client.get(DEBATES, params={"search": "NUMBER 1"}).json()
-    assert [each["id"] for each in found["debates"]] == [ids[1]]
-    assert client.get(DEBATES, params={"search": "100%_"}).json()["debates"] == []
-    assert client.get(DEBATES, params={"status": "failed"}).json()["debates"] == []
-    assert len(client.get(DEBATES, params={"status": "done", "limit": 1}).json()["debates"]) == 1
+    listed = api(client).list()
+    assert [each.id for each in listed.debates] == ids[::-1]
+    assert listed.next is None
+    first = api(client).list(limit=2)
+    second = api(client).list(limit=2, cursor=first.next)
+    assert [each.id for each in first.debates + second.debates] == ids[::-1]
+    assert [each.id for each in api(client).list(search="NUMBER 1").debates] == [ids[1]]
+    assert api(client).list(search="100%_").debates == []
+    assert api(client).list(status="failed").debates == []
+    assert len(api(client).list(status="done", limit=1).debates) == 1
 
 
 @pytest.fixture
@@ -216,16 +163,16 @@ def either_client(database: str, models: ModelServer) -> Iterator[TestClient]:
 
 
 def test_a_damaged_debate_is_named_in_the_list(either_client: TestClient) -> None:
-    ids = [start(either_client)["id"] for _ in range(3)]
+    ids = [start(either_client).id for _ in range(3)]
     for each in ids:
         events(either_client, each)
     with closing(open_repository()) as records:
         damage(records, "state", "[]", ids[1])
-    first = either_client.get(DEBATES, params={"limit": 2}).json()
-    assert ([e["id"] for e in first["debates"]], first["damaged"]) == ([ids[2]], [ids[1]])
-    second = either_client.get(DEBATES, params={"limit": 2, "cursor": first["next"]}).json()
-    assert ([e["id"] for e in second["debates"]], second["damaged"]) == ([ids[0]], [])
-    assert second["next"] is None
+    first = api(either_client).list(limit=2)
+    assert ([each.id for each in first.debates], first.damaged) == ([ids[2]], [ids[1]])
+    second = api(either_client).list(limit=2, cursor=first.next)
+    assert ([each.id for each in second.debates], second.damaged) == ([ids[0]], [])
+    assert second.next is None
 
 
 @pytest.mark.parametrize("name", ["search", "status", "protocol", "cursor"])
@@ -235,10 +182,10 @@ def test_no_character_breaks_the_list(either_client: TestClient, name: str) -> N
 
 
 def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     events(client, debate)
-    rated = client.post(f"{DEBATES}/{debate}/rate", json={"rating": 7}).json()
-    assert (rated["user_rating"], rated["quality_score"]) == (7, 7)
+    rated = api(client).rate(debate, 7)
+    assert (rated.user_rating, rated.quality_score) == (7, 7)
     exported = client.get(f"{DEBATES}/{debate}/export", params={"format": "md"})
     assert QUESTION in exported.text
     assert "attachment" in exported.headers["content-disposition"]
@@ -255,13 +202,12 @@ def test_a_debate_is_deleted_with_its_events_but_not_while_it_runs(
         return reply
 
     models.script = debaters(waits)
-    debate = start(client)["id"]
+    debate = start(client).id
     models.wait_for_calls(1)
     assert client.delete(f"{DEBATES}/{debate}").status_code == 409
     go_on.set()
     events(client, debate)
-    while client.get(f"{DEBATES}/{debate}").json()["here"]:
-        pass
+    wait_until_not_here(client, debate)
     assert client.delete(f"{DEBATES}/{debate}").status_code == 204
     assert client.get(f"{DEBATES}/{debate}/events").status_code == 404
     assert client.delete(f"{DEBATES}/{debate}").status_code == 404
@@ -273,7 +219,7 @@ def test_documents_are_uploaded_with_the_question(client: TestClient) -> None:
     started = client.post(DEBATES, data={"debate": json.dumps(described)}, files=files)
     assert started.status_code == 201, started.text
     events(client, started.json()["id"])
-    record = client.get(f"{DEBATES}/{started.json()['id']}").json()["record"]
+    record = api(client).get(started.json()["id"]).record
     assert [each["name"] for each in record["documents"]] == ["notes.txt"]
 
 
@@ -326,7 +272,7 @@ def test_what_cannot_be_started_costs_no_call(
     assert answer.status_code == 422, answer.text
     assert problem in answer.json()["detail"] + " ".join(answer.json()["problems"])
     assert models.calls == []
-    assert client.get(DEBATES).json()["debates"] == []
+    assert api(client).list().debates == []
 
 
 def test_only_models_that_the_operator_allows_can_be_chosen(models: ModelServer) -> None:
@@ -341,7 +287,7 @@ def test_only_models_that_the_operator_allows_can_be_chosen(models: ModelServer)
 
 @pytest.mark.parametrize("given", ["-1", "x", "1e3", "99999999999999999999", "½", "1 2"])
 def test_a_malformed_event_id_is_refused(client: TestClient, given: str) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     url = f"{DEBATES}/{debate}/events"
     answer = client.get(url, headers={b"Last-Event-ID": given.encode("utf-8")})
     assert answer.status_code == 422
@@ -401,7 +347,7 @@ def test_callers_reach_no_file_of_the_service(
     answer = client.post(DEBATES, json=body)
     assert answer.status_code == 422
     assert any(word in answer.json()["detail"] for word in ("operator", "upload"))
-    assert client.get(DEBATES).json()["debates"] == []
+    assert api(client).list().debates == []
 
 
 def test_on_a_network_every_request_needs_the_token(
@@ -457,8 +403,9 @@ def test_protocols_and_models_are_described(client: TestClient) -> None:
 
 
 async def test_a_debate_of_an_earlier_release_has_its_main_events(client: TestClient) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     whole = events(client, debate)
+    wait_until_not_here(client, debate)
     records = client.app.state.runs.records  # type: ignore[attr-defined]
     with records._engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM debate_events")

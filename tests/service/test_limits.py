@@ -11,7 +11,7 @@ from contend.service.options import ServiceOptions
 from contend.service.runs import Runs
 from contend.service.starts import start_debate
 from tests.service.test_bodies import BEGINNING, sent
-from tests.service.test_debates import DEBATES, QUESTION, models, serve, start
+from tests.service.test_debates import DEBATES, QUESTION, models, serve, start, wait_until_not_here
 from tests.service.test_steering import Held, held
 
 __all__ = ["held", "models"]
@@ -31,14 +31,13 @@ async def test_one_client_cannot_take_every_place() -> None:
 
 def test_debates_count_until_they_end(held: Held) -> None:
     with serve(max_running_per_client=1) as client:
-        debate = start(client)["id"]
+        debate = start(client).id
         held.wait()
         refused = client.post(DEBATES, json={"question": QUESTION})
         assert (refused.status_code, refused.json()["error"]) == (429, "too_many_debates")
         assert refused.headers["retry-after"] == "10"
         held.go_on()
-        while client.get(f"{DEBATES}/{debate}").json()["here"]:
-            pass
+        wait_until_not_here(client, debate)
         start(client)
 
 

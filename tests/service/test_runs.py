@@ -4,16 +4,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from contend.service.runs import Run
-from tests.service.test_debates import DEBATES, events, models, serve, start, watch_until
+from tests.service.test_debates import api, events, models, serve, start, watch_until
 from tests.service.test_routes import runs_of
-from tests.service.test_steering import Held, held, steer
+from tests.service.test_steering import Held, held
 from tests.support.model_server import ModelServer
 
 __all__ = ["held", "models"]
-
-
-def read_status(client: TestClient, debate: str) -> str:
-    return str(client.get(f"{DEBATES}/{debate}").json()["status"])
 
 
 def stop_during_a_turn(client: TestClient, held: Held) -> None:
@@ -34,10 +30,10 @@ def resume_unfinished(client: TestClient) -> list[Run]:
 
 def test_a_debate_that_the_operator_stopped_is_resumed(models: ModelServer, held: Held) -> None:
     with serve() as client:
-        debate = start(client)["id"]
+        debate = start(client).id
         held.wait()
         stop_during_a_turn(client, held)
-        assert read_status(client, debate) == "paused"
+        assert api(client).get(debate).status == "paused"
     assert len(models.calls) == 1
     with serve() as client:
         assert events(client, debate)[-1]["event"] == "complete"
@@ -45,26 +41,26 @@ def test_a_debate_that_the_operator_stopped_is_resumed(models: ModelServer, held
 
 def test_a_debate_that_a_user_paused_stays_paused(models: ModelServer, held: Held) -> None:
     with serve() as client:
-        paused = start(client)["id"]
+        paused = start(client).id
         held.wait()
-        steer(client, paused, "pause")
+        api(client).pause(paused)
         stop_during_a_turn(client, held)
     with serve() as client:
         assert resume_unfinished(client) == []
-        assert read_status(client, paused) == "paused"
-        steer(client, paused, "resume")
+        assert api(client).get(paused).status == "paused"
+        api(client).resume(paused)
         assert events(client, paused)[-1]["event"] == "complete"
 
 
 def test_a_debate_that_a_user_resumed_is_resumed_again(models: ModelServer, held: Held) -> None:
     with serve() as client:
-        debate = start(client)["id"]
+        debate = start(client).id
         held.wait()
-        steer(client, debate, "pause")
+        api(client).pause(debate)
         held.go_on()
         watch_until(client, debate, "paused")
         held.hold("skeptic")
-        steer(client, debate, "resume")
+        api(client).resume(debate)
         held.wait()
         stop_during_a_turn(client, held)
     with serve() as client:
@@ -73,12 +69,12 @@ def test_a_debate_that_a_user_resumed_is_resumed_again(models: ModelServer, held
 
 def test_a_debate_that_asks_a_person_waits_for_the_answer(models: ModelServer) -> None:
     with serve() as client:
-        asking = start(client, settings={"pause": "each_round"})["id"]
+        asking = start(client, settings={"pause": "each_round"}).id
         watch_until(client, asking, "paused")
     calls = len(models.calls)
     with serve() as client:
         assert resume_unfinished(client) == []
-        assert client.get(f"{DEBATES}/{asking}").json()["waiting_for_you"] is True
+        assert api(client).get(asking).waiting_for_you is True
     assert len(models.calls) == calls
 
 
@@ -88,11 +84,11 @@ def test_a_remark_is_kept_when_the_service_stops(
 ) -> None:
     monkeypatch.setattr("contend.service.runs._SECONDS_TO_STOP", seconds)
     with serve() as client:
-        debate = start(client)["id"]
+        debate = start(client).id
         held.wait()
-        steer(client, debate, "resume", "Mind the cost.")
+        api(client).resume(debate, "Mind the cost.")
         stop_during_a_turn(client, held)
-    assert not any("Mind the cost." in call.request.text for call in models.calls)
+    assert not held.has_been_sent("Mind the cost.")
     with serve() as client:
         events(client, debate)
-    assert any("Mind the cost." in call.request.text for call in models.calls)
+    assert held.has_been_sent("Mind the cost.")

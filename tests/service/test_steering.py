@@ -7,8 +7,17 @@ import pytest
 from starlette.testclient import TestClient
 
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
+from contend.service.client import ApiError
 from tests.cli.support import debaters
-from tests.service.test_debates import DEBATES, client, events, models, start, watch_until
+from tests.service.test_debates import (
+    api,
+    client,
+    events,
+    models,
+    start,
+    wait_until_not_here,
+    watch_until,
+)
 from tests.support.model_server import ModelServer, Reply
 
 __all__ = ["client", "models"]
@@ -32,6 +41,9 @@ class Held:
     def go_on(self) -> None:
         self._go_on.set()
 
+    def has_been_sent(self, text: str) -> bool:
+        return any(text in call.request.text for call in self._models.calls)
+
     def _wait(self, role: str, number: int, reply: Reply) -> Reply:
         if role == self._role and not self._go_on.is_set():
             self._reached.set()
@@ -46,54 +58,81 @@ def held(models: ModelServer) -> Iterator[Held]:
     made.go_on()
 
 
-def steer(client: TestClient, debate: str, how: str, say: str = "", status: int = 202) -> None:
-    body = {"json": {"say": say}} if say else {}
-    answer = client.post(f"{DEBATES}/{debate}/{how}", **body)  # type: ignore[arg-type]
-    assert answer.status_code == status, answer.text
+def test_a_debate_is_paused_and_resumed_with_a_remark(client: TestClient, held: Held) -> None:
+    debate = start(client).id
+    held.wait()
+    api(client).pause(debate)
+    with pytest.raises(ApiError, match="still in its turn"):
+        api(client).resume(debate)
+    held.go_on()
+    watch_until(client, debate, "paused")
+    wait_until_not_here(client, debate)
+    api(client).resume(debate, "Mind the night shifts.")
+    remark = next(e for e in events(client, debate) if e["metadata"].get("phase") == "remark")
+    assert remark["content"] == "Mind the night shifts."
+    assert held.has_been_sent("Mind the night shifts.")
+    with pytest.raises(ApiError) as refused:
+        api(client).resume(debate)
+    assert refused.value.status == 409
 
 
-def wait_until_not_here(client: TestClient, debate: str) -> None:
-    while client.get(f"{DEBATES}/{debate}").json()["here"]:
-        pass
+def test_a_running_debate_is_finished_after_its_round(client: TestClient, held: Held) -> None:
+    debate = start(client, settings={"min_rounds": 4, "max_rounds": 5}).id
+    held.wait()
+    api(client).finish(debate)
+    held.go_on()
+    events(client, debate)
+    read = api(client).get(debate)
+    assert (read.stop_reason, read.record["total_rounds"]) == ("user", 1)
+
+
+def test_a_person_is_asked_and_answers(client: TestClient) -> None:
+    debate = start(client, settings={"pause": "each_round"}).id
+    asked = watch_until(client, debate, "paused")[-1]
+    assert asked["metadata"]["ask"]["round"] == 1
+    wait_until_not_here(client, debate)
+    assert api(client).get(debate).waiting_for_you is True
+    api(client).finish(debate, "Enough.")
+    events(client, debate)
+    assert api(client).get(debate).stop_reason == "user"
 
 
 def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held) -> None:
-    debate = start(client, settings={"min_rounds": 4, "max_rounds": 5})["id"]
+    debate = start(client, settings={"min_rounds": 4, "max_rounds": 5}).id
     held.wait()
-    steer(client, debate, "resume", "Mind the cost.")
-    steer(client, debate, "resume", "And the night shift.")
-    steer(client, debate, "finish")
-    steer(client, debate, "resume", "That is all.")
+    api(client).resume(debate, "Mind the cost.")
+    api(client).resume(debate, "And the night shift.")
+    api(client).finish(debate)
+    api(client).resume(debate, "That is all.")
     held.go_on()
     seen = events(client, debate)
     (said,) = [e["content"] for e in seen if e["metadata"].get("phase") == "remark"]
     assert said == "Mind the cost.\n\nAnd the night shift.\n\nThat is all."
-    read = client.get(f"{DEBATES}/{debate}").json()
-    assert (read["stop_reason"], read["record"]["total_rounds"]) == ("user", 1)
+    read = api(client).get(debate)
+    assert (read.stop_reason, read.record["total_rounds"]) == ("user", 1)
 
 
 def test_a_pause_after_a_remark_holds_and_keeps_the_remark(
     client: TestClient, held: Held, models: ModelServer
 ) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     held.wait()
-    steer(client, debate, "resume", "Mind the cost.")
-    steer(client, debate, "pause")
-    steer(client, debate, "resume", status=409)
+    api(client).resume(debate, "Mind the cost.")
+    api(client).pause(debate)
     held.go_on()
     wait_until_not_here(client, debate)
-    assert client.get(f"{DEBATES}/{debate}").json()["status"] == "paused"
+    assert api(client).get(debate).status == "paused"
     assert len(models.calls) == 1
-    steer(client, debate, "resume")
+    api(client).resume(debate)
     events(client, debate)
-    assert any("Mind the cost." in call.request.text for call in models.calls)
+    assert held.has_been_sent("Mind the cost.")
 
 
 def test_a_remark_after_a_pause_resumes(client: TestClient, held: Held) -> None:
-    debate = start(client)["id"]
+    debate = start(client).id
     held.wait()
-    steer(client, debate, "pause")
-    steer(client, debate, "resume", "Go on.")
+    api(client).pause(debate)
+    api(client).resume(debate, "Go on.")
     held.go_on()
     assert events(client, debate)[-1]["event"] == "complete"
 
@@ -103,9 +142,9 @@ def test_what_comes_too_late_is_logged_and_stops_nothing(
     how: str, client: TestClient, held: Held, caplog: pytest.LogCaptureFixture
 ) -> None:
     held.hold("judge")
-    debate = start(client)["id"]
+    debate = start(client).id
     held.wait()
-    steer(client, debate, how, "Too late.")
+    {"finish": api(client).finish, "resume": api(client).resume}[how](debate, "Too late.")
     held.go_on()
     assert events(client, debate)[-1]["event"] == "complete"
     wait_until_not_here(client, debate)
@@ -131,7 +170,7 @@ def test_a_debate_that_cannot_start_is_no_success(
     client: TestClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    debate = start(client, settings={"pause": "each_round"})["id"]
+    debate = start(client, settings={"pause": "each_round"}).id
     watch_until(client, debate, "paused")
     wait_until_not_here(client, debate)
 
@@ -139,7 +178,8 @@ def test_a_debate_that_cannot_start_is_no_success(
         raise error
 
     monkeypatch.setattr(f"contend.debates.run.{place}", fail)
-    answer = client.post(f"{DEBATES}/{debate}/resume")
-    assert (answer.status_code, answer.json()["error"]) == (status, code)
-    assert answer.json()["debate_id"] == debate
-    assert "a bug" not in answer.text
+    with pytest.raises(ApiError) as refused:
+        api(client).resume(debate)
+    body = refused.value.body
+    assert (refused.value.status, body.error, body.debate_id) == (status, code, debate)
+    assert "a bug" not in body.detail
