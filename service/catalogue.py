@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
@@ -58,9 +58,12 @@ class Models(BaseModel):
 class EstimateAnswer(BaseModel):
     """The fewest and the most of each, if no call fails."""
 
-    calls: tuple[int, int]
-    tokens: tuple[int, int]
-    cost_usd: tuple[float, float] | None = Field(description="Null if a price is unknown.")
+    # Lists, because not every reader of OpenAPI knows the schema of a tuple.
+    calls: list[int] = Field(min_length=2, max_length=2)
+    tokens: list[int] = Field(min_length=2, max_length=2)
+    cost_usd: Annotated[list[float], Field(min_length=2, max_length=2)] | None = Field(
+        description="Null if a price is unknown."
+    )
     notice: str = Field(description="Which models would be used, and why.")
 
 

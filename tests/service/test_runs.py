@@ -4,7 +4,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from contend.service.runs import Run
-from tests.service.test_debates import api, events, models, serve, start, watch_until
+from tests.service.test_debates import (
+    api,
+    events,
+    models,
+    serve,
+    start,
+    wait_until_not_here,
+    watch_until,
+)
 from tests.service.test_routes import runs_of
 from tests.service.test_steering import Held, held
 from tests.support.model_server import ModelServer
@@ -58,7 +66,7 @@ def test_a_debate_that_a_user_resumed_is_resumed_again(models: ModelServer, held
         held.wait()
         api(client).pause(debate)
         held.go_on()
-        watch_until(client, debate, "paused")
+        wait_until_not_here(client, debate)
         held.hold("skeptic")
         api(client).resume(debate)
         held.wait()
