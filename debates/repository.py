@@ -180,8 +180,9 @@ class Repository:
         """Make services finish an unfinished debate, also after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_of_debate(debate_id))
+        # One that failed may be running again, with its new status not saved yet.
         unfinished = sa.select(debates.id, task).where(
-            debates.id == debate_id, debates.status.not_in(["done", "failed"])
+            debates.id == debate_id, debates.status != "done"
         )
         insert = tables.accepted.insert().from_select(["debate_id", "task_id"], unfinished)
         with suppress(sa.exc.IntegrityError), tables.write(self._engine) as connection:

@@ -33,16 +33,12 @@ class Say(BaseModel):
     say: StrictStr = Field("", max_length=20_000, description="Words that the next speakers see.")
 
 
-def _get_client(request: Request) -> str:
-    return client_of(request)
-
-
 async def _read_say(request: Request) -> Say:
     body = await read_json(request)
     return parse_body(Say, body) if body else Say()
 
 
-_Client = Annotated[str, Depends(_get_client)]
+_Client = Annotated[str, Depends(client_of)]
 _Said = Annotated[Say, Depends(_read_say)]
 
 

@@ -17,6 +17,7 @@ from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
 from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import DebateState, Turn
 
@@ -298,6 +299,25 @@ def test_several_may_say_at_once_what_came_true(records: Repository) -> None:
 # What a damaged disk, or a program that is not ours, leaves in a column; PostgreSQL keeps JSON.
 WRONG_SHAPES = ["[]", '{"seats": 1}', "null"]
 NOT_JSON = ['{"question": "Wh', "", "\x00", b"\xff\xfe{"]
+
+
+@pytest.mark.parametrize(
+    ("status", "is_listed"), [("paused", True), ("failed", False), ("done", False)]
+)
+def test_only_accepted_debates_are_for_services_to_finish(
+    status: Status, is_listed: bool, records: Repository
+) -> None:
+    debate = begin(records)
+    lease = records.acquire(debate)
+    records.save(lease, status, state(), 5)
+    lease.release()
+    assert records.unfinished(timedelta(0)) == []
+    for _ in range(2):  # the second time changes nothing
+        records.accept(debate)
+        found = [each.debate.id for each in records.unfinished(timedelta(0))]
+        assert found == ([debate] if is_listed else [])
+    records.withdraw(debate)
+    assert records.unfinished(timedelta(0)) == []
 
 
 def damage(records: Repository, column: str, value: str | bytes, debate: str) -> None:
