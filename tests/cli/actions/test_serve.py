@@ -140,18 +140,23 @@ def test_stopped_by_ctrl_c_it_says_what_it_leaves_and_the_next_one_what_it_takes
     begun = [
         served.call("POST", PREFIX, json=asked(name), headers=later) for name in ("one", "two")
     ]
-    models.wait_for_calls(10)
+    outcomes = ["yes: It opens", "no: It does not"]
+    body = {"question": "Does it open?", "protocol": "forecast", "outcomes": outcomes}
+    other = served.call("POST", "/api/v1/debates", json=body).headers["location"]
+    models.wait_for_calls(15)
     said = served.stop(signal.SIGINT)
     assert served.process.returncode == 0
-    assert "Finishing the current turn of 2 debates." in said
-    assert "2 debates paused; the service resumes them when it starts again." in said
+    assert "Finishing the current turn of 3 debates." in said
+    assert "3 debates paused; the service resumes them when it starts again." in said
     assert "Error" not in said
     models.script = forecasters()
     with serving(contend) as again:
         locations = [f"{PREFIX}/{each.json()['debate_id']}" for each in begun]
         while any(again.call("GET", place).status_code != 200 for place in locations):
             time.sleep(0.05)
-        assert "Resuming 2 debates" in again.stop(signal.SIGINT)
+        while again.call("GET", other).json()["status"] != "done":
+            time.sleep(0.05)
+        assert "Resuming 3 debates" in again.stop(signal.SIGINT)
     assert again.process.returncode == 0
 
 
