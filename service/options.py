@@ -23,7 +23,7 @@ class ServiceOptions:
     config: Path | None = None
     max_running: int = 32
     """How many debates may run at the same time."""
-    max_running_per_client: int = 16
+    max_running_per_client: int = 32
     """How many of them one client may have started."""
     max_streams_per_client: int = 64
     """How many streams of events one client may have open."""

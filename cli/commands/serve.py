@@ -19,7 +19,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
     ] = 32,
     max_running_per_client: Annotated[
         int, typer.Option(metavar="N", min=1, help="Debates of one client that may run.")
-    ] = 16,
+    ] = 32,
     max_streams_per_client: Annotated[
         int, typer.Option(metavar="N", min=1, help="Streams of events open to one client.")
     ] = 64,
