@@ -38,6 +38,8 @@ def prune_debates(selection: Selection, *, dry_run: bool, yes: bool, as_json: bo
     pruned = Pruned((), 0, is_compacted=True)
     if not database.is_empty():
         with database.records() as records:
+            if not dry_run:
+                records.journal.forget_old_chunks()
             ids = selection.find(records)
             if dry_run:
                 pruned = Pruned(tuple(ids), 0, is_compacted=True)
