@@ -8,6 +8,7 @@ from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.texmath import texmath_plugin
@@ -20,6 +21,8 @@ _LONGEST_CODE = 40_000
 _LONGEST_FORMULA = 2_000
 _LONGEST_OPEN_BLOCK = 20_000
 _LONGEST_MARKDOWN = 100_000
+# In a paragraph, some texts take the square of their length: a hundred thousand `[` take seconds.
+_LONGEST_PARAGRAPH = 5_000
 # As the parser counts them: unlike `splitlines`, no other characters end a line.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MATH_TAGS = (
@@ -117,11 +120,19 @@ def _parser() -> MarkdownIt:
     # Single dollars are often amounts of money.
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.use(texmath_plugin, delimiters="brackets")
+    parser.core.ruler.before("inline", "long_paragraphs", _leave_long_paragraphs)
     for kind in ("math_inline", "math_single"):
         parser.add_render_rule(kind, _inline_formula)
     for kind in ("math_block", "math_block_label", "math_inline_double", "math_block_eqno"):
         parser.add_render_rule(kind, _display_formula)
     return parser
+
+
+def _leave_long_paragraphs(state: StateCore) -> None:
+    """Show paragraphs that would take too long as they are."""
+    for token in state.tokens:
+        if token.type == "inline" and len(token.content) > _LONGEST_PARAGRAPH:
+            token.type = "text"
 
 
 def _render(tokens: Sequence[Token]) -> str:

@@ -170,6 +170,12 @@ def test_a_text_without_end_is_shown_as_it_is() -> None:
     assert to_html(text).startswith("<pre>*a* &lt;b&gt;")
 
 
+def test_a_paragraph_without_end_is_shown_as_it_is() -> None:
+    html = to_html("# A *b*\n\n" + r"\(" * 5_000 + "<b>\n\nAn *end*.")
+    assert html.startswith("<h4>A <em>b</em></h4>\n<p>\n\\(\\(")
+    assert html.endswith("&lt;b&gt;</p>\n<p>An <em>end</em>.</p>\n")
+
+
 def test_each_added_piece_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     parse = safe_html._parser().parse
