@@ -38,13 +38,12 @@ def prune_debates(selection: Selection, *, dry_run: bool, yes: bool, as_json: bo
     pruned = Pruned((), 0, is_compacted=True)
     if not database.is_empty():
         with database.records() as records:
-            if not dry_run:
-                records.journal.forget_old_chunks()
             ids = selection.find(records)
             if dry_run:
                 pruned = Pruned(tuple(ids), 0, is_compacted=True)
-            elif ids and (yes or _confirmed(len(ids))):
-                pruned = delete_debates(records, ids)
+            elif yes or (ids and _confirmed(len(ids))):
+                records.journal.forget_old_chunks()
+                pruned = delete_debates(records, ids) if ids else pruned
     if as_json:
         about = {"debates": list(pruned.debates), "dry_run": dry_run}
         write_json(about | {"freed_bytes": pruned.freed_bytes})

@@ -333,6 +333,23 @@ async def test_a_quiet_debate_of_another_process_is_polled_less_and_less(
     assert longest == 2.0
 
 
+async def test_old_chunks_are_forgotten_again_and_again(
+    live: LiveEvents, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop, forgotten, troubles = asyncio.get_running_loop(), asyncio.Event(), iter([RuntimeError])
+
+    def forget(_: Journal) -> None:
+        for trouble in troubles:
+            raise trouble("broken")
+        loop.call_soon_threadsafe(forgotten.set)
+
+    monkeypatch.setattr(Journal, "forget_old_chunks", forget)
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_CLEANUPS", 0.0)
+    live.forget_old_chunks_hourly()
+    await forgotten.wait()
+    assert "Old events could not be deleted" in caplog.text
+
+
 CHUNKS = ["", "# Title\n\n", "One *", "two*.\n\n", "Three"]
 
 
