@@ -9,11 +9,11 @@ from typing import Any
 
 from contend.debates.events import END_EVENTS, events_of_record
 from contend.debates.journal import Group, Journal, StoredEvent, encode
-from contend.debates.live_html import HtmlEvents, Page, add_html, read_without_finished_chunks
+from contend.debates.live_html import EventPage, HtmlEvents, add_html, read_without_finished_chunks
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import DatabaseUnavailable
+from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.models.failures import scrub
 
 _PAGE = 500
@@ -97,7 +97,10 @@ class LiveEvents:
         is_new = debate.status == "running" or not (debate.last_seq or debate.status in END_EVENTS)
         if is_new or self._records.journal.last_seq(debate.id):
             return []
-        stored = encode(events_of_record(self._records.find(debate.id)))
+        try:
+            stored = encode(events_of_record(self._records.find(debate.id)))
+        except (BadInput, DamagedDebate):  # it was deleted, or cannot be read
+            return []
         return [add_html(each) for each in stored] if viewing.html else stored
 
     def _enter(self, debate_id: str, *, html: bool) -> "_Channel":
@@ -208,17 +211,19 @@ class _Channel:
         self._look.set()
         self._notify()
 
-    async def read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> Page | None:
+    async def read(
+        self, after: int, viewing: Viewing, *, is_first: bool = False
+    ) -> EventPage | None:
         """Return events after one, from memory or the database; None if no more will come."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
-    async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> Page:
+    async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
         # Only the database can leave out the chunks of turns that are complete by now.
         known = None
         if not (is_first and viewing.open_chunks_only):
             known = self._recent_for(viewing).after(after)
         if known is not None:
-            return Page(known, known[-1].seq if known else after)
+            return EventPage(known, known[-1].seq if known else after)
         if viewing.html:
             async with self._one_reader:
                 return await asyncio.to_thread(self._read_stored, after, viewing)
@@ -243,13 +248,13 @@ class _Channel:
         if self.shown:
             self.shown.notify()
 
-    def _read_stored(self, after: int, viewing: Viewing) -> Page:
+    def _read_stored(self, after: int, viewing: Viewing) -> EventPage:
         if viewing.html:
             return self._html.read(after, open_chunks_only=viewing.open_chunks_only)
         if viewing.open_chunks_only:
             return read_without_finished_chunks(self._journal, self._id, after)
         stored = self._journal.read(self._id, after, _PAGE)
-        return Page(stored, stored[-1].seq if stored else after)
+        return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
         """Take events that this process stored, if none are missing before them."""

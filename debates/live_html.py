@@ -18,7 +18,7 @@ _Turn = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Page:
+class EventPage:
     stored: list[StoredEvent]
     reached: int
     """The last event that was looked at."""
@@ -58,7 +58,7 @@ class HtmlEvents:
             self._last = stored[-1].seq
             return [self._with_html(each, patches) for each in stored]
 
-    def read(self, after: int, *, open_chunks_only: bool) -> Page:
+    def read(self, after: int, *, open_chunks_only: bool) -> EventPage:
         """Return older events with HTML; `add` has returned all later ones."""
         with self._lock:
             last = self._start()
@@ -72,7 +72,7 @@ class HtmlEvents:
                 last = stored[-1].seq if len(stored) == _PAGE else last
             written = [turn for turn in self._open.values() if turn.text.has_text]
             whole = {turn.chunks[-1].seq: (0, turn.text.whole()) for turn in written}
-            return Page([self._with_html(each, whole) for each in stored], max(last, after))
+            return EventPage([self._with_html(each, whole) for each in stored], max(last, after))
 
     def _start(self) -> int:
         if self._last is None:
@@ -126,7 +126,7 @@ def add_html(stored: StoredEvent) -> StoredEvent:
     return _encode(event)
 
 
-def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -> Page:
+def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -> EventPage:
     """Return all events after one but the chunks of turns that are complete."""
     stored = journal.read(debate_id, after)
     finished: set[_Turn] = set()
@@ -136,7 +136,7 @@ def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -
             finished.add(_turn(each.as_event()))
         if not each.is_chunk or _turn(each.as_event()) not in finished:
             kept.append(each)
-    return Page(kept[::-1], stored[-1].seq if stored else after)
+    return EventPage(kept[::-1], stored[-1].seq if stored else after)
 
 
 def _patch(turn: _OpenTurn) -> tuple[int, str]:

@@ -383,3 +383,14 @@ async def test_html_is_rendered_once_for_all_viewers(
             screen.show([stored])
         assert screen.blocks["ann"] == split_blocks(safe_html.to_html("".join(CHUNKS)))
     assert len(parsed) <= len(CHUNKS) + 2
+
+
+async def test_a_debate_that_cannot_be_read_ends_the_stream(
+    records: Repository, live: LiveEvents
+) -> None:
+    found = records.find(ID)
+    records.give_up(ID, "broken")
+    with records._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE debates SET settings = ''")
+    async with aclosing(live.follow(found.model_copy(update={"status": "failed"}))) as groups:
+        assert [group async for group in groups] == []
