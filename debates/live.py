@@ -4,16 +4,16 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from contend.debates.events import END_EVENTS, events_of_record
-from contend.debates.journal import Group, Journal, StoredEvent, encode
-from contend.debates.live_html import EventPage, HtmlEvents, add_html, read_without_finished_chunks
-from contend.debates.record import StoredDebate
+from contend.debates.events import END_EVENTS
+from contend.debates.journal import Group, Journal, StoredEvent
+from contend.debates.live_html import EventPage, HtmlEvents, read_without_finished_chunks
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
+from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.models.failures import scrub
 
 _PAGE = 500
@@ -51,22 +51,19 @@ class LiveEvents:
         self._closing = asyncio.Event()
 
     async def follow(
-        self, debate: StoredDebate, viewing: Viewing = _EVERYTHING
+        self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
         """Yield all events after one, as they come; an empty list when nothing came for a while.
 
         Ends after the last event of a debate that is done, and when it is deleted.
         """
+        if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
+            with suppress(DamagedDebate):
+                await asyncio.to_thread(self._records.store_missing_events, debate_id)
         if self._closing.is_set():
             return
         after = viewing.after
-        if older := await asyncio.to_thread(self._events_from_record, debate, viewing):
-            if new := [each for each in older if each.seq > after]:
-                yield new
-            if debate.status == "done":
-                return
-            after = max(after, older[-1].seq)
-        channel = self._enter(debate.id, html=viewing.html)
+        channel = self._enter(debate_id, html=viewing.html)
         try:
             found = await channel.read(after, viewing, is_first=True)
             while found:
@@ -80,7 +77,7 @@ class LiveEvents:
                     yield []
                 found = await channel.read(after, viewing)
         finally:
-            self._leave(debate.id, channel)
+            self._leave(debate_id, channel)
 
     def forget_old_chunks_hourly(self) -> None:
         self._start(self._forget_old_chunks())
@@ -91,17 +88,6 @@ class LiveEvents:
         for channel in self._channels.values():
             channel.end()
         await asyncio.gather(*self._tasks)
-
-    def _events_from_record(self, debate: StoredDebate, viewing: Viewing) -> list[StoredEvent]:
-        """Return the main events of a debate none of whose events is stored."""
-        is_new = debate.status == "running" or not (debate.last_seq or debate.status in END_EVENTS)
-        if is_new or self._records.journal.last_seq(debate.id):
-            return []
-        try:
-            stored = encode(events_of_record(self._records.find(debate.id)))
-        except (BadInput, DamagedDebate):  # it was deleted, or cannot be read
-            return []
-        return [add_html(each) for each in stored] if viewing.html else stored
 
     def _enter(self, debate_id: str, *, html: bool) -> "_Channel":
         channel = self._channels.get(debate_id)
@@ -305,10 +291,11 @@ class _Channel:
         end, newest = END_EVENTS.get(status), self._recent.newest
         if end is None or (newest and newest.name == end):
             return
-        if newest is None:
-            self.end()  # viewers that return get the events of the record
-        elif await asyncio.to_thread(self._records.store_missing_end, self._id):
-            self._look.set()
+        try:
+            if await asyncio.to_thread(self._records.store_missing_events, self._id):
+                self._look.set()
+        except DamagedDebate:
+            self.end()
 
     async def render(self) -> None:
         """Add HTML to new events, at intervals, because each time a whole paragraph is rendered."""

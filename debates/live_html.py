@@ -108,7 +108,7 @@ class HtmlEvents:
     ) -> StoredEvent:
         if not stored.is_chunk:
             if stored.seq not in self._rendered:
-                self._rendered[stored.seq] = add_html(stored)
+                self._rendered[stored.seq] = _add_html(stored)
             return self._rendered[stored.seq]
         if stored.seq not in patches:
             return stored
@@ -117,7 +117,7 @@ class HtmlEvents:
         return _encode(event)
 
 
-def add_html(stored: StoredEvent) -> StoredEvent:
+def _add_html(stored: StoredEvent) -> StoredEvent:
     """Return an event with its whole text as HTML, if it has any."""
     if stored.name not in _TEXTS:
         return stored

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from contend.debates.events import Announcer, Event, Watch, events_of_record, start_event
+from contend.debates.events import Announcer, Event, Watch, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
@@ -67,6 +67,8 @@ async def run_debate(
     """
     run: _Run | None = None
     try:
+        if debate.last_seq:
+            await asyncio.to_thread(records.store_missing_events, debate.id)
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
             # Read it again: the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
@@ -194,19 +196,10 @@ class _Run:
     async def _store_unseen(self) -> None:
         """Store the events of turns that ended just before a crash; `resume` shows them itself."""
         journal = self.records.journal
-        if not await asyncio.to_thread(journal.last_seq, self.debate.id):
-            await self._store_record()
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
         for turn in self.state.get("turns", []):
             if turn.id not in seen:
                 journal.add(self.announcer.number(turn_event(turn)), self.lease)
-
-    async def _store_record(self) -> None:
-        """Store the events of a debate from before events were stored, as viewers saw them."""
-        for event in events_of_record(self.debate):
-            self.records.journal.add(event, self.lease)
-            self.announcer.seq = max(self.announcer.seq, event["seq"])
-        await self.records.journal.flush(self.lease)
 
     async def _snapshot(self) -> StateSnapshot:
         try:

@@ -209,7 +209,7 @@ async def get_events(
     if newest and newest.name == "complete" and newest.seq <= after:
         return Response(status_code=204)  # which tells a browser not to try again
     viewing = Viewing(after, html=html, open_chunks_only=chunks == "open", follow=follow)
-    return EventStream(runs.live.follow(debate, viewing))
+    return EventStream(runs.live.follow(debate.id, viewing))
 
 
 def _parse_event_id(text: str) -> int:

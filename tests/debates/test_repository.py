@@ -410,10 +410,10 @@ def test_a_missing_last_event_is_made_from_the_record(
     lease = records.acquire(debate)
     ended: DebateState = {**state(), "final_answer": "Keep it."}
     records.save(lease, status, ended, 5, "It broke.", [said(debate, 4)])
-    assert not records.store_missing_end(debate)  # a process runs it
+    assert not records.store_missing_events(debate)  # a process runs it
     lease.release()
-    assert records.store_missing_end(debate) is (name is not None)
-    assert not records.store_missing_end(debate)
+    assert records.store_missing_events(debate) is (name is not None)
+    assert not records.store_missing_events(debate)
     assert names(records, debate) == [(4, "seat_complete")] + ([(6, name)] if name else [])
     newest = records.journal.newest(debate)
     assert newest is not None
@@ -421,8 +421,17 @@ def test_a_missing_last_event_is_made_from_the_record(
     assert newest.as_event()["content"] == contents[status]
 
 
-def test_a_debate_from_before_events_were_stored_gets_none(records: Repository) -> None:
+def test_a_debate_from_before_events_were_stored_gets_those_of_its_record(
+    records: Repository,
+) -> None:
     debate = begin(records)
-    records.give_up(debate, "broken")
-    assert not records.store_missing_end(debate)
-    assert names(records, debate) == []
+    assert not records.store_missing_events(debate)  # it is new
+    lease = records.acquire(debate)
+    records.save(lease, "paused", state(turn(1), turn(2)), 50)
+    assert not records.store_missing_events(debate)
+    lease.release()
+    for is_missing in (True, False):
+        assert records.store_missing_events(debate) is is_missing
+    main = ["debate_start", "seat_complete", "seat_complete", "paused"]
+    assert names(records, debate) == list(enumerate(main, 1))
+    assert records.find(debate).last_seq == 50
