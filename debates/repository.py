@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.debates import tables
-from contend.debates.events import END_EVENTS, Event, end_event, events_of_record, number_event
-from contend.debates.journal import Journal, encode, insert_events, newest_event
+from contend.debates.events import Event
+from contend.debates.journal import Journal, encode, insert_events
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.loading import (
     RESOLUTION,
@@ -24,9 +24,10 @@ from contend.debates.loading import (
     skip_silently,
 )
 from contend.debates.migrations import bring_up_to_date
+from contend.debates.missing_events import add_missing_events, append_event
 from contend.debates.record import StoredDebate, dump_state
 from contend.graph.errors import BadInput, DamagedDebate
-from contend.graph.events import NodeEvent, node_event
+from contend.graph.events import node_event
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
@@ -210,33 +211,14 @@ class Repository:
         with tables.write(self._engine) as connection:
             values = {"status": "failed", "error": clean(reason), "updated_at": _now()}
             if connection.execute(failed.values(values)).rowcount:
-                _append_event(connection, debate_id, node_event("error", None, clean(reason)))
+                append_event(connection, debate_id, node_event("error", None, clean(reason)))
             ended = sa.exists().where(free, tables.accepted.c.debate_id == debates.c.id)
             connection.execute(_acceptance_of(debate_id).where(ended))
 
     def store_missing_events(self, debate_id: str) -> bool:
-        """Store the events that only the record has, if no process runs the debate.
-
-        These are the main ones of a debate from before events were stored, or a last one that a
-        crash prevented.
-        """
-        of = tables.debates.c
-        lease = of.lease_owner, of.lease_holder, of.lease_until
-        mine = sa.select(of.status, of.last_seq, *lease).where(of.id == debate_id)
+        """Store the events that only the record has; return whether there were any."""
         with tables.write(self._engine) as connection:
-            row = connection.execute(mine.with_for_update()).first()
-            if row is None or is_held(connection, row):
-                return False
-            newest, end = newest_event(connection, debate_id), END_EVENTS.get(row.status)
-            if newest is None and (row.last_seq or end):
-                debate = load_debate(connection, debate_id, with_turns=True)
-                _insert(connection, debate_id, events_of_record(debate))
-                return True
-            if newest and end and newest.name != end:
-                debate = load_debate(connection, debate_id, with_turns=False)
-                _append_event(connection, debate_id, end_event(debate))
-                return True
-            return False
+            return add_missing_events(connection, debate_id)
 
     def rate(self, debate_id: str, rating: int) -> None:
         with tables.write(self._engine) as connection:
@@ -335,23 +317,6 @@ def _write_turns(
     ]
     if rows:
         connection.execute(tables.turns.insert(), rows)
-
-
-def _append_event(connection: sa.Connection, debate_id: str, said: NodeEvent) -> None:
-    """Store an event of a debate that no process runs, unless none of its events is stored."""
-    newest, mine = newest_event(connection, debate_id), tables.debates.c.id == debate_id
-    if newest:
-        query = sa.select(tables.debates.c.last_seq).where(mine)
-        last = max(connection.execute(query).scalar_one(), newest.seq)
-        _insert(connection, debate_id, [number_event(debate_id, last + 1, said)])
-
-
-def _insert(connection: sa.Connection, debate_id: str, said: Sequence[Event]) -> None:
-    """Store events of a debate that no process runs."""
-    insert_events(connection, {debate_id: encode(said)})
-    last, mine = said[-1]["seq"], tables.debates.c.id == debate_id
-    lagging = tables.debates.update().where(mine, tables.debates.c.last_seq < last)
-    connection.execute(lagging.values(last_seq=last))
 
 
 def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
