@@ -71,7 +71,7 @@ class LiveEvents:
                     after = found.reached
                     if found.stored:
                         yield found.stored
-                elif not viewing.follow:
+                elif not viewing.follow and after >= channel.last:
                     return
                 elif not await channel.wait(after, viewing):
                     yield []
@@ -190,6 +190,10 @@ class _Channel:
         self._one_reader = asyncio.Lock()
         self._journal.listen(debate_id, self._receive)
 
+    @property
+    def last(self) -> int:
+        return self._recent.last
+
     def end(self) -> None:
         self.has_ended = True
         self._journal.stop_listening(self._id, self._receive)
@@ -280,6 +284,8 @@ class _Channel:
             new = [each for each in update.stored if each.seq > self._recent.last]
             if new:
                 self._recent.append(new)
+                if len(update.stored) == _PAGE:
+                    self._look.set()
             elif not update.stored and not self._journal.is_run_here(self._id):
                 await self._check_end(update.status)
         except DatabaseUnavailable:  # it is read again later

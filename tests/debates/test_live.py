@@ -149,6 +149,21 @@ async def test_a_viewer_that_falls_behind_reads_from_the_database(
     assert seen == list(range(1, 23))
 
 
+async def test_a_long_gap_is_read_in_pages(
+    records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The debate runs here and says nothing more, so nothing else would wake the reader."""
+    monkeypatch.setattr(module, "_PAGE", 2)
+    with Speaker(records) as speaker:
+        async with aclosing(live.follow(ID, Viewing(idle_seconds=0.01))) as viewer:
+            assert await first(viewer) == []
+            await speaker.speak(*"abcdefg")
+            seen: list[int] = []
+            while len(seen) < 7:
+                seen += await first(viewer)
+        assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
 async def test_an_idle_viewer_is_told_so(records: Repository, live: LiveEvents) -> None:
     async with aclosing(live.follow(ID, Viewing(idle_seconds=0.01))) as viewer:
         assert await first(viewer) == []
