@@ -1,12 +1,12 @@
 """Events as viewers receive them: numbered and dated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
-from contend.graph.events import EventName, NodeEvent, node_event
+from contend.graph.events import EventName, NodeEvent, node_event, turn_event
 
 if TYPE_CHECKING:
     from contend.debates.record import StoredDebate
@@ -28,6 +28,15 @@ class Event(TypedDict):
 
 Watch = Callable[[Event], None]
 
+# The last event of a debate that is over, by its status.
+END_EVENTS: Mapping[str, EventName] = {"done": "complete", "failed": "error"}
+
+
+def number_event(debate_id: str, seq: int, said: NodeEvent) -> Event:
+    """Return the event with its sequence number and the current time."""
+    now = datetime.now(UTC).isoformat()
+    return {"type": "debate_event", "v": 1, "debate_id": debate_id, "seq": seq, "ts": now, **said}
+
 
 class Announcer:
     def __init__(self, debate_id: str, watch: Watch, last_seq: int = 0) -> None:
@@ -36,14 +45,7 @@ class Announcer:
     def number(self, said: NodeEvent) -> Event:
         """Return the event with the next sequence number and the current time."""
         self.seq += 1
-        return {
-            "type": "debate_event",
-            "v": 1,
-            "debate_id": self.debate_id,
-            "seq": self.seq,
-            "ts": datetime.now(UTC).isoformat(),
-            **said,
-        }
+        return number_event(self.debate_id, self.seq, said)
 
     def pass_on(self, said: NodeEvent) -> None:
         self.watch(self.number(said))
@@ -67,3 +69,19 @@ def start_event(debate: "StoredDebate") -> NodeEvent:
         documents=[each.model_dump() for each in state.get("documents", [])],
         images=[each.name for each in state.get("images", [])],
     )
+
+
+def end_event(debate: "StoredDebate") -> NodeEvent:
+    """Build the last event of a debate that nobody runs from its record."""
+    name = END_EVENTS.get(debate.status, "paused")
+    content = {"done": debate.state.get("final_answer", ""), "failed": debate.error or ""}
+    return node_event(name, debate.state.get("round"), content.get(debate.status, ""))
+
+
+def events_of_record(debate: "StoredDebate") -> list[Event]:
+    """Return the main events of a debate from before events were stored."""
+    events: list[Event] = []
+    announcer = Announcer(debate.id, events.append)
+    for said in (start_event(debate), *map(turn_event, debate.turns), end_event(debate)):
+        announcer.pass_on(said)
+    return events

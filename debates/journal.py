@@ -2,24 +2,28 @@
 
 import asyncio
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from contend.debates.events import Event
 from contend.debates.leases import Lease, written
 from contend.debates.tables import debates, events, write
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
+from contend.models.failures import scrub
 
 # One transaction writes what all debates of this process said in this time.
 GROUP_SECONDS = 0.033
 # Viewers that lost their connection return sooner; later the whole turns are enough.
 _CHUNKS_KEPT = timedelta(hours=1)
+
+_log = logging.getLogger("contend.debates")
 
 
 @dataclass(frozen=True)
@@ -45,57 +49,140 @@ class Group:
     previous: int | None  # the last event that this process stored before them
 
 
+@dataclass(frozen=True)
+class Update:
+    """What is new in a debate."""
+
+    stored: list[StoredEvent]
+    status: str
+
+
 Listener = Callable[[Group], None]
+
+
+@dataclass
+class _Outbox:
+    """The events of one run that are not stored yet."""
+
+    lease: Lease
+    said: list[Event] = field(default_factory=list)
+    # Joined for a write; never joined again, because a write that seems to fail may succeed.
+    joined: list[Event] = field(default_factory=list)
+    last: int | None = None
+    is_over: bool = False
+
+    def join(self) -> list[Event]:
+        self.joined += merge_chunks(self.said)
+        self.said = []
+        return self.joined
+
+
+class _Round:
+    """One transaction with events of any number of debates."""
+
+    def __init__(self) -> None:
+        self.hurry, self.over = asyncio.Event(), asyncio.Event()
 
 
 class Journal:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._pending: list[tuple[Event, Lease]] = []
+        self._outboxes: dict[str, _Outbox] = {}
         self._writing: asyncio.Task[None] | None = None
-        self._hurry = asyncio.Event()
+        self._current: _Round | None = None
+        self._next: _Round | None = None
         self._listeners: dict[str, Listener] = {}
-        self._last: dict[str, int] = {}
 
     def add(self, event: Event, lease: Lease) -> None:
-        self._pending.append((event, lease))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_pending())
+        outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
+        outbox.said.append(event)
+        self._plan_round()
 
-    async def flush(self) -> None:
-        """Store what is pending; it stays pending while the database is unavailable."""
-        self._hurry.set()
-        try:
-            if self._writing:
-                await asyncio.shield(self._writing)
-        finally:
-            self._hurry.clear()
+    async def flush(self, lease: Lease) -> None:
+        """Store what one debate said; it stays pending while the database is unavailable."""
+        outbox = self._outboxes.get(lease.owner)
+        if outbox is None or not (outbox.said or outbox.joined):
+            return
+        is_being_written = not outbox.said and self._current is not None
+        planned = self._current if is_being_written else self._plan_round()
+        if planned:
+            planned.hurry.set()
+            await planned.over.wait()
+
+    def pending(self, lease: Lease) -> list[Event]:
+        """Return what could not be stored yet, for a caller that stores it together with more."""
+        outbox = self._outboxes.get(lease.owner)
+        return list(outbox.join()) if outbox else []
+
+    def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
+        """Announce events that the caller has stored, instead of those that were pending."""
+        outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
+        outbox.said, outbox.joined = [], []
+        self._announce(outbox, encode(said))
+
+    def end(self, lease: Lease) -> None:
+        """Forget a run, once its events are stored."""
+        outbox = self._outboxes.get(lease.owner)
+        if outbox and (outbox.said or outbox.joined):
+            outbox.is_over = True
+        else:
+            self._outboxes.pop(lease.owner, None)
+        self._tell(lease.debate_id, Group([], None))
+
+    def is_run_here(self, debate_id: str) -> bool:
+        boxes = self._outboxes.values()
+        return any(each.lease.debate_id == debate_id and not each.is_over for each in boxes)
 
     def listen(self, debate_id: str, listener: Listener) -> None:
-        """Call the listener after each group of a debate that this process runs."""
+        """Call the listener after each group of a debate that this process runs, and at its end."""
         self._listeners[debate_id] = listener
 
-    def stop_listening(self, debate_id: str) -> None:
-        self._listeners.pop(debate_id, None)
+    def stop_listening(self, debate_id: str, listener: Listener) -> None:
+        if self._listeners.get(debate_id) == listener:
+            del self._listeners[debate_id]
 
-    def read(self, debate_id: str, after: int, limit: int, *, chunks: bool) -> list[StoredEvent]:
-        wanted = sa.and_(events.c.debate_id == debate_id, events.c.seq > after)
-        if not chunks:
-            wanted = sa.and_(wanted, events.c.is_chunk.is_(False))
-        query = sa.select(events.c.seq, events.c.name, events.c.event).where(wanted)
+    def read(
+        self, debate_id: str, after: int, limit: int | None = None, *, until: int | None = None
+    ) -> list[StoredEvent]:
+        return self._select(_between(debate_id, after, until), limit)
+
+    def read_without_chunks(self, debate_id: str, after: int, until: int) -> list[StoredEvent]:
+        return self._select(
+            sa.and_(_between(debate_id, after, until), events.c.is_chunk.is_(False))
+        )
+
+    def _select(
+        self, wanted: sa.ColumnElement[bool], limit: int | None = None
+    ) -> list[StoredEvent]:
+        query = sa.select(*_STORED).where(wanted).order_by(events.c.seq).limit(limit)
         with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(events.c.seq).limit(limit)).all()
-        return [StoredEvent(*row) for row in rows]
+            return [StoredEvent(*row) for row in connection.execute(query)]
+
+    def read_update(self, debate_id: str, after: int, limit: int) -> Update | None:
+        """Return the events after one and the debate's status; None if the debate is deleted."""
+        new = sa.and_(events.c.debate_id == debates.c.id, events.c.seq > after)
+        query = sa.select(*_STORED, debates.c.status).join_from(debates, events, new, isouter=True)
+        query = query.where(debates.c.id == debate_id).order_by(events.c.seq).limit(limit)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        stored = [StoredEvent(*row[:3]) for row in rows if row.seq is not None]
+        return Update(stored, rows[0].status) if rows else None
 
     def last_seq(self, debate_id: str) -> int:
         """Return the number of the newest event; 0 if none is stored."""
-        newest = sa.select(sa.func.max(events.c.seq)).where(events.c.debate_id == debate_id)
-        with self._engine.connect() as connection:
-            return connection.execute(newest).scalar() or 0
+        newest = self.newest(debate_id)
+        return newest.seq if newest else 0
 
     def newest(self, debate_id: str) -> StoredEvent | None:
-        last = self.last_seq(debate_id)
-        return next(iter(self.read(debate_id, last - 1, 1, chunks=True)), None)
+        with self._engine.connect() as connection:
+            return newest_event(connection, debate_id)
+
+    def last_resumed(self, debate_id: str) -> int:
+        """Return the number of the event with which the debate was last resumed; 0 if never."""
+        mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "resumed")
+        with self._engine.connect() as connection:
+            query = sa.select(sa.func.max(events.c.seq)).where(mine)
+            return connection.execute(query).scalar() or 0
 
     def completed_turns(self, debate_id: str) -> set[str]:
         """Return the ids of the turns whose end viewers have seen."""
@@ -104,46 +191,121 @@ class Journal:
             stored = connection.execute(sa.select(events.c.event).where(mine)).scalars().all()
         return {str(json.loads(text)["metadata"]["turn"]) for text in stored}
 
-    async def _write_pending(self) -> None:
-        while self._pending:
-            await wait_for_event(GROUP_SECONDS, self._hurry)
-            group, self._pending = self._pending, []
+    def _plan_round(self) -> _Round:
+        if self._writing is None or self._writing.done():
+            self._next = _Round()
+            self._writing = asyncio.create_task(self._write_rounds())
+        elif self._next is None:
+            self._next = _Round()
+        return self._next
+
+    async def _write_rounds(self) -> None:
+        while self._next:
+            await wait_for_event(GROUP_SECONDS, self._next.hurry)
+            self._current, self._next = self._next, None
             try:
-                stored = await asyncio.to_thread(self._write, group)
-            except DatabaseUnavailable:
-                self._pending = group + self._pending
-                return
-            self._announce(stored)
+                await self._write_round()
+            finally:
+                self._current.over.set()
+                self._current = None
 
-    def _write(self, group: Sequence[tuple[Event, Lease]]) -> dict[str, list[StoredEvent]]:
+    async def _write_round(self) -> None:
+        due = [each for each in self._outboxes.values() if each.said or each.joined]
+        said = {each.lease: list(each.join()) for each in due}
+        try:
+            stored = await asyncio.to_thread(self._write_all, said)
+        except DatabaseUnavailable:
+            return
+        for outbox in due:
+            outbox.joined = []
+            if outbox.is_over or outbox.lease not in stored:
+                self._outboxes.pop(outbox.lease.owner, None)
+            self._announce(outbox, stored.get(outbox.lease, []))
+
+    def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
+        """Store the events of several debates; one that cannot be stored harms no other."""
+        try:
+            return self._write(said)
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - the debate goes on
+            if len(said) > 1:
+                stored: dict[Lease, list[StoredEvent]] = {}
+                for lease, each in said.items():
+                    stored |= self._write_all({lease: each})
+                return stored
+            for lease in said:
+                why = scrub(f"{type(error).__name__}: {error}")
+                _log.error("Events of debate %s could not be stored: %s", lease.debate_id, why)
+            return {lease: [] for lease in said}
+
+    def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
         """Store the events of debates whose lease is still held."""
-        said: dict[str, list[Event]] = defaultdict(list)
-        for event, _ in group:
-            said[event["debate_id"]].append(event)
-        owners = {lease.owner for _, lease in group}
-        ours = sa.select(debates.c.id).where(debates.c.lease_owner.in_(owners))
+        stored = {lease: encode(said[lease]) for lease in said}
+        ours = sa.and_(
+            debates.c.id.in_([lease.debate_id for lease in said]),
+            debates.c.lease_owner.in_([lease.owner for lease in said]),
+        )
+        query = sa.select(debates.c.lease_owner).where(ours).order_by(debates.c.id)
         with write(self._engine) as connection:
-            held = set(connection.execute(ours).scalars())
-            stored = {each: _stored(said[each]) for each in said if each in held}
-            rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
-            if rows:
-                connection.execute(events.insert(), rows)
-        return stored
+            held = set(connection.execute(query.with_for_update()).scalars())
+            kept = {lease: stored[lease] for lease in stored if lease.owner in held}
+            insert_events(connection, {lease.debate_id: kept[lease] for lease in kept})
+        return kept
 
-    def _announce(self, stored: dict[str, list[StoredEvent]]) -> None:
-        for debate_id, group in stored.items():
-            previous = self._last.get(debate_id)
-            self._last[debate_id] = group[-1].seq
-            if listener := self._listeners.get(debate_id):
-                listener(Group(group, previous))
+    def _announce(self, outbox: _Outbox, stored: list[StoredEvent]) -> None:
+        previous = outbox.last
+        if stored:
+            outbox.last = stored[-1].seq
+        self._tell(outbox.lease.debate_id, Group(stored, previous))
+
+    def _tell(self, debate_id: str, group: Group) -> None:
+        if listener := self._listeners.get(debate_id):
+            listener(group)
+
+    def forget_old_chunks(self) -> None:
+        """Delete the chunks of debates done some time ago: their turns are stored whole."""
+        before = written(datetime.now(UTC) - _CHUNKS_KEPT)
+        # As text: SQLite uses the index of chunks only for the very words of its condition.
+        are_chunks = sa.text("is_chunk")
+        with_chunks = sa.select(events.c.debate_id).where(are_chunks).distinct()
+        done = sa.and_(debates.c.status == "done", debates.c.updated_at < before)
+        query = sa.select(debates.c.id).where(done, debates.c.id.in_(with_chunks))
+        with self._engine.connect() as connection:
+            old = connection.execute(query).scalars().all()
+        for debate_id in old:  # one by one, so that nobody waits long
+            with write(self._engine) as connection:
+                chunks = events.delete().where(events.c.debate_id == debate_id, are_chunks)
+                connection.execute(chunks)
 
 
-def forget_old_chunks(connection: sa.Connection) -> None:
-    """Delete the chunks of debates done some time ago: their turns are stored whole."""
-    before = written(datetime.now(UTC) - _CHUNKS_KEPT)
-    done = sa.and_(debates.c.status == "done", debates.c.updated_at < before)
-    old = events.c.debate_id.in_(sa.select(debates.c.id).where(done))
-    connection.execute(events.delete().where(events.c.is_chunk.is_(True), old))
+_STORED = (events.c.seq, events.c.name, events.c.event)
+
+
+def _between(debate_id: str, after: int, until: int | None) -> sa.ColumnElement[bool]:
+    wanted = sa.and_(events.c.debate_id == debate_id, events.c.seq > after)
+    return wanted if until is None else sa.and_(wanted, events.c.seq <= until)
+
+
+def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | None:
+    mine = sa.select(*_STORED).where(events.c.debate_id == debate_id)
+    row = connection.execute(mine.order_by(events.c.seq.desc()).limit(1)).first()
+    return StoredEvent(*row) if row else None
+
+
+def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
+    """Store events by the ids of their debates; those that are stored already stay."""
+    rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
+    if rows:
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        connection.execute(dialect.insert(events).on_conflict_do_nothing(), rows)
+
+
+def encode(said: Iterable[Event]) -> list[StoredEvent]:
+    return [
+        StoredEvent(each["seq"], each["event"], json.dumps(each, separators=(",", ":")))
+        for each in said
+    ]
 
 
 def merge_chunks(said: Iterable[Event]) -> list[Event]:
@@ -151,7 +313,8 @@ def merge_chunks(said: Iterable[Event]) -> list[Event]:
     merged: dict[Any, Event] = {}
     whole: list[Event] = []
     for event in said:
-        if not _is_chunk(event["event"]):
+        # An empty chunk starts a turn, maybe for a second time.
+        if not (_is_chunk(event["event"]) and event["content"]):
             whole += [*merged.values(), event]
             merged = {}
             continue
@@ -161,13 +324,6 @@ def merge_chunks(said: Iterable[Event]) -> list[Event]:
         content = before["content"] + event["content"] if before else event["content"]
         merged[turn] = {**event, "content": content}
     return [*whole, *merged.values()]
-
-
-def _stored(said: Iterable[Event]) -> list[StoredEvent]:
-    return [
-        StoredEvent(each["seq"], each["event"], json.dumps(each, separators=(",", ":")))
-        for each in merge_chunks(said)
-    ]
 
 
 def _row(debate_id: str, stored: StoredEvent) -> dict[str, Any]:

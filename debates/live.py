@@ -1,174 +1,328 @@
 """Hands the events of debates to any number of viewers, whichever process runs the debates."""
 
 import asyncio
-import json
+import logging
 from bisect import bisect_right
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
-from contend.debates.events import Announcer, Event, start_event
+from contend.debates.events import END_EVENTS
 from contend.debates.journal import Group, Journal, StoredEvent
-from contend.debates.record import StoredDebate
+from contend.debates.live_html import EventPage, HtmlEvents, read_without_finished_chunks
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import DatabaseUnavailable
-from contend.graph.events import turn_event
+from contend.graph.errors import DamagedDebate, DatabaseUnavailable
+from contend.models.failures import scrub
 
 _PAGE = 500
 # Viewers that still need older events read them from the database.
 _MOST_IN_MEMORY = 2_000
-_SECONDS_BETWEEN_READS = 0.25
-_LAST_EVENT = "complete"
+# Between two looks at a debate that another process runs; the longer, the quieter it is.
+_SHORTEST_WAIT = 0.25
+_LONGEST_WAIT = 2.0
+_SECONDS_BETWEEN_RENDERINGS = 0.25
+_SECONDS_BETWEEN_CLEANUPS = 3600.0
+
+_log = logging.getLogger("contend.debates")
+
+
+@dataclass(frozen=True)
+class Viewing:
+    """How a viewer wants the events."""
+
+    after: int = 0
+    html: bool = False
+    open_chunks_only: bool = False
+    follow: bool = True
+    """Whether to wait for events to come."""
+    idle_seconds: float = 15.0
+
+
+_EVERYTHING = Viewing()
 
 
 class LiveEvents:
     def __init__(self, records: Repository) -> None:
         self._records = records
         self._channels: dict[str, _Channel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
 
     async def follow(
-        self, debate_id: str, after: int = 0, idle_seconds: float = 15.0
+        self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
         """Yield all events after one, as they come; an empty list when nothing came for a while.
 
         Ends after the last event of a debate that is done, and when it is deleted.
         """
-        channel = self._enter(debate_id)
+        if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
+            with suppress(DamagedDebate):
+                await asyncio.to_thread(self._records.store_missing_events, debate_id)
+        if self._closing.is_set():
+            return
+        after = viewing.after
+        channel = self._enter(debate_id, html=viewing.html)
         try:
-            while True:
-                found = await channel.read(after)
-                if found is None:
+            found = await channel.read(after, viewing, is_first=True)
+            while found:
+                if found.reached > after:
+                    after = found.reached
+                    if found.stored:
+                        yield found.stored
+                elif not viewing.follow and after >= channel.last:
                     return
-                if found:
-                    after = found[-1].seq
-                    yield found
-                    if found[-1].name == _LAST_EVENT:
-                        return
-                elif not await channel.wait(after, idle_seconds):
+                elif not await channel.wait(after, viewing):
                     yield []
+                found = await channel.read(after, viewing)
         finally:
-            await self._leave(debate_id, channel)
+            self._leave(debate_id, channel)
 
-    def close(self) -> None:
+    def forget_old_chunks_hourly(self) -> None:
+        self._start(self._forget_old_chunks())
+
+    async def close(self) -> None:
         """End all streams."""
+        self._closing.set()
         for channel in self._channels.values():
             channel.end()
+        await asyncio.gather(*self._tasks)
 
-    def _enter(self, debate_id: str) -> "_Channel":
+    def _enter(self, debate_id: str, *, html: bool) -> "_Channel":
         channel = self._channels.get(debate_id)
-        if channel is None:
+        if channel is None or channel.has_ended:
             channel = self._channels[debate_id] = _Channel(self._records, debate_id)
+            self._start(channel.follow_journal())
+        if html and channel.shown is None:
+            channel.shown = _Recent()
+            self._start(channel.render())
         channel.viewers += 1
         return channel
 
-    async def _leave(self, debate_id: str, channel: "_Channel") -> None:
+    def _leave(self, debate_id: str, channel: "_Channel") -> None:
         channel.viewers -= 1
-        if not channel.viewers and self._channels.get(debate_id) is channel:
-            del self._channels[debate_id]
-            await channel.close()
+        if not channel.viewers:
+            if self._channels.get(debate_id) is channel:
+                del self._channels[debate_id]
+            channel.end()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # They end by themselves: cancelled, a read in progress would leak its connection.
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forget_old_chunks(self) -> None:
+        while not self._closing.is_set():
+            try:
+                await asyncio.to_thread(self._records.journal.forget_old_chunks)
+            except DatabaseUnavailable:
+                pass
+            except Exception as error:  # noqa: BLE001 - the next cleanup may succeed
+                _log_error("Old events could not be deleted", error)
+            await wait_for_event(_SECONDS_BETWEEN_CLEANUPS, self._closing)
+
+
+class _Recent:
+    """The newest events of a debate, in memory."""
+
+    def __init__(self) -> None:
+        self._events: list[StoredEvent] = []
+        self._since: int | None = None  # the event before the first one, once known
+        self._changed = asyncio.Event()
+
+    @property
+    def is_started(self) -> bool:
+        return self._since is not None
+
+    @property
+    def newest(self) -> StoredEvent | None:
+        return self._events[-1] if self._events else None
+
+    @property
+    def last(self) -> int:
+        return self._events[-1].seq if self._events else self._since or 0
+
+    def start(self, since: int) -> None:
+        self._since = since
+        self.notify()
+
+    def after(self, seq: int) -> list[StoredEvent] | None:
+        """Return the events after one; None if they are not all in memory."""
+        if self._since is None or seq < self._since:
+            return None
+        first = bisect_right(self._events, seq, key=lambda each: each.seq)
+        return self._events[first : first + _PAGE]
+
+    def append(self, stored: list[StoredEvent]) -> None:
+        self._events += stored
+        surplus = len(self._events) - _MOST_IN_MEMORY
+        if surplus > 0:
+            self._since = self._events[surplus - 1].seq
+            del self._events[:surplus]
+        self.notify()
+
+    def notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait(self, after: int, seconds: float) -> bool:
+        """Wait for an event after the given one; return False if none came in time."""
+        return self.last > after or await wait_for_event(seconds, self._changed)
 
 
 class _Channel:
-    """The newest events of one debate, read once for all its viewers."""
+    """The newest events of one debate, read and rendered once for all its viewers."""
 
     def __init__(self, records: Repository, debate_id: str) -> None:
         self._records, self._id = records, debate_id
         self._journal: Journal = records.journal
+        self._html = HtmlEvents(self._journal, debate_id)
+        self._recent = _Recent()
+        self.shown: _Recent | None = None
+        """The same with HTML, if a viewer wants it."""
         self.viewers = 0
-        self._recent: list[StoredEvent] = []
-        self._since: int | None = None  # the event before the first recent one, once known
-        self._ended = self._closing = False
-        self._changed = asyncio.Event()
-        self._gap = asyncio.Event()
+        self.has_ended = False
+        self._ending = asyncio.Event()
+        self._look = asyncio.Event()
+        # So that many viewers who come at once leave threads for the debates.
+        self._one_reader = asyncio.Lock()
         self._journal.listen(debate_id, self._receive)
-        self._reading = asyncio.create_task(self._read_others())
-
-    async def close(self) -> None:
-        self._journal.stop_listening(self._id)
-        self._closing = True
-        self._gap.set()
-        await self._reading  # not cancelled: a read in progress would leak its connection
-
-    def end(self) -> None:
-        self._ended = True
-        self._notify()
-
-    async def read(self, after: int) -> list[StoredEvent] | None:
-        """Return events after one, from memory or the database; None if no more will come."""
-        if self._ended:
-            return None
-        if self._since is not None and after >= self._since:
-            first = bisect_right(self._recent, after, key=lambda each: each.seq)
-            return self._recent[first : first + _PAGE]
-        return await self._stored(after)
-
-    async def wait(self, after: int, seconds: float) -> bool:
-        """Wait for an event after the given one; return False if none came in time."""
-        changed = self._changed
-        if self._last > after or self._ended:
-            return True
-        return await wait_for_event(seconds, changed)
 
     @property
-    def _last(self) -> int:
-        return self._recent[-1].seq if self._recent else self._since or 0
+    def last(self) -> int:
+        return self._recent.last
+
+    def end(self) -> None:
+        self.has_ended = True
+        self._journal.stop_listening(self._id, self._receive)
+        self._ending.set()
+        self._look.set()
+        self._notify()
+
+    async def read(
+        self, after: int, viewing: Viewing, *, is_first: bool = False
+    ) -> EventPage | None:
+        """Return events after one, from memory or the database; None if no more will come."""
+        return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
+
+    async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
+        # Only the database can leave out the chunks of turns that are complete by now.
+        known = None
+        if not (is_first and viewing.open_chunks_only):
+            known = self._recent_for(viewing).after(after)
+        if known is not None:
+            return EventPage(known, known[-1].seq if known else after)
+        if viewing.html:
+            async with self._one_reader:
+                return await asyncio.to_thread(self._read_stored, after, viewing)
+        return await asyncio.to_thread(self._read_stored, after, viewing)
+
+    async def wait(self, after: int, viewing: Viewing) -> bool:
+        """Wait for an event after the given one; return False if none came in time."""
+        if self._is_over(after):
+            return True
+        return await self._recent_for(viewing).wait(after, viewing.idle_seconds)
+
+    def _recent_for(self, viewing: Viewing) -> _Recent:
+        return self.shown if viewing.html and self.shown else self._recent
+
+    def _is_over(self, after: int) -> bool:
+        newest = self._recent.newest
+        is_done = newest is not None and newest.name == END_EVENTS["done"]
+        return self.has_ended or (is_done and after >= self._recent.last)
+
+    def _notify(self) -> None:
+        self._recent.notify()
+        if self.shown:
+            self.shown.notify()
+
+    def _read_stored(self, after: int, viewing: Viewing) -> EventPage:
+        if viewing.html:
+            return self._html.read(after, open_chunks_only=viewing.open_chunks_only)
+        if viewing.open_chunks_only:
+            return read_without_finished_chunks(self._journal, self._id, after)
+        stored = self._journal.read(self._id, after, _PAGE)
+        return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
         """Take events that this process stored, if none are missing before them."""
-        if self._since is not None and group.previous == self._last:
-            self._append(group.stored)
+        if self._recent.is_started and group.stored and group.previous == self._recent.last:
+            self._recent.append(group.stored)
         else:
-            self._gap.set()
+            self._look.set()
 
-    def _append(self, stored: list[StoredEvent]) -> None:
-        self._recent += stored
-        surplus = len(self._recent) - _MOST_IN_MEMORY
-        if surplus > 0:
-            self._since = self._recent[surplus - 1].seq
-            del self._recent[:surplus]
-        self._notify()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def _read_others(self) -> None:
-        """Read what other processes stored, at regular intervals."""
-        while True:
-            with suppress(DatabaseUnavailable):
-                await self._read_new()
-            if self._ended or self._closing:
-                return
-            await wait_for_event(_SECONDS_BETWEEN_READS, self._gap)
-            self._gap.clear()
-
-    async def _read_new(self) -> None:
-        if self._since is None:
-            self._since = await asyncio.to_thread(self._journal.last_seq, self._id)
-            self._notify()
-        stored = await self._stored(self._last)
-        # The journal may have added events while the database was read.
-        new = [each for each in stored if each.seq > self._last]
-        if new:
-            self._append(new)
-        elif not stored and not await asyncio.to_thread(self._records.has, self._id):
+    async def follow_journal(self) -> None:
+        """Read what is stored: for a debate of another process, at intervals."""
+        wait = _SHORTEST_WAIT
+        try:
+            while not self.has_ended:
+                wait = _SHORTEST_WAIT if await self._read_new() else min(2 * wait, _LONGEST_WAIT)
+                if self._journal.is_run_here(self._id):
+                    await self._look.wait()
+                else:
+                    await wait_for_event(wait, self._look)
+                self._look.clear()
+        except Exception as error:  # noqa: BLE001 - the viewers must not wait for ever
+            _log_error(f"The events of debate {self._id} cannot be followed", error)
             self.end()
 
-    async def _stored(self, after: int) -> list[StoredEvent]:
-        return await asyncio.to_thread(self._journal.read, self._id, after, _PAGE, chunks=True)
+    async def _read_new(self) -> bool:
+        """Read new events; return whether there were any."""
+        try:
+            if not self._recent.is_started:
+                newest = await asyncio.to_thread(self._journal.newest, self._id)
+                self._recent.start(newest.seq - 1 if newest else 0)
+            update = await asyncio.to_thread(
+                self._journal.read_update, self._id, self._recent.last, _PAGE
+            )
+            if update is None:  # the debate was deleted
+                self.end()
+                return False
+            # The journal may have added events while the database was read.
+            new = [each for each in update.stored if each.seq > self._recent.last]
+            if new:
+                self._recent.append(new)
+                if len(update.stored) == _PAGE:
+                    self._look.set()
+            elif not update.stored and not self._journal.is_run_here(self._id):
+                await self._check_end(update.status)
+        except DatabaseUnavailable:  # it is read again later
+            return False
+        return bool(new)
+
+    async def _check_end(self, status: str) -> None:
+        """Make sure that a debate that is over has its last event."""
+        end, newest = END_EVENTS.get(status), self._recent.newest
+        if end is None or (newest and newest.name == end):
+            return
+        try:
+            if await asyncio.to_thread(self._records.store_missing_events, self._id):
+                self._look.set()
+        except DamagedDebate:
+            self.end()
+
+    async def render(self) -> None:
+        """Add HTML to new events, at intervals, because each time a whole paragraph is rendered."""
+        shown = self._recent_for(Viewing(html=True))
+        try:
+            after = await asyncio.to_thread(self._html.start)
+            shown.start(after)
+            while not self.has_ended:
+                found = await self._read(after, _EVERYTHING)
+                if found.stored:
+                    after = found.reached
+                    shown.append(await asyncio.to_thread(self._html.add, found.stored))
+                    await wait_for_event(_SECONDS_BETWEEN_RENDERINGS, self._ending)
+                elif not self.has_ended:
+                    await self._recent.wait(after, _EVERYTHING.idle_seconds)
+        except DatabaseUnavailable:
+            self.end()  # viewers return
+        except Exception as error:  # noqa: BLE001 - the viewers must not wait for ever
+            _log_error(f"The events of debate {self._id} cannot be shown", error)
+            self.end()
 
 
-def events_of_record(debate: StoredDebate) -> list[StoredEvent]:
-    """Return the main events of a debate from before events were stored."""
-    events: list[Event] = []
-    announcer = Announcer(debate.id, events.append)
-    announcer.pass_on(start_event(debate))
-    for turn in debate.turns:
-        announcer.pass_on(turn_event(turn))
-    if debate.status == "done":
-        announcer.say("complete", debate.state.get("round"), debate.state.get("final_answer", ""))
-    elif debate.status == "failed":
-        announcer.say("error", debate.state.get("round"), debate.error or "")
-    else:
-        announcer.say("paused", debate.state.get("round"))
-    return [StoredEvent(each["seq"], each["event"], json.dumps(each)) for each in events]
+def _log_error(what: str, error: Exception) -> None:
+    _log.error("%s: %s", what, scrub(f"{type(error).__name__}: {error}"))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.debates import tables
-from contend.debates.journal import Journal, forget_old_chunks
+from contend.debates.events import Event
+from contend.debates.journal import Journal, encode, insert_events
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
@@ -23,8 +24,10 @@ from contend.debates.loading import (
     skip_silently,
 )
 from contend.debates.migrations import bring_up_to_date
+from contend.debates.missing_events import add_missing_events, append_event
 from contend.debates.record import StoredDebate, dump_state
 from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.events import node_event
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Turn
 from contend.models.text import clean
@@ -92,7 +95,6 @@ class Repository:
                 raise DebateExists(debate_id) from taken
             if task_id is not None:
                 _accept(connection, debate_id, task_id)
-            forget_old_chunks(connection)
 
     def save(
         self,
@@ -101,8 +103,9 @@ class Repository:
         state: DebateState,
         last_seq: int,
         error: str | None = None,
+        said: Sequence[Event] = (),
     ) -> None:
-        """Update the debate and its turns; raise LeaseLost without the lease."""
+        """Update the debate and its turns, and store events; raise LeaseLost without the lease."""
         turns, stored = state.get("turns", []), dump_state(state)  # others wait for their turn
         with tables.write(self._engine) as connection:
             saved = connection.execute(
@@ -119,6 +122,7 @@ class Repository:
             if saved.rowcount != 1:
                 raise LeaseLost(lease.debate_id)
             _write_turns(connection, lease.debate_id, turns, _common(lease.saved, turns))
+            insert_events(connection, {lease.debate_id: encode(said)})
             if status in ("done", "failed"):
                 connection.execute(_acceptance_of(lease.debate_id))
         lease.saved = tuple(turns)
@@ -139,11 +143,6 @@ class Repository:
                 problem = "More than one debate id starts with" if ids else "No debate has the id"
                 raise BadInput(f"{problem} '{reference}'. `contend list` shows all.")
             return load_debate(connection, ids[0], with_turns=with_turns)
-
-    def has(self, debate_id: str) -> bool:
-        query = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
-        with self._engine.connect() as connection:
-            return connection.execute(query).first() is not None
 
     def newest(self, limit: int, report: Report = skip_silently) -> list[StoredDebate]:
         """Return the newest debates without their turns, newest first."""
@@ -213,9 +212,15 @@ class Repository:
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
         with tables.write(self._engine) as connection:
             values = {"status": "failed", "error": clean(reason), "updated_at": _now()}
-            connection.execute(failed.values(values))
+            if connection.execute(failed.values(values)).rowcount:
+                append_event(connection, debate_id, node_event("error", None, clean(reason)))
             ended = sa.exists().where(free, tables.accepted.c.debate_id == debates.c.id)
             connection.execute(_acceptance_of(debate_id).where(ended))
+
+    def store_missing_events(self, debate_id: str) -> bool:
+        """Store the events that only the record has; return whether there were any."""
+        with tables.write(self._engine) as connection:
+            return add_missing_events(connection, debate_id)
 
     def rate(self, debate_id: str, rating: int) -> None:
         with tables.write(self._engine) as connection:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -29,7 +29,7 @@ from contend.graph.errors import (
     ModelFailed,
     Paused,
 )
-from contend.graph.events import EventName, turn_event
+from contend.graph.events import EventName, node_event, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
 from contend.graph.state import DebateState, Remark, turns_of
@@ -67,11 +67,15 @@ async def run_debate(
     """
     run: _Run | None = None
     try:
+        if debate.last_seq:
+            await asyncio.to_thread(records.store_missing_events, debate.id)
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
             # Read it again: the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
                 _refuse_done(current)
+            stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
+            current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
@@ -89,6 +93,9 @@ async def run_debate(
         with suppress(DatabaseUnavailable):
             await asyncio.to_thread(records.give_up, debate.id, _reason(error))
         raise
+    finally:
+        if run:
+            records.journal.end(run.lease)
 
 
 class _Run:
@@ -124,7 +131,7 @@ class _Run:
         try:
             await self._run(given)
         finally:  # while we still hold the lease
-            await self.records.journal.flush()
+            await self.records.journal.flush(self.lease)
 
     async def _run(self, given: DebateState | Command[Any] | None) -> None:
         try:
@@ -247,23 +254,39 @@ class _Run:
         # Before the record, so that problems with the folder are recorded.
         await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
-        self._reserved = self.announcer.seq + 1
-        self._start_saving(retry_until_available, status, error)
+        journal = self.records.journal
+        await journal.flush(self.lease)
+        said = node_event(event, self.state.get("round"), content, **metadata)
+        last = self.announcer.number(said)
+        self._reserved = last["seq"]
+        # With the record, so that no crash leaves viewers waiting for the last event.
+        unsaved = [*journal.pending(self.lease), last]
+        self._start_saving(retry_until_available, status, error, unsaved)
         await self._saved()
+        journal.confirm(self.lease, unsaved)
         self._status, self._error = status, error
-        self.announcer.say(event, self.state.get("round"), content, **metadata)
+        self.watch(last)
 
     async def _save(self, status: Status) -> None:
         """Save in parallel with the next step; after a crash the checkpoint counts."""
         await self._saved()
         self._start_saving(_if_possible, status)
 
-    def _start_saving(self, how: _How, status: Status, error: str | None = None) -> None:
-        write = partial(asyncio.to_thread, self._write, status, self.state, self._reserved, error)
-        self._saving = asyncio.create_task(how(write))
+    def _start_saving(
+        self, how: _How, status: Status, error: str | None = None, said: Sequence[Event] = ()
+    ) -> None:
+        given = status, self.state, self._reserved, error, said
+        self._saving = asyncio.create_task(how(partial(asyncio.to_thread, self._write, *given)))
 
-    def _write(self, status: Status, state: DebateState, last_seq: int, error: str | None) -> None:
-        self.records.save(self.lease, status, state, last_seq, error)
+    def _write(
+        self,
+        status: Status,
+        state: DebateState,
+        last_seq: int,
+        error: str | None,
+        said: Sequence[Event],
+    ) -> None:
+        self.records.save(self.lease, status, state, last_seq, error, said)
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:

@@ -1,7 +1,6 @@
 """The endpoints under /api/v1/debates, for debates of every protocol."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -10,10 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from contend.debates import forecasts
 from contend.debates.exports.formats import EXPORT_FORMATS
-from contend.debates.journal import StoredEvent
-from contend.debates.live import events_of_record
+from contend.debates.live import Viewing
 from contend.debates.prune import delete_debates
-from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput
 from contend.service.auth import require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
@@ -29,13 +26,11 @@ from contend.service.lookup import (
     summarize_now,
 )
 from contend.service.openapi import errors
-from contend.service.runs import Runs
-from contend.service.sse import EventStream, Viewing, without_finished_chunks
+from contend.service.sse import EventStream
 from contend.service.starts import start_debate
 from contend.service.summaries import DebateDetails, DebateSummary, describe, summarize
 from contend.service.uploads import Start
 
-_PAGE = 500
 _MOST_EVENTS = 2_147_483_647
 _MEDIA = {"json": "application/json", "html": "text/html; charset=utf-8"}
 
@@ -142,55 +137,14 @@ async def get_events(
     newest = await asyncio.to_thread(runs.records.journal.newest, debate.id)
     if newest and newest.name == "complete" and newest.seq <= after:
         return Response(status_code=204)  # which tells a browser not to try again
-    viewing = Viewing(after, html=html, open_chunks_only=chunks == "open")
-    return EventStream(_groups(runs, debate, viewing, follow=follow), viewing)
+    viewing = Viewing(after, html=html, open_chunks_only=chunks == "open", follow=follow)
+    return EventStream(runs.live.follow(debate.id, viewing))
 
 
 def _parse_event_id(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _MOST_EVENTS):
         raise Refused(422, "invalid", "Last-Event-ID is not the number of an event.")
     return int(text)
-
-
-async def _groups(
-    runs: Runs, debate: StoredDebate, viewing: Viewing, *, follow: bool
-) -> AsyncGenerator[list[StoredEvent]]:
-    journal = runs.records.journal
-    last = await asyncio.to_thread(journal.last_seq, debate.id)
-    if not last and not runs.is_here(debate.id) and debate.status != "running":
-        whole = await asyncio.to_thread(runs.records.find, debate.id)
-        yield events_of_record(whole)
-        return
-    # HTML of a turn depends on its beginning, so unfinished turns are read whole.
-    reached = viewing.after
-    if viewing.html or viewing.open_chunks_only:
-        stored = await asyncio.to_thread(_read_all, runs, debate.id, last)
-        if viewing.open_chunks_only:
-            stored = without_finished_chunks(stored)
-        yield stored
-        reached = max(last, viewing.after)
-        if stored and stored[-1].name == "complete":
-            return
-    if follow:
-        async for group in runs.live.follow(debate.id, reached):
-            yield group
-    else:
-        while group := await asyncio.to_thread(
-            journal.read, debate.id, reached, _PAGE, chunks=True
-        ):
-            reached = group[-1].seq
-            yield group
-
-
-def _read_all(runs: Runs, debate_id: str, until: int) -> list[StoredEvent]:
-    stored: list[StoredEvent] = []
-    reached = 0
-    while group := runs.records.journal.read(debate_id, reached, _PAGE, chunks=True):
-        stored += [each for each in group if each.seq <= until]
-        reached = group[-1].seq
-        if reached >= until:
-            break
-    return stored
 
 
 @router.post(

@@ -107,12 +107,13 @@ class Runs:
     async def open(self) -> None:
         self._records = await asyncio.to_thread(open_repository)
         self._live = LiveEvents(self._records)
+        self._live.forget_old_chunks_hourly()
         self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
         self._stopping.set()
         if self._live:
-            self._live.close()
+            await self._live.close()
         if self._running:
             log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
         for each in self._running.values():

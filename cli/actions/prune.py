@@ -41,8 +41,9 @@ def prune_debates(selection: Selection, *, dry_run: bool, yes: bool, as_json: bo
             ids = selection.find(records)
             if dry_run:
                 pruned = Pruned(tuple(ids), 0, is_compacted=True)
-            elif ids and (yes or _confirmed(len(ids))):
-                pruned = delete_debates(records, ids, compact=True)
+            elif yes or (ids and _confirmed(len(ids))):
+                records.journal.forget_old_chunks()
+                pruned = delete_debates(records, ids, compact=True) if ids else pruned
     if as_json:
         about = {"debates": list(pruned.debates), "dry_run": dry_run}
         write_json(about | {"freed_bytes": pruned.freed_bytes})

@@ -1,5 +1,6 @@
 """Renders the Markdown of models as HTML that is safe to show: no scripts, no images, no styles."""
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from html import escape
@@ -7,6 +8,7 @@ from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.texmath import texmath_plugin
@@ -18,6 +20,11 @@ _LOWEST_HEADING = 6
 _LONGEST_CODE = 40_000
 _LONGEST_FORMULA = 2_000
 _LONGEST_OPEN_BLOCK = 20_000
+_LONGEST_MARKDOWN = 100_000
+# In a paragraph, some texts take the square of their length: a hundred thousand `[` take seconds.
+_LONGEST_PARAGRAPH = 5_000
+# As the parser counts them: unlike `splitlines`, no other characters end a line.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MATH_TAGS = (
     "math mrow mi mo mn ms mtext mspace msup msub msubsup mfrac msqrt mroot mover munder "
     "munderover mtable mtr mtd mstyle mpadded mphantom menclose"
@@ -45,37 +52,65 @@ _ATTRIBUTES = {
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
     """Return safe HTML; headings are demoted below those of the page."""
-    parser = _parser()
-    return _render(parser, parser.parse(markdown))
+    if len(markdown) > _LONGEST_MARKDOWN:
+        return _as_it_is(markdown)
+    return _render(_parser().parse(markdown))
 
 
 class StreamedHtml:
     """Renders a text that is still being written: only its last block can change."""
 
     def __init__(self) -> None:
-        self._open = ""
-        self._done = 0
+        self._open = ""  # the text from the last block on
+        self._done = 0  # how many blocks are before it
+        self._done_html = self._open_html = ""
+        self._is_rendered = True
 
-    def add(self, text: str) -> tuple[int, str]:
-        """Add text; return the number of finished blocks, and the HTML of all others."""
+    @property
+    def has_text(self) -> bool:
+        return bool(self._open or self._done)
+
+    def add(self, text: str) -> None:
         self._open += text
-        finished = self._done
-        if len(self._open) > _LONGEST_OPEN_BLOCK:
-            return finished, f"<pre>{escape(self._open, quote=False)}</pre>"
-        html = to_html(self._open)
-        self._finish_blocks()
-        return finished, html
+        self._is_rendered = self._is_rendered and not text
+
+    def render(self) -> tuple[int, str]:
+        """Return the number of blocks that were finished before, and the HTML of all others."""
+        finished, before = self._done, len(self._done_html)
+        if not self._is_rendered:
+            self._render_open()
+        return finished, self._done_html[before:] + self._open_html
+
+    def whole(self) -> str:
+        if not self._is_rendered:
+            self._render_open()
+        return self._done_html + self._open_html
+
+    def _render_open(self) -> None:
+        self._is_rendered = True
+        if len(self._open) <= _LONGEST_MARKDOWN:
+            self._finish_blocks()
+        if len(self._open) > _LONGEST_OPEN_BLOCK:  # it would be rendered again and again
+            self._done_html += _as_it_is(self._open)
+            self._done += 1
+            self._open = self._open_html = ""
 
     def _finish_blocks(self) -> None:
-        starts = [
-            token.map[0]
-            for token in _parser().parse(self._open)
+        tokens = _parser().parse(self._open)
+        first = [
+            (at, token.map[0])
+            for at, token in enumerate(tokens)
             if token.level == 0 and token.nesting >= 0 and token.map
         ]
-        if len(starts) > 1:
-            lines = self._open.splitlines(keepends=True)
-            self._done += len(starts) - 1
-            self._open = "".join(lines[starts[-1] :])
+        at, line = first[-1] if first else (0, 0)
+        self._done_html += _render(tokens[:at])
+        self._done += max(len(first) - 1, 0)
+        self._open = "".join(_LINE.findall(self._open)[line:])
+        self._open_html = _render(tokens[at:])
+
+
+def _as_it_is(text: str) -> str:
+    return f"<pre>{escape(text, quote=False)}</pre>\n"
 
 
 @cache
@@ -85,6 +120,7 @@ def _parser() -> MarkdownIt:
     # Single dollars are often amounts of money.
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.use(texmath_plugin, delimiters="brackets")
+    parser.core.ruler.before("inline", "long_paragraphs", _leave_long_paragraphs)
     for kind in ("math_inline", "math_single"):
         parser.add_render_rule(kind, _inline_formula)
     for kind in ("math_block", "math_block_label", "math_inline_double", "math_block_eqno"):
@@ -92,7 +128,15 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _render(parser: MarkdownIt, tokens: Sequence[Token]) -> str:
+def _leave_long_paragraphs(state: StateCore) -> None:
+    """Show paragraphs that would take too long as they are."""
+    for token in state.tokens:
+        if token.type == "inline" and len(token.content) > _LONGEST_PARAGRAPH:
+            token.type = "text"
+
+
+def _render(tokens: Sequence[Token]) -> str:
+    parser = _parser()
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             level = min(int(token.tag[1]) + _DEMOTED_BY, _LOWEST_HEADING)

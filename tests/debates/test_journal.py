@@ -1,8 +1,9 @@
 """Events in groups: chunks are joined, nothing is lost, and only the holder of the lease writes."""
 
-import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from contend.debates import journal as module
 from contend.debates import tables
 from contend.debates.events import Announcer, Event
-from contend.debates.journal import Group, forget_old_chunks, merge_chunks
+from contend.debates.journal import Group, merge_chunks
 from contend.debates.leases import Lease
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
@@ -58,6 +59,22 @@ def test_chunks_of_seats_that_speak_at_once_are_joined_in_order() -> None:
     ]
 
 
+def test_a_turn_that_starts_again_is_not_joined_with_what_it_said_before() -> None:
+    said = say(
+        ("seat_chunk", "ann", ""),
+        ("seat_chunk", "ann", "a"),
+        ("seat_chunk", "ann", ""),
+        ("seat_chunk", "ann", "b"),
+        ("seat_chunk", "ann", "c"),
+    )
+    assert shown(merge_chunks(said)) == [
+        (1, "ann", ""),
+        (2, "ann", "a"),
+        (3, "ann", ""),
+        (5, "ann", "bc"),
+    ]
+
+
 async def test_stored_events_are_read_as_they_were_sent(records: Repository) -> None:
     lease = records.acquire(ID)
     groups: list[Group] = []
@@ -65,13 +82,14 @@ async def test_stored_events_are_read_as_they_were_sent(records: Repository) -> 
     said = say(("seat_chunk", "ann", "a\x00\ud800"), ("seat_complete", "ann", "whole"))
     for event in said:
         records.journal.add(event, lease)
-    await records.journal.flush()
-    stored = records.journal.read(ID, 0, 10, chunks=True)
+    await records.journal.flush(lease)
+    stored = records.journal.read(ID, 0, 10)
     assert [each.as_event() for each in stored] == said
     assert [each.stored for each in groups] == [stored]
-    assert records.journal.read(ID, 1, 10, chunks=True) == stored[1:]
-    assert records.journal.read(ID, 0, 10, chunks=False) == stored[1:]
-    assert records.journal.read(ID, 0, 1, chunks=True) == stored[:1]
+    assert records.journal.read(ID, 1, 10) == stored[1:]
+    assert records.journal.read_without_chunks(ID, 0, 10) == stored[1:]
+    assert records.journal.read(ID, 0, until=1) == stored[:1]
+    assert records.journal.read(ID, 0, 1) == stored[:1]
     assert records.journal.last_seq(ID) == 2
 
 
@@ -79,8 +97,8 @@ async def test_who_lost_the_lease_stores_nothing(records: Repository) -> None:
     lease = records.acquire(ID)
     records.journal.add(say(("seat_chunk", "ann", "a"))[0], lease)
     lease.release()
-    await records.journal.flush()
-    assert records.journal.read(ID, 0, 10, chunks=True) == []
+    await records.journal.flush(lease)
+    assert records.journal.read(ID, 0, 10) == []
 
 
 async def test_events_wait_while_the_database_is_away(
@@ -91,15 +109,153 @@ async def test_events_wait_while_the_database_is_away(
     with monkeypatch.context() as patch:
         patch.setattr(module, "write", _away)
         records.journal.add(first, lease)
-        await records.journal.flush()
+        await records.journal.flush(lease)
     records.journal.add(second, lease)
-    await records.journal.flush()
-    stored = records.journal.read(ID, 0, 10, chunks=True)
+    await records.journal.flush(lease)
+    stored = records.journal.read(ID, 0, 10)
     assert [each.as_event() for each in stored] == [first, second]
 
 
 def _away(_: sa.Engine) -> Any:
     raise DatabaseUnavailable("gone")
+
+
+async def test_a_write_that_succeeded_after_all_repeats_nothing(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def cut_off(engine: sa.Engine) -> Iterator[sa.Connection]:
+        with tables.write(engine) as connection:
+            yield connection
+        raise DatabaseUnavailable("the connection broke after the commit")
+
+    lease = records.acquire(ID)
+    said = say(("seat_chunk", "ann", "a"), ("seat_chunk", "ann", "b"), ("seat_chunk", "ann", "c"))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write", cut_off)
+        for event in said[:2]:
+            records.journal.add(event, lease)
+        await records.journal.flush(lease)
+    records.journal.add(said[2], lease)
+    await records.journal.flush(lease)
+    stored = [each.as_event() for each in records.journal.read(ID, 0)]
+    assert shown(stored) == [(2, "ann", "ab"), (3, "ann", "c")]
+
+
+OTHER = "1" * 36
+
+
+def start_other(records: Repository) -> Lease:
+    records.start(OTHER, "forum", {"question": "Why?", "seats": []}, {}, demonstration=False)
+    return records.acquire(OTHER)
+
+
+def say_in_other(seq: int) -> Event:
+    return {**say(("seat_complete", "ann", "a"))[0], "debate_id": OTHER, "seq": seq}
+
+
+async def test_a_debate_whose_events_cannot_be_stored_harms_no_other(
+    records: Repository, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease, other = records.acquire(ID), start_other(records)
+    bad, good = say(("seat_complete", "ann", "a"), ("seat_complete", "ann", "b"))
+    bad["metadata"]["unknown"] = object()
+    records.journal.add(bad, lease)
+    records.journal.add(say_in_other(1), other)
+    await records.journal.flush(other)
+    assert records.journal.last_seq(OTHER) == 1
+    assert ID in caplog.text
+    assert OTHER not in caplog.text
+    records.journal.add(good, lease)
+    await records.journal.flush(lease)
+    assert [each.seq for each in records.journal.read(ID, 0)] == [2]
+
+
+async def test_a_debate_waits_only_for_its_own_events(records: Repository) -> None:
+    lease, other = records.acquire(ID), start_other(records)
+    said = count(1)
+
+    def go_on(_: Group) -> None:
+        records.journal.add(say_in_other(next(said)), other)
+
+    records.journal.listen(OTHER, go_on)  # it never stops
+    go_on(Group([], None))
+    records.journal.add(say(("seat_complete", "ann", "a"))[0], lease)
+    await records.journal.flush(lease)
+    assert records.journal.last_seq(ID) == 1
+    records.journal.stop_listening(OTHER, go_on)
+    await records.journal.flush(other)
+
+
+async def test_a_run_that_ended_leaves_nothing_behind(records: Repository) -> None:
+    lease, groups = records.acquire(ID), list[Group]()
+    records.journal.listen(ID, groups.append)
+    records.journal.add(say(("seat_complete", "ann", "a"))[0], lease)
+    assert records.journal.is_run_here(ID)
+    await records.journal.flush(lease)
+    records.journal.end(lease)
+    assert not records.journal.is_run_here(ID)
+    assert records.journal._outboxes == {}
+    assert groups[-1] == Group([], None)
+
+
+async def test_events_of_a_run_that_ended_in_an_outage_are_stored_later(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, other = records.acquire(ID), start_other(records)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write", _away)
+        records.journal.add(say(("seat_complete", "ann", "a"))[0], lease)
+        await records.journal.flush(lease)
+        records.journal.end(lease)
+    assert not records.journal.is_run_here(ID)
+    records.journal.add(say_in_other(1), other)
+    await records.journal.flush(other)
+    assert records.journal.last_seq(ID) == 1
+    assert lease.owner not in records.journal._outboxes
+
+
+def plans(records: Repository, work: Callable[[], object]) -> str:
+    """How SQLite finds the rows of each statement."""
+    statements: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, values: Any, *___: Any) -> None:
+        statements.append((statement, values))
+
+    sa.event.listen(records._engine, "before_cursor_execute", note)
+    try:
+        work()
+    finally:
+        sa.event.remove(records._engine, "before_cursor_execute", note)
+    found: list[str] = []
+    with records._engine.connect() as connection:
+        for statement, values in statements:
+            if statement.startswith(("SELECT", "DELETE")):
+                explained = f"EXPLAIN QUERY PLAN {statement}"
+                found += [row[3] for row in connection.exec_driver_sql(explained, values)]
+    assert found
+    return "\n".join(found)
+
+
+def test_the_lease_is_checked_without_a_look_at_all_debates(records: Repository) -> None:
+    lease = records.acquire(ID)
+    said = {lease: say(("seat_complete", "ann", "a"))}
+    plan = plans(records, lambda: records.journal._write(said))
+    assert "SEARCH debates" in plan
+    assert "SCAN" not in plan
+
+
+async def test_old_chunks_are_found_by_their_index(records: Repository) -> None:
+    lease = records.acquire(ID)
+    records.journal.add(say(("seat_chunk", "ann", "a"))[0], lease)
+    await records.journal.flush(lease)
+    with records._engine.begin() as connection:
+        connection.execute(tables.debates.update().values(status="done", updated_at="2020"))
+    plan = plans(records, records.journal.forget_old_chunks)
+    assert "SEARCH debate_events USING INDEX ix_debate_events_chunks" in plan
+    assert "SEARCH debates" in plan
+    assert "SCAN debates" not in plan
+    assert all("INDEX" in line for line in plan.splitlines() if "SCAN debate_events" in line)
 
 
 async def test_many_debates_share_one_transaction(
@@ -124,7 +280,8 @@ async def test_many_debates_share_one_transaction(
     for debate_id, lease in leases.items():
         event = {**say(("seat_chunk", "ann", debate_id))[0], "debate_id": debate_id}
         records.journal.add(event, lease)  # type: ignore[arg-type]
-    await records.journal.flush()
+    for lease in leases.values():
+        await records.journal.flush(lease)
     assert begun == 1
     assert all(records.journal.last_seq(each) == 1 for each in leases)
 
@@ -143,11 +300,11 @@ async def test_old_chunks_are_forgotten_once_a_debate_is_done(
     lease = records.acquire(ID)
     for event in say(("seat_chunk", "ann", "a"), ("seat_complete", "ann", "a")):
         records.journal.add(event, lease)
-    await records.journal.flush()
+    await records.journal.flush(lease)
     with records._engine.begin() as connection:
         connection.execute(tables.debates.update().values(status=status, updated_at=updated))
-        forget_old_chunks(connection)
-    assert [each.seq for each in records.journal.read(ID, 0, 10, chunks=True)] == kept
+    records.journal.forget_old_chunks()
+    assert [each.seq for each in records.journal.read(ID, 0, 10)] == kept
 
 
 async def test_the_turns_that_viewers_saw_are_known(records: Repository) -> None:
@@ -155,6 +312,5 @@ async def test_the_turns_that_viewers_saw_are_known(records: Repository) -> None
     event = say(("seat_complete", "ann", "a"))[0]
     event["metadata"]["turn"] = "r1.propose.ann"
     records.journal.add(json.loads(json.dumps(event)), lease)
-    await records.journal.flush()
+    await records.journal.flush(lease)
     assert records.journal.completed_turns(ID) == {"r1.propose.ann"}
-    await asyncio.sleep(0)

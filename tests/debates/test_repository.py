@@ -13,10 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from contend.debates import leases, tables
+from contend.debates.events import Event, number_event
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
 from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.events import EventName, node_event
 from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import DebateState, Turn
@@ -374,3 +376,81 @@ def test_a_damaged_task_fails_and_holds_up_no_other(records: Repository) -> None
         status, error = connection.execute(query.where(tables.debates.c.id == bad)).one()
     assert status == "failed"
     assert "damaged" in error
+
+
+def said(debate_id: str, seq: int, name: EventName = "seat_complete") -> Event:
+    return number_event(debate_id, seq, node_event(name, 1, "Said."))
+
+
+def names(records: Repository, debate_id: str) -> list[tuple[int, str]]:
+    return [(each.seq, each.name) for each in records.journal.read(debate_id, 0)]
+
+
+def test_a_record_and_its_last_event_are_saved_together_or_not_at_all(
+    records: Repository,
+) -> None:
+    lease = records.acquire(begin(records))
+    last = said(lease.debate_id, 2, "complete")
+    unusable: Any = {**last, "metadata": {"unknown": object()}}
+    with pytest.raises(TypeError):
+        records.save(lease, "done", state(), 2, None, [unusable])
+    assert (records.find(lease.debate_id).status, names(records, lease.debate_id)) == (
+        "running",
+        [],
+    )
+    for _ in range(2):  # as after an outage that hid the first success
+        records.save(lease, "done", state(), 2, None, [said(lease.debate_id, 1), last])
+    assert names(records, lease.debate_id) == [(1, "seat_complete"), (2, "complete")]
+    with pytest.raises(LeaseLost):
+        records.save(Lease(records._engine, lease.debate_id), "done", state(), 3, None, [last])
+
+
+def test_a_debate_that_is_given_up_gets_its_last_event(records: Repository) -> None:
+    debate = begin(records)
+    lease = records.acquire(debate)
+    records.save(lease, "running", state(), 1000, None, [said(debate, 1)])
+    records.give_up(debate, "broken")  # not while it runs
+    lease.release()
+    records.give_up(debate, "broken")
+    assert names(records, debate) == [(1, "seat_complete"), (1001, "error")]
+    newest = records.journal.newest(debate)
+    assert newest is not None
+    assert newest.as_event()["content"] == "broken"
+    assert records.find(debate).last_seq == 1001
+
+
+@pytest.mark.parametrize(
+    ("status", "name"), [("done", "complete"), ("failed", "error"), ("paused", None)]
+)
+def test_a_missing_last_event_is_made_from_the_record(
+    records: Repository, status: Status, name: str | None
+) -> None:
+    debate = begin(records)
+    lease = records.acquire(debate)
+    ended: DebateState = {**state(), "final_answer": "Keep it."}
+    records.save(lease, status, ended, 5, "It broke.", [said(debate, 4)])
+    assert not records.store_missing_events(debate)  # a process runs it
+    lease.release()
+    assert records.store_missing_events(debate) is (name is not None)
+    assert not records.store_missing_events(debate)
+    assert names(records, debate) == [(4, "seat_complete")] + ([(6, name)] if name else [])
+    newest = records.journal.newest(debate)
+    assert newest is not None
+    contents = {"done": "Keep it.", "failed": "It broke.", "paused": "Said."}
+    assert newest.as_event()["content"] == contents[status]
+
+
+def test_a_debate_from_before_events_were_stored_gets_those_of_its_record(
+    records: Repository,
+) -> None:
+    debate = begin(records)
+    assert not records.store_missing_events(debate)  # it is new
+    lease = records.acquire(debate)
+    records.save(lease, "paused", state(turn(1), turn(2)), 50)
+    assert not records.store_missing_events(debate)
+    lease.release()
+    for is_missing in (True, False):
+        assert records.store_missing_events(debate) is is_missing
+    main = ["debate_start", "seat_complete", "seat_complete", "paused"]
+    assert names(records, debate) == list(enumerate(main, 1))
+    assert records.find(debate).last_seq == 50

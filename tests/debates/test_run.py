@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from langgraph.runtime import RunControl
 
-from contend.debates.events import Event
+from contend.debates.events import Event, events_of_record
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
@@ -446,3 +446,84 @@ async def test_a_comment_is_kept_if_the_debate_pauses_at_once(
     assert again.status == "done"
     assert [turn.text for turn in again.turns if turn.phase == "remark"] == ["Mind the cost."]
     assert heard(server, "Mind the cost.")
+
+
+def stored(records: Repository, debate: StoredDebate) -> list[Event]:
+    return [each.as_event() for each in records.journal.read(debate.id, 0)]
+
+
+def without_chunks(events: list[Event]) -> list[Event]:
+    return [event for event in events if not event["event"].endswith("_chunk")]
+
+
+async def test_a_record_that_is_done_has_all_its_events(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing could be stored before the end, so everything is stored with the record."""
+
+    def away(_: Any) -> Any:
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr("contend.debates.journal.write", away)
+    events: list[Event] = []
+    done = await run(records, await begin(records), events=events)
+    assert done.status == "done"
+    assert events[-1]["event"] == "complete"
+    as_sent: list[Event] = json.loads(json.dumps(events))
+    assert without_chunks(stored(records, done)) == without_chunks(as_sent)
+    assert records.journal._outboxes == {}
+
+
+@pytest.mark.parametrize("ending", ["error", "paused", "complete"])
+async def test_no_crash_leaves_a_record_without_its_last_event(
+    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """A process that is killed right after the record was saved announces nothing more."""
+    if ending == "error":
+        server.script = failing("the Skeptic")
+    monkeypatch.setattr("contend.debates.journal.Journal.confirm", lambda *_: None)
+    debate = await begin(records, pause="each_round" if ending == "paused" else "never")
+    await run(records, debate)
+    newest = records.journal.newest(debate.id)
+    assert newest is not None
+    assert newest.name == ending
+
+
+async def test_numbers_go_on_after_the_newest_stored_event(records: Repository) -> None:
+    paused = await run(records, await begin(records, pause="each_round"))
+    before = stored(records, paused)
+    # As a crash leaves it that came before the numbers of this run were reserved.
+    execute(records, "UPDATE debates SET last_seq=0")
+    await run(records, paused)
+    after = stored(records, paused)
+    assert after[: len(before)] == before
+    assert after[len(before)]["event"] == "resumed"
+
+
+async def test_a_debate_from_before_events_were_stored_can_be_watched_from_its_beginning(
+    records: Repository,
+) -> None:
+    paused = await run(records, await begin(records, pause="each_round"))
+    execute(records, "DELETE FROM debate_events")
+    shown = events_of_record(records.find(paused.id))  # what a viewer sees before it goes on
+    await run(records, paused, Remark(finish=True))
+    events = stored(records, paused)
+    about = [(event["seq"], event["event"], event["content"]) for event in events]
+    assert about[: len(shown)] == [(e["seq"], e["event"], e["content"]) for e in shown]
+    assert (events[0]["event"], events[len(shown)]["event"]) == ("debate_start", "resumed")
+    turns = [e["metadata"]["turn"] for e in events if e["event"] == "seat_complete"]
+    assert len(turns) == len(set(turns))
+    assert events[-1]["event"] == "complete"
+
+
+async def test_a_debate_with_damaged_checkpoints_tells_its_viewers(
+    records: Repository, database: str
+) -> None:
+    paused = await run(records, await begin(records, pause="each_round"))
+    column = "checkpoints SET checkpoint" if database == "sqlite" else "checkpoint_blobs SET blob"
+    execute(records, f"UPDATE {column} = :junk", junk=b"\xc1\xc1")
+    with pytest.raises(DamagedDebate):
+        await run(records, paused)
+    last = stored(records, paused)[-1]
+    assert last["event"] == "error"
+    assert "checkpoints are damaged" in last["content"]

@@ -115,21 +115,24 @@ def test_messages_name_the_event_and_its_number(client: TestClient) -> None:
     assert first.startswith("id: 1\nevent: debate_start\ndata: {")
 
 
-def test_html_comes_block_by_block_and_whole_at_the_end(
-    client: TestClient, models: ModelServer
-) -> None:
+def test_texts_come_as_html_too(client: TestClient, models: ModelServer) -> None:
+    go_on = threading.Event()
+
     def formatted(role: str, number: int, reply: Reply) -> Reply:
-        text = "# Plan\n\nKeep **it**.\n\n- <b>one</b>\n- two\n"
-        return Reply(text, chunk_delay=0.02) if role == "proposer" else reply
+        if role == "skeptic":
+            go_on.wait(30)
+        return Reply("# Plan\n\n- <b>one</b>\n- two\n") if role == "proposer" else reply
 
     models.script = debaters(formatted)
-    seen = events(client, start(client).id, html=True)
-    written = [e["metadata"] for e in seen if e["event"] == "proposer_chunk" and e["round"] == 1]
-    assert {chunk["block"] for chunk in written} > {0}
-    whole = next(event for event in seen if event["event"] == "seat_complete")
-    assert "<h4>Plan</h4>" in whole["metadata"]["html"]
-    assert "<b>" not in whole["metadata"]["html"]
-    assert written[-1]["html"].strip() in whole["metadata"]["html"]
+    debate = start(client).id
+    watch_until(client, debate, "seat_complete")
+    for query in ({"follow": False}, {"follow": False, "chunks": "open"}, {}):
+        if not query:
+            go_on.set()
+        seen = events(client, debate, html=True, **query)
+        whole = next(event for event in seen if event["event"] == "seat_complete")
+        assert "<h4>Plan</h4>" in whole["metadata"]["html"]
+        assert "<b>" not in whole["metadata"]["html"]
 
 
 def test_chunks_of_finished_turns_can_be_left_out(client: TestClient) -> None:

@@ -1,4 +1,4 @@
-"""The time limit for the headers of a request, on a clock that waits for nothing."""
+"""The time limits for clients, on a clock that waits for nothing."""
 
 import asyncio
 from typing import Any
@@ -7,7 +7,11 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from contend.service.protocol import SECONDS_FOR_HEADERS, PunctualProtocol
+from contend.service.protocol import (
+    SECONDS_FOR_HEADERS,
+    SECONDS_WITHOUT_READING,
+    PunctualProtocol,
+)
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -18,12 +22,22 @@ class Client(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.received, self.is_closed = b"", False
+        self.unread, self.is_aborted = 0, False
+        self.protocol: PunctualProtocol | None = None
 
     def write(self, data: Any) -> None:
         self.received += bytes(data)
 
     def close(self) -> None:
         self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+        if self.protocol:
+            self.protocol.connection_lost(None)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
 
     def is_closing(self) -> bool:
         return self.is_closed
@@ -43,6 +57,7 @@ def connect() -> tuple[Client, PunctualProtocol]:
     config = Config(app, log_config=None, timeout_keep_alive=60)
     config.load()
     client, protocol = Client(), PunctualProtocol(config, ServerState(), {})
+    client.protocol = protocol
     protocol.connection_made(client)
     return client, protocol
 
@@ -98,3 +113,44 @@ async def test_a_lost_connection_leaves_no_timer() -> None:
     protocol.connection_lost(ConnectionResetError())
     await asyncio.sleep(SECONDS_FOR_HEADERS + 1)
     assert client.received == b""
+
+
+@pytest.mark.looptime
+async def test_a_client_that_reads_nothing_is_cut_off() -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST)
+    client.unread = 100_000
+    protocol.pause_writing()
+    await asyncio.sleep(SECONDS_WITHOUT_READING - 1)
+    assert not client.is_aborted
+    await asyncio.sleep(2)
+    assert client.is_aborted
+
+
+@pytest.mark.looptime
+async def test_a_client_that_reads_slowly_is_not_cut_off_until_it_stops() -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST)
+    client.unread = 100_000
+    protocol.pause_writing()
+    for _ in range(3):
+        client.unread -= 100
+        await asyncio.sleep(SECONDS_WITHOUT_READING)
+        assert not client.is_aborted
+    await asyncio.sleep(SECONDS_WITHOUT_READING + 1)
+    assert client.is_aborted
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("ending", ["resumed", "lost"])
+async def test_a_client_that_reads_again_or_left_is_not_cut_off(ending: str) -> None:
+    client, protocol = connect()
+    protocol.data_received(REQUEST)
+    client.unread = 100_000
+    protocol.pause_writing()
+    if ending == "resumed":
+        protocol.resume_writing()
+    else:
+        protocol.connection_lost(ConnectionResetError())
+    await asyncio.sleep(2 * SECONDS_WITHOUT_READING)
+    assert not client.is_aborted

@@ -107,18 +107,18 @@ class TestResult:
         assert {gap["role"] for gap in result["report"]["gaps"]} == {"optimist"}
 
     def test_a_debate_that_takes_too_long_ends_with_what_it_has(
-        self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("CONTEND_OVERALL_TIMEOUT", "2")
-        calm = forecasters()
-        models.script = lambda served: replace(
-            calm(served), delay=0 if "Round 1 of" in served.user else 30
-        )
+        def due(_settings: object, number: int, _part: object) -> float:
+            return 2000 if number == 1 else 0
+
+        monkeypatch.setenv("CONTEND_OVERALL_TIMEOUT", "4000")
+        monkeypatch.setattr("contend.nodes.forecast.schedule.seconds_until_due", due)
         answered = client.post(PREFIX, json=asked())
         assert answered.status_code == 200
         report = answered.json()["report"]
         assert report["partial"]
-        assert any("overall_timeout is 2 s" in gap["why"] for gap in report["gaps"])
+        assert any("overall_timeout is 4000 s" in gap["why"] for gap in report["gaps"])
 
     def test_a_debate_that_fails_is_told_and_kept(
         self, database: str, client: TestClient, models: ModelServer

@@ -1,6 +1,8 @@
 """`contend prune`: what it asks, tells and refuses."""
 
+import sqlite3
 import sys
+from contextlib import closing
 from io import StringIO
 
 import pytest
@@ -76,3 +78,19 @@ def test_a_person_is_asked(
 def test_without_debates_nothing_is_created(contend: Command) -> None:
     assert contend.here("prune", "--older", "1d", "--yes").code == 0
     assert not contend.home.exists()
+
+
+def test_chunks_of_debates_done_long_ago_are_deleted(
+    contend: Command, two: tuple[str, str]
+) -> None:
+    contend.here("prune", "--older", "9999w", "--dry-run")
+    assert set(debates_with_chunks(contend)) == set(two)
+    assert "No debate was deleted." in contend.here("prune", "--older", "9999w", "--yes").err
+    assert debates_with_chunks(contend) == [two[1]]
+    assert len(listed(contend)) == 2
+
+
+def debates_with_chunks(contend: Command) -> list[str]:
+    with closing(sqlite3.connect(contend.home / "contend.db")) as database:
+        found = database.execute("SELECT DISTINCT debate_id FROM debate_events WHERE is_chunk")
+        return [debate for (debate,) in found]

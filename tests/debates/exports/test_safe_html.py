@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it.token import Token
 
 from contend.debates.exports import safe_html
 from contend.debates.exports.safe_html import StreamedHtml, to_html
@@ -111,7 +112,9 @@ def test_the_usual_forms_are_formatted() -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_attack_becomes_active(attack: str) -> None:
     assert_harmless(to_html(attack))
-    assert_harmless(StreamedHtml().add(attack)[1])
+    stream = StreamedHtml()
+    stream.add(attack)
+    assert_harmless(stream.render()[1])
 
 
 @given(st.text(alphabet="<>&\"'`$\\[]()!#*_-|:/= \n\tscriptonxjava", max_size=80))
@@ -128,13 +131,15 @@ def test_links_lead_away_without_a_trace() -> None:
 def test_a_streamed_text_ends_as_the_whole_one(step: int) -> None:
     stream, blocks = StreamedHtml(), [""]
     for start in range(0, len(TEXT), step):
-        done, html = stream.add(TEXT[start : start + step])
+        stream.add(TEXT[start : start + step])
+        done, html = stream.render()
         assert done <= len(blocks)
-        blocks[done:] = _blocks(html)
-    assert "".join(blocks) == "".join(_blocks(to_html(TEXT)))
+        blocks[done:] = split_blocks(html)
+        assert split_blocks(stream.whole()) == blocks
+    assert blocks == split_blocks(to_html(TEXT))
 
 
-def _blocks(html: str) -> list[str]:
+def split_blocks(html: str) -> list[str]:
     """Split HTML at its top-level elements."""
     blocks, depth, start = [], 0, 0
     for at, char in enumerate(html):
@@ -151,8 +156,52 @@ def _blocks(html: str) -> list[str]:
 
 def test_a_long_open_block_is_shown_as_it_is() -> None:
     stream = StreamedHtml()
-    _, html = stream.add("```\n" + "<b>\n" * 10_000)
-    assert html.startswith("<pre>```\n&lt;b&gt;")
+    stream.add("One.\n\n```\n" + "<b>\n" * 10_000)
+    assert stream.render()[1].startswith("<p>One.</p>\n<pre>```\n&lt;b&gt;")
+    stream.add("more")
+    assert stream.render() == (2, "<p>more</p>\n")  # the long block is not sent again
+
+
+def test_a_text_without_end_is_shown_as_it_is() -> None:
+    text = "*a* <b>\n\n" * 20_000
+    stream = StreamedHtml()
+    stream.add(text)
+    assert to_html(text) == stream.whole()
+    assert to_html(text).startswith("<pre>*a* &lt;b&gt;")
+
+
+def test_a_paragraph_without_end_is_shown_as_it_is() -> None:
+    html = to_html("# A *b*\n\n" + r"\(" * 5_000 + "<b>\n\nAn *end*.")
+    assert html.startswith("<h4>A <em>b</em></h4>\n<p>\n\\(\\(")
+    assert html.endswith("&lt;b&gt;</p>\n<p>An <em>end</em>.</p>\n")
+
+
+def test_each_added_piece_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = safe_html._parser().parse
+
+    def note(text: str) -> list[Token]:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(safe_html._parser(), "parse", note)
+    stream = StreamedHtml()
+    for piece in ("One.\n\n", "Two", " three.\n\n", "Four"):
+        stream.add(piece)
+        for _ in range(2):
+            stream.render()
+            stream.whole()
+    assert parsed == ["One.\n\n", "One.\n\nTwo", "Two three.\n\n", "Two three.\n\nFour"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_only_what_ends_a_line_in_markdown_ends_a_block(end: str) -> None:
+    text = f"a\u2028b\x0cc{end}{end}d\x85e{end}{end}f"
+    stream = StreamedHtml()
+    for char in text:
+        stream.add(char)
+        stream.render()
+    assert split_blocks(stream.whole()) == split_blocks(to_html(text))
 
 
 def test_an_invalid_formula_is_shown_as_it_is() -> None:
