@@ -4,7 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from contend.graph.readings import AutoScore, Breach, ClaimCheck, Point, ReadFrom, TurnScore
+from contend.graph.readings import (
+    AutoScore,
+    Breach,
+    ClaimCheck,
+    ReadFrom,
+    TrackedPoint,
+    TurnScore,
+)
 from contend.graph.state import Elimination, Turn
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, QuoteCheck, Seat, Usage, Value
@@ -56,8 +63,8 @@ class Timing(Value):
 class RecordedPoints(Value):
     """All objections that were raised."""
 
-    open: list[Point]
-    resolved: list[Point]
+    open: list[TrackedPoint]
+    resolved: list[TrackedPoint]
 
 
 class TotalUsage(Usage):

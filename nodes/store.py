@@ -32,14 +32,16 @@ async def store(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 def read_record(state: DebateState, debate: str) -> DebateRecord:
     """Return the record that `store` wrote, or build it for an unfinished debate."""
-    if state.get("trace"):
-        return DebateRecord.model_validate(state["trace"])
-    return build_record(state, debate)
+    if not state.get("trace"):
+        return build_record(state, debate)
+    # Release 0.2 and earlier stored points without their history.
+    trace = {**state["trace"], "points": _points(state)}
+    return DebateRecord.model_validate(trace)
 
 
 def build_record(state: DebateState, debate: str) -> DebateRecord:
     stop, rated, retrieval = state.get("stop"), state.get("auto_score"), state.get("retrieval")
-    templates, points = retrieval.templates if retrieval else (), points_of(state)
+    templates = retrieval.templates if retrieval else ()
     return DebateRecord(
         id=debate,
         timestamp=retrieval.started_at.isoformat() if retrieval else None,
@@ -61,10 +63,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         timing=_timing(state),
         stop_reason=stop.reason if stop else None,
         stop=stop,
-        points=RecordedPoints(
-            open=[point for point in points if point.status != "resolved"],
-            resolved=[point for point in points if point.status == "resolved"],
-        ),
+        points=_points(state),
         usage=timing.total_usage(state),
         degraded=[
             each
@@ -75,6 +74,14 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         **_concessions(state),
         **moderated_record(state),
         **_forecast(state),
+    )
+
+
+def _points(state: DebateState) -> RecordedPoints:
+    points = points_of(state)
+    return RecordedPoints(
+        open=[point for point in points if point.status != "resolved"],
+        resolved=[point for point in points if point.status == "resolved"],
     )
 
 
