@@ -146,6 +146,7 @@ class DebateRecord(_OnlySetFields):
     quotes: list[RecordedQuote]
     seats: list[Seat]
     rounds: list[dict[str, Any]]  # one entry per round, in the form of the protocol
+    warnings: list[str] = Field(default_factory=list)  # what to know before the answer
     final_answer: str | None
     total_rounds: int
     early_stopped: bool

@@ -256,5 +256,7 @@ class _Session:
         elif self._output.quiet and not self._output.events and ended.status == "done":
             answer, forecast = ended.as_state().get("final_answer", ""), ended.state.get("forecast")
             lines = [answer, *(quiet_lines(forecast) if forecast else [])]
+            for caution in ended.as_record().warnings:
+                print_message(f"Caution: {caution}", style="warning")
             sys.stdout.write(plain("\n".join(lines)) + "\n")
             sys.stdout.flush()

@@ -29,7 +29,7 @@ def _print_text(debate: StoredDebate, *, thinking: bool) -> None:
             screen.turn(turn, thinking=thinking)
     screen.eliminations()
     record = debate.as_json()
-    screen.points(record["points"])
+    screen.objections(record)
     if record["stop"] and debate.status != "done":
         screen.sections.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
     if debate.error:

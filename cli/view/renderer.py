@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
+from contend.cli.view.objections import print_objections
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
 from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
@@ -17,11 +18,13 @@ from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
 from contend.debates.exports import wording
+from contend.debates.exports.cautions import answer_cautions
+from contend.debates.exports.objections import objection_rows
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
 from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
+from contend.nodes.prompting.points import track_points
 
 _LONGEST_QUESTION = 600
 # After these the seat is idle.
@@ -33,8 +36,12 @@ class Renderer:
 
     def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
         self._page, self._speakers = Page(console), Speakers()
-        self.sections = Sections(self._page, clock)
+        self.sections = Sections(self._page, clock, self._cautions)
         self._seats = SeatTable()
+        self._about_seats: list[Mapping[str, Any]] = []
+        self._points: list[Mapping[str, Any]] = []
+        self._degraded: list[Mapping[str, Any]] = []
+        self._is_demonstration = False
         self._unreported: list[Entry] = []
 
     def header(self, debate: StoredDebate, notice: str) -> None:
@@ -43,6 +50,10 @@ class Renderer:
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
         self._seats = SeatTable(state.get("seats", []), self._unreported)
         self.sections.set_seats(self._seats, rounds)
+        self._about_seats = [seat.model_dump() for seat in state.get("seats", [])]
+        self._points = [point.model_dump() for point in track_points(debate.turns)]
+        self._degraded = [entry.model_dump() for entry in state.get("degraded", [])]
+        self._is_demonstration = debate.demonstration
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
@@ -127,7 +138,8 @@ class Renderer:
         if turn.phase != "score":
             self.sections.finish(turn, event["round"] or 0)
 
-    def _on_round_complete(self, _: Event) -> None:
+    def _on_round_complete(self, event: Event) -> None:
+        self._points = event["metadata"].get("points", self._points)
         self.sections.end()
 
     def _on_model_eliminated(self, event: Event) -> None:
@@ -161,6 +173,7 @@ class Renderer:
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
         what = str(meta.get("what"))
+        self._degraded.append({**meta, "what": what, "round": event["round"]})
         why = f"{wording.DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
@@ -190,6 +203,10 @@ class Renderer:
         self.sections.end()
         self.sections.print_failures(but=event["content"])
 
+    def _cautions(self) -> list[str]:
+        given = self._points, self._about_seats, self._degraded
+        return answer_cautions(*given, demonstration=self._is_demonstration)
+
     def _eliminated(self, entry: Entry) -> None:
         head, why = self._seats.elimination(entry, self._page.width)
         self._page.print(head)
@@ -209,15 +226,10 @@ class Renderer:
         for entry in due:
             self._eliminated(entry)
 
-    def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        if not points["open"] and not points["resolved"]:
-            return
-        self._page.rule("Objections")
-        for group in wording.point_groups(points).values():
-            for point in group:
-                became = wording.POINT_WORDS.get(point["status"], point["status"])
-                mark = SEVERITY_MARKS[point["severity"]]
-                self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
+    def objections(self, record: Mapping[str, Any]) -> None:
+        if rows := objection_rows(record):
+            self._page.rule("Objections")
+            print_objections(self._page, rows)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
         for entry in entries:

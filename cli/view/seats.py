@@ -6,9 +6,10 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from contend.cli.view.format import listed, one_line, plain
+from contend.cli.view.format import one_line, plain
 from contend.cli.view.theme import seat_style
 from contend.cli.view.wrap import cut
+from contend.debates.exports.wording import listed
 from contend.graph.values import Seat
 
 Entry = Mapping[str, Any]

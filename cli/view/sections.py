@@ -1,6 +1,6 @@
 """The section of a debate that is being printed: one turn, several in columns, or none yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from contend.cli.view.format import one_line, round_title
 from contend.cli.view.live import waiting_line
@@ -28,8 +28,10 @@ _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 class Sections:
-    def __init__(self, page: Page, clock: Clock) -> None:
-        self._page, self._clock = page, clock
+    def __init__(
+        self, page: Page, clock: Clock, cautions: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        self._page, self._clock, self._cautions = page, clock, cautions
         self._columns: Columns | None = None
         self._awaited: list[str] = []
         self._failed: dict[str, str] = {}
@@ -216,6 +218,8 @@ class Sections:
             self.end()
             self._section = title
             self._page.rule(title)
+            for caution in self._cautions() if title == "Answer" else ():
+                self._page.paragraph(f"⚠ {caution}", "warning", hang=2)
 
     def open_round(self, number: int, active: Sequence[str] = ()) -> None:
         if number <= self._round:

@@ -152,7 +152,8 @@ def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
     for point in points:
         mark = _POINT_MARKS.get(point["status"], SEVERITY_MARKS[point["severity"]])
         style = "muted" if point["status"] in ("resolved", "dropped") else ""
-        yield Paragraph(f"{mark} {point['id']} {point['text']}", style, hang=3)
+        note = f" → {point['note']}" if point.get("note") else ""
+        yield Paragraph(f"{mark} {point['id']} {point['text']}{note}", style, hang=3)
 
 
 def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:

@@ -8,9 +8,10 @@ from contend.debates.exports import wording
 from contend.debates.exports.embed import embed_data
 from contend.debates.exports.forecast import forecast_section
 from contend.debates.exports.moderated import moderated_facts
+from contend.debates.exports.objections import COLUMNS, objection_rows
+from contend.debates.exports.page import table_row
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
 from contend.graph.values import NO_USAGE, WorkSpan
 from contend.models.text import shorten
@@ -39,7 +40,7 @@ def sections_of(stored: StoredDebate) -> list[str]:
         _section("Why it stopped", _ending(record)),
         _section("Concessions", _bullets(_concessions(record))),
         _section("Verdict", record.get("verdict")),
-        _section("Objections", _points(record["points"])),
+        _section("Objections", _objections(record)),
         _section("Score", "\n\n".join(_score(record))),
         _section("Scores and checks", _bullets(checks)),
         _section("Evidence", _bullets(_evidence(debate, record))),
@@ -102,6 +103,7 @@ def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
+    lines += record["warnings"]
     lines += wording.notices(record)
     return "\n".join(f"> ⚠️ {' '.join(line.split())}  " for line in lines)
 
@@ -139,21 +141,13 @@ def _concessions(record: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
-    if not points["open"] and not points["resolved"]:
+def _objections(record: Mapping[str, Any]) -> str:
+    rows = objection_rows(record)
+    if not rows:
         return ""
-    groups = wording.point_groups(points)
-    parts = [] if groups["open"] else ["No objection is open."]
-    for title, group in groups.items():
-        if group:
-            parts += [f"{title.capitalize()}:", _bullets(map(_point, group))]
-    return "\n\n".join(parts)
-
-
-def _point(point: Mapping[str, Any]) -> str:
-    mark = "✅" if point["status"] == "resolved" else SEVERITY_MARKS[point["severity"]]
-    partly = " (partly resolved)" if point["status"] == "partial" else ""
-    return f"{mark} **{point['id']}** {point['text']}{partly}"
+    head = [table_row(COLUMNS), "|" + "---|" * len(COLUMNS)]
+    none_open = [] if any(row.is_open for row in rows) else ["No objection is open.", ""]
+    return "\n".join([*none_open, *head, *(table_row(row.cells()) for row in rows)])
 
 
 def _score(record: Mapping[str, Any]) -> Iterable[str]:

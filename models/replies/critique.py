@@ -82,7 +82,9 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
     return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
 
 
-def assessment_from_report(report: CritiqueBlock, speech: str, known: Sequence[Point]) -> Assessment:
+def assessment_from_report(
+    report: CritiqueBlock, speech: str, known: Sequence[Point]
+) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]

@@ -33,7 +33,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert (shown.code, shown.err) == (0, "")
     assert "This is proposal 1" in shown.out
     assert "✅ S1" in shown.out
-    assert "🔴 S1 The cost is never estimated. (resolved)" in shown.out
+    assert "✅ S1 The cost is never estimated. (critical, round 1, Skeptic)" in shown.out
     assert "Keep the monolith" in shown.out
     assert "private" not in shown.out
     assert "A private thought." in contend.here("show", short, "--thinking").out

@@ -1,0 +1,43 @@
+"""The table of objections, or one block per objection where a table does not fit."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from contend.cli.view.format import plain
+from contend.cli.view.page import INDENT, Page
+from contend.debates.exports.objections import COLUMNS, ObjectionRow
+
+_NARROWEST_TABLE = 90
+_HANG = 3
+
+
+def print_objections(page: Page, rows: Sequence[ObjectionRow]) -> None:
+    if page.width >= _NARROWEST_TABLE:
+        _print_table(page, rows)
+    else:
+        for row in rows:
+            _print_block(page, row)
+
+
+def _print_table(page: Page, rows: Sequence[ObjectionRow]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=True)
+    for name in COLUMNS:
+        fixed = name in ("Severity", "Raised")
+        table.add_column(name, ratio=None if fixed else 1, width=11 if fixed else None)
+    for row in rows:
+        text, severity, raised, *_ = row.cells()
+        lines = (text, severity, raised, "\n".join(row.replies), "\n".join(row.reviews))
+        style = "" if row.is_open else "muted"
+        table.add_row(*(Text(plain(cell), style=style) for cell in lines), end_section=True)
+    page.live.hide()
+    page.console.print(table, width=page.width)
+
+
+def _print_block(page: Page, row: ObjectionRow) -> None:
+    page.line()
+    page.paragraph(f"{row.mark} {row.id} {row.text} ({row.severity}, {row.raised})", hang=_HANG)
+    for line in (*row.replies, *row.reviews):
+        page.paragraph(line, "muted", indent=INDENT + _HANG, hang=2)
