@@ -136,7 +136,8 @@ class _Session:
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
-            self._renderer = Renderer(stderr(widest=None) if output.json else stdout(widest=None))
+            console = stderr(widest=None) if output.json else stdout(widest=None)
+            self._renderer = Renderer(console, is_raw=output.plain)
         self._notice, self._said, self._signals = notice, "", 0
 
     def run(self, remark: Remark) -> int:
@@ -151,7 +152,7 @@ class _Session:
             raise
         finally:
             if self._renderer:
-                self._renderer.sections.stop_waiting()
+                self._guarded(self._renderer.sections.end)()
         return self._close(ended)
 
     async def _run(self, remark: Remark) -> StoredDebate:

@@ -9,16 +9,16 @@ from contend.debates.exports.wording import closings_begin, local_time, sentence
 from contend.debates.record import StoredDebate
 
 
-def print_debate(reference: str, *, thinking: bool, as_json: bool) -> None:
+def print_debate(reference: str, *, thinking: bool, as_json: bool, is_raw: bool) -> None:
     with database.existing(reference) as (_, debate):
         if as_json:
             write_json(debate.as_json())
         else:
-            _print_text(debate, thinking=thinking)
+            _print_text(debate, thinking=thinking, is_raw=is_raw)
 
 
-def _print_text(debate: StoredDebate, *, thinking: bool) -> None:
-    screen = Renderer(stdout(widest=None))
+def _print_text(debate: StoredDebate, *, thinking: bool, is_raw: bool) -> None:
+    screen = Renderer(stdout(widest=None), is_raw=is_raw)
     about = f"{debate.status}, started {local_time(debate.created_at)}."
     screen.header(debate, about.capitalize())
     closings = closings_begin(debate.turns)

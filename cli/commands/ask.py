@@ -71,6 +71,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
+    plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
     """Debate a question and print the answer.
@@ -99,7 +100,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         images=_paths("--image", image),
         forecast=ForecastOptions(outcome or [], request, due, yes),
     )
-    return ask_question(asked, Output(json, events, quiet))
+    return ask_question(asked, Output(json, events, quiet, plain))
 
 
 def resume(
@@ -113,6 +114,7 @@ def resume(
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
+    plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
     """Continue a debate that was paused, interrupted or failed."""
@@ -120,7 +122,7 @@ def resume(
     from contend.cli.actions.ask import resume_debate
     from contend.cli.view.console import Output  # slow to import
 
-    return resume_debate(debate, say, Output(json, events, quiet), finish=finish)
+    return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

@@ -48,6 +48,9 @@ Assignments = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
 ]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Print Markdown as it is written, without rendering it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

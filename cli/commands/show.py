@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.options import DebateId, Json
+from contend.cli.commands.options import DebateId, Json, Plain
 
 
 def show_debate(
@@ -13,8 +13,9 @@ def show_debate(
     thinking: Annotated[
         bool, typer.Option("--thinking", help="Include the models' thinking.")
     ] = False,
+    plain: Plain = False,
 ) -> None:
     """Print a whole debate."""
     from contend.cli.actions.show import print_debate  # slow to import
 
-    print_debate(debate, thinking=thinking, as_json=json)
+    print_debate(debate, thinking=thinking, as_json=json, is_raw=plain)

@@ -34,8 +34,10 @@ _GIVEN_UP = ("failed", "sat_out")
 class Renderer:
     """Prints one debate; only the live area below the text is ever redrawn."""
 
-    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
-        self._page, self._speakers = Page(console), Speakers()
+    def __init__(
+        self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
+    ) -> None:
+        self._page, self._speakers = Page(console, is_raw=is_raw), Speakers()
         self.sections = Sections(self._page, clock, self._cautions)
         self._seats = SeatTable()
         self._about_seats: list[Mapping[str, Any]] = []
@@ -129,6 +131,8 @@ class Renderer:
         else:
             self.sections.end()
             self.sections.wait_for([seat], phase)
+        if meta.get("deciding"):
+            self.sections.wait_for_verdict(seat, phase)
 
     def _on_seat_complete(self, event: Event) -> None:
         turn = ShownTurn.of_event(event)

@@ -27,6 +27,12 @@ class SeatTable:
         found = self._seats.get(seat)
         return plain(found.name if found else seat.capitalize())
 
+    def owner(self, seat: str) -> str:
+        """Return the name in the genitive: `the Skeptic's`, or `Ann's`."""
+        found = self._seats.get(seat)
+        article = "the " if found is None or found.id == found.role else ""
+        return f"{article}{self.name(seat)}'s"
+
     @property
     def by_id(self) -> dict[str, str]:
         return {seat: self.name(seat) for seat in self._seats}

@@ -65,9 +65,21 @@ class Sections:
             self.wait_for(self._awaited or [seat], phase)
             return
         self._close_columns()
-        self.stop_waiting()
+        self._awaited = []
+        if not self._printer.uses_live_area:
+            self.stop_waiting()
         self.open(phase, number)
         self._printer.stream(seat, model, piece, phase)
+
+    def wait_for_verdict(self, seat: str, phase: str) -> None:
+        """Say that the seat is writing its hidden control block."""
+        column = self._column(seat)
+        if column:
+            column.state = "deciding"
+        elif phase not in _NOT_STREAMED:
+            self._printer.release()
+            reading = f"reading {self._seats.owner(seat)} verdict"
+            self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
         """Print a finished turn; turns in columns are printed when all have finished."""
@@ -134,7 +146,9 @@ class Sections:
         if not self._columns:
             self.end()
             self.open(phase, number or 0)
-            self._columns = Columns(self._seats, self._clock)
+            self._columns = Columns(
+                self._seats, self._clock, is_raw=not self._page.renders_markdown
+            )
             self._page.live.set(self._columns.frame)
         self._columns.phase = phase
         self._columns.add(seats)
