@@ -12,7 +12,7 @@ from contend.graph.record import DebateRecord, Status
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
-from contend.nodes.store import read_record
+from contend.nodes.record import read_record
 
 
 class StoredDebate(BaseModel):

@@ -22,7 +22,7 @@ from contend.models.files import write_private_file
 from contend.models.text import shorten
 from contend.models.tokens import count_tokens
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.store import read_record
+from contend.nodes.record import read_record
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # File names contain only these roles: never text from a user.

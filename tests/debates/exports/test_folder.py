@@ -15,7 +15,7 @@ from contend.graph.readings import Point
 from contend.graph.settings import FolderPlan, OutputFormat
 from contend.graph.state import Turn
 from contend.graph.stop_reasons import StopDecision
-from tests.nodes.test_store import RATED
+from tests.nodes.test_record import RATED
 from tests.support.floor import (
     debate,
     floor_cast,
