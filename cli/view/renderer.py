@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
-from contend.cli.view.objections import print_objections
+from contend.cli.view.overview import print_objections, print_verdict
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
 from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
@@ -20,6 +20,7 @@ from contend.debates.events import Event
 from contend.debates.exports import wording
 from contend.debates.exports.cautions import answer_cautions
 from contend.debates.exports.objections import objection_rows
+from contend.debates.exports.verdict import changes, dissent
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
 from contend.graph.protocols.base import strategy_for
@@ -46,8 +47,9 @@ class Renderer:
         self._is_demonstration = False
         self._unreported: list[Entry] = []
 
-    def header(self, debate: StoredDebate, notice: str) -> None:
-        state, page = debate.as_state(), self._page
+    def prepare(self, debate: StoredDebate) -> tuple[int, int]:
+        """Take over the seats and problems of a debate; return its least and most rounds."""
+        state = debate.as_state()
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
         self._seats = SeatTable(state.get("seats", []), self._unreported)
@@ -56,6 +58,11 @@ class Renderer:
         self._points = [point.model_dump() for point in track_points(debate.turns)]
         self._degraded = [entry.model_dump() for entry in state.get("degraded", [])]
         self._is_demonstration = debate.demonstration
+        return rounds
+
+    def header(self, debate: StoredDebate, notice: str) -> None:
+        state, page = debate.as_state(), self._page
+        rounds = self.prepare(debate)
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
@@ -218,10 +225,11 @@ class Renderer:
 
     # --- a debate that is kept ---
 
-    def turn(self, turn: Turn, *, thinking: bool) -> None:
+    def turn(self, turn: Turn, *, thinking: bool, whole: bool = False) -> None:
         self.eliminations(None if turn.phase in SECTIONS_AFTER_ROUNDS else turn.round)
         self.sections.open(turn.phase, turn.round)
-        self.sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
+        shown = ShownTurn.of_event(turn_event(turn))
+        self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
         """Print the eliminations before a round, or all, that were not printed yet."""
@@ -230,10 +238,18 @@ class Renderer:
         for entry in due:
             self._eliminated(entry)
 
-    def objections(self, record: Mapping[str, Any]) -> None:
+    def overview(self, record: Mapping[str, Any]) -> None:
+        """Print what a debate came to: the answer in short, objections, changes and dissent."""
+        if record["final_answer"]:
+            print_verdict(self._page, record)
         if rows := objection_rows(record):
             self._page.rule("Objections")
             print_objections(self._page, rows)
+        for title, lines in (("What changed", changes(record)), ("Dissent", dissent(record))):
+            if lines:
+                self._page.rule(title)
+            for line in lines:
+                self._page.paragraph(f"• {line}", hang=2)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
         for entry in entries:

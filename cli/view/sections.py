@@ -95,9 +95,9 @@ class Sections:
                 self.print_turn(turn)
         self._close_settled_columns()
 
-    def print_turn(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print a whole turn or its decision; with thinking, always the whole turn."""
-        if turn.phase not in _SUMMARISED or thinking:
+    def print_turn(self, turn: ShownTurn, *, thinking: bool = False, whole: bool = False) -> None:
+        """Print a turn, or only its decision where that is enough and not the whole is wanted."""
+        if turn.phase not in _SUMMARISED or thinking or whole:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":
             self._list(turn)

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contend.debates.exports import wording
-from contend.debates.exports.embed import embed_data
+from contend.debates.exports.embed import embed_data, escape_markdown
 from contend.debates.exports.forecast import forecast_section
 from contend.debates.exports.moderated import moderated_facts
 from contend.debates.exports.objections import COLUMNS, objection_rows
 from contend.debates.exports.page import table_row
+from contend.debates.exports.verdict import changes, dissent, short_answer, verdict_facts
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.state import Turn
@@ -33,6 +34,7 @@ def sections_of(stored: StoredDebate) -> list[str]:
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [
+        _section("In short", _in_short(record)),
         _notices(debate, record),
         _section("Positions", _bullets(_positions(record))),
         _answer(record),
@@ -41,6 +43,8 @@ def sections_of(stored: StoredDebate) -> list[str]:
         _section("Concessions", _bullets(_concessions(record))),
         _section("Verdict", record.get("verdict")),
         _section("Objections", _objections(record)),
+        _section("What changed", _bullets(map(escape_markdown, changes(record)))),
+        _section("Dissent", _bullets(map(escape_markdown, dissent(record)))),
         _section("Score", "\n\n".join(_score(record))),
         _section("Scores and checks", _bullets(checks)),
         _section("Evidence", _bullets(_evidence(debate, record))),
@@ -53,6 +57,16 @@ def sections_of(stored: StoredDebate) -> list[str]:
 def _embedded(stored: StoredDebate) -> StoredDebate:
     data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
     return StoredDebate.model_validate({**data, "question": stored.question})
+
+
+def _in_short(record: Mapping[str, Any]) -> str:
+    if not record["final_answer"]:
+        return ""
+    facts = (f"- **{name}:** {value}" for name, value in verdict_facts(record))
+    warnings = _quoted(record["warnings"])
+    short = escape_markdown(short_answer(record["final_answer"]))
+    parts = [warnings, short, "\n".join(facts)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _contents(sections: Iterable[str]) -> str:
@@ -103,8 +117,12 @@ def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
-    lines += record["warnings"]
-    lines += wording.notices(record)
+    if not record["final_answer"]:  # otherwise they are above the answer in short
+        lines += record["warnings"]
+    return _quoted([*lines, *wording.notices(record)])
+
+
+def _quoted(lines: Iterable[str]) -> str:
     return "\n".join(f"> ⚠️ {' '.join(line.split())}  " for line in lines)
 
 

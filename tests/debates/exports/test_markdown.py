@@ -117,7 +117,7 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
     assert -1 not in places, shown[places.index(-1)]
     assert places == sorted(places)
     assert "\n\n\n" not in document
-    assert document.count("The final answer.") == 1
+    assert document.count("\n\nThe final answer.\n") == 2  # in short, and whole
 
 
 def test_a_failed_debate_has_no_answer_and_says_so() -> None:
@@ -209,7 +209,7 @@ def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None
     first = _turn(0, "propose", "ann", "Keep the monolith.")
     turns = [first, _turn(1, "propose", "ann", first.text, status="kept_previous")]
     document = to_markdown(_debate(turns=turns))
-    assert document.count("Keep the monolith.") == 1
+    assert document.count("\n\nKeep the monolith.") == 1
     assert "*An earlier answer, kept because the call failed.*" in document
 
 

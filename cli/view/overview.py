@@ -1,17 +1,38 @@
-"""The table of objections, or one block per objection where a table does not fit."""
+"""What a debate came to: a box with the answer in short, and the table of objections."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich import box
+from rich.console import Group
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from contend.cli.view.format import plain
 from contend.cli.view.page import INDENT, Page
 from contend.debates.exports.objections import COLUMNS, ObjectionRow
+from contend.debates.exports.verdict import short_answer, verdict_facts
 
 _NARROWEST_TABLE = 90
 _HANG = 3
+
+
+def print_verdict(page: Page, record: Mapping[str, Any]) -> None:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="muted", no_wrap=True)
+    facts.add_column()
+    shown = ""
+    for name, value in verdict_facts(record):
+        facts.add_row("" if name == shown else name, Text(plain(value)))
+        shown = name
+    warnings = [Text(f"⚠ {plain(each)}", style="warning") for each in record["warnings"]]
+    answer = Text(plain(short_answer(record["final_answer"])))
+    title = Text("In short", style="heading")
+    page.line()
+    page.live.hide()
+    inside = Group(*warnings, *[Text()] * bool(warnings), answer, Text(), facts)
+    page.console.print(Panel(inside, title=title, title_align="left"), width=page.width)
 
 
 def print_objections(page: Page, rows: Sequence[ObjectionRow]) -> None:
