@@ -40,6 +40,9 @@ _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 
+# Whoever waits so long does something else meanwhile.
+_LONG = 60.0
+
 
 @dataclass(frozen=True)
 class Request:
@@ -231,6 +234,7 @@ class _Session:
 
     def _close(self, ended: StoredDebate) -> int:
         if self._renderer:
+            self._renderer.ring_after(_LONG)
             self._guarded(partial(print_forecast_of, to_stderr=self._output.json))(ended)
             self._guarded(self._renderer.footer)(ended)
         self._guarded(self._print_result)(ended)

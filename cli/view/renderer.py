@@ -46,6 +46,7 @@ class Renderer:
         self._degraded: list[Mapping[str, Any]] = []
         self._is_demonstration = False
         self._unreported: list[Entry] = []
+        self._clock, self._began = clock, clock()
 
     def prepare(self, debate: StoredDebate) -> tuple[int, int]:
         """Take over the seats and problems of a debate; return its least and most rounds."""
@@ -78,6 +79,11 @@ class Renderer:
         self._page.line()
         self._page.print(Text("You", style="heading"))
         self._page.paragraph(text)
+
+    def ring_after(self, seconds: float) -> None:
+        """Ring the bell of a terminal if the debate was shown for longer than this."""
+        if self._page.console.is_terminal and self._clock() - self._began > seconds:
+            self._page.console.bell()
 
     def footer(self, debate: StoredDebate) -> None:
         self.sections.end()

@@ -19,7 +19,10 @@ def test_graph_models_version_and_help(contend: Command) -> None:
     assert contend.here("models", "list", "--json").json[0]["pulled"] is False
     version = contend("--version")
     assert version.out.startswith("contend ")
-    assert "Exit codes" in contend.here().out
+    shown = contend.here().out
+    assert "Exit codes" in shown
+    assert "Results:\n  list " in shown
+    assert "Other:" not in shown
     bare = contend.here("models")
     assert (bare.code, bare.err) == (0, "")
     assert "Usage: contend models" in bare.out

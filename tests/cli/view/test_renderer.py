@@ -344,6 +344,17 @@ class TestAlone:
         show(chunk("ann", "## So\n\n- *one*\n", 2))
         assert show.now.endswith("  ## So\n\n  - *one*")
 
+    @pytest.mark.parametrize(
+        ("seconds", "terminal", "rings"), [(61, True, True), (61, False, False), (59, True, False)]
+    )
+    def test_a_bell_rings_after_a_long_debate(
+        self, seconds: float, terminal: bool, rings: bool
+    ) -> None:
+        show = Show(80, terminal=terminal, settings=forum_settings())
+        show.clock.now += seconds
+        show.renderer.ring_after(60)
+        assert ("\a" in show.out.getvalue()) == rings
+
     def test_an_index_is_no_speech_of_a_model(self) -> None:
         show = Show(80, settings=forum_settings(judge_mode="display_only"))
         usage = {"output_tokens": None}
