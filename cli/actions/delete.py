@@ -9,7 +9,7 @@ from contend.debates.prune import delete_debates
 from contend.graph.errors import BadInput
 
 
-def delete_debate(reference: str, *, yes: bool) -> None:
+def delete_chosen(reference: str, *, yes: bool) -> None:
     with database.existing(reference) as (records, debate):
         name = f"debate {debate.id[:8]} ({one_line(debate.question, 60)})"
         if debate.status == "running":

@@ -15,7 +15,7 @@ from contend.graph.state import Turn
 
 
 @dataclass(frozen=True)
-class Selection:
+class ShownPart:
     """What to print of a debate; everything by default."""
 
     round: int | None = None
@@ -28,7 +28,7 @@ class Selection:
         return self.round is not None or bool(self.turn)
 
 
-def print_debate(reference: str, wanted: Selection, *, as_json: bool, is_raw: bool) -> None:
+def print_debate(reference: str, wanted: ShownPart, *, as_json: bool, is_raw: bool) -> None:
     with database.existing(reference) as (_, debate):
         if as_json:
             write_json(debate.as_json())
@@ -42,7 +42,7 @@ def print_debate(reference: str, wanted: Selection, *, as_json: bool, is_raw: bo
                 _print_all(screen, debate, wanted)
 
 
-def _selected(debate: StoredDebate, wanted: Selection) -> list[Turn]:
+def _selected(debate: StoredDebate, wanted: ShownPart) -> list[Turn]:
     found = [turn for turn in debate.turns if wanted.round in (None, turn.round)]
     if wanted.turn:
         found = [turn for turn in found if turn.id == wanted.turn] or [
@@ -61,7 +61,7 @@ def _selected(debate: StoredDebate, wanted: Selection) -> list[Turn]:
 
 
 def _print_part(
-    screen: Renderer, debate: StoredDebate, turns: list[Turn], wanted: Selection
+    screen: Renderer, debate: StoredDebate, turns: list[Turn], wanted: ShownPart
 ) -> None:
     screen.prepare(debate)
     for turn in turns:
@@ -70,7 +70,7 @@ def _print_part(
             screen.turn(turn, thinking=wanted.thinking, whole=whole)
 
 
-def _print_all(screen: Renderer, debate: StoredDebate, wanted: Selection) -> None:
+def _print_all(screen: Renderer, debate: StoredDebate, wanted: ShownPart) -> None:
     about = f"{debate.status}, started {local_time(debate.created_at)}."
     screen.header(debate, about.capitalize())
     record = debate.as_json()

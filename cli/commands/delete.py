@@ -12,6 +12,6 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete one debate, with everything that belongs to it."""
-    from contend.cli.actions.delete import delete_debate  # slow to import
+    from contend.cli.actions.delete import delete_chosen  # slow to import
 
-    delete_debate(debate, yes=yes)
+    delete_chosen(debate, yes=yes)

@@ -25,7 +25,7 @@ def show_debate(
     plain: Plain = False,
 ) -> None:
     """Print a debate: what it came to, then the transcript."""
-    from contend.cli.actions.show import Selection, print_debate  # slow to import
+    from contend.cli.actions.show import ShownPart, print_debate  # slow to import
 
-    wanted = Selection(round=round_number, turn=turn, thinking=thinking, full=full or thinking)
+    wanted = ShownPart(round=round_number, turn=turn, thinking=thinking, full=full or thinking)
     print_debate(debate, wanted, as_json=json, is_raw=plain)
