@@ -8,8 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from contend.cli.view.console import print_message
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.debates.run import open_repository
-from contend.graph.checkpoints.saver import database, is_on_server
+from contend.graph.checkpoints.location import database, is_on_server
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.models.failures import first_line
@@ -32,7 +31,7 @@ def records() -> Iterator[Repository]:
 
 def _open() -> Repository:
     try:
-        return open_repository()
+        return Repository(database())
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(

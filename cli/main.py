@@ -1,15 +1,18 @@
 """The `contend` command."""
 
 import gc
+import json
 import os
 import sys
 import traceback
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
 from contend.cli.commands.options import show_help
@@ -20,9 +23,31 @@ from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
 
+_GROUPS = {
+    "Debates": ("ask", "resume"),
+    "Results": ("list", "show", "rate", "export", "delete", "prune"),
+    "Forecasts": ("resolve", "due", "scoreboard", "schema"),
+    "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
+}
+
+
+class _GroupedCommands(TyperGroup):
+    """Lists the commands by what they are for."""
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        grouped = {name for names in _GROUPS.values() for name in names}
+        others = tuple(name for name in self.commands if name not in grouped)
+        for title, names in {**_GROUPS, "Other": others}.items():
+            rows = [(name, self.commands[name].get_short_help_str(100)) for name in names]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
 # Plain help works in every terminal and is twice as fast.
 app = typer.Typer(
     name="contend",
+    cls=_GroupedCommands,
     help="Make language models debate a question and print the answer.",
     epilog=_EPILOG,
     rich_markup_mode=None,
@@ -36,6 +61,7 @@ app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("rate")(rate)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
+app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
@@ -111,7 +137,7 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     if usage is not None:
         command = _command(error, arguments)
         paths = any(option in arguments for option in ("--docs", "--image"))
-        said = _nearest_option(error) or usage()
+        said = _offer_ask(usage(), arguments) or _nearest_option(error) or usage()
         return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
     from contend.graph.errors import BadInput, DamagedDebate  # slow to import
     from contend.models.failures import scrub
@@ -125,9 +151,31 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
 
 
+def _offer_ask(said: str, arguments: list[str]) -> str:
+    """Say how to ask a question that was given in place of a command."""
+    question = next((each for each in arguments if not each.startswith("-")), "")
+    if not said.startswith("No such command") or " " not in question.strip():
+        return ""
+    shown = question if len(question) <= _LONGEST_OFFERED else "..."
+    return f"To debate a question, use ask: contend ask {json.dumps(shown, ensure_ascii=False)}."
+
+
+_LONGEST_OFFERED = 80
+# Options of similar tools, and what to use here.
+_OTHERWISE = {
+    "--rounds": "Set the rounds with --set min_rounds=1 --set max_rounds=3.",
+    "--max-rounds": "Set the rounds with --set max_rounds=3.",
+    "--budget": "To limit the cost, set fewer rounds: --set min_rounds=1 --set max_rounds=2.",
+    "--format": "Export the debate afterwards: contend export ID --format html.",
+    "--output": "Export the debate afterwards: contend export ID --output FILE.",
+}
+
+
 def _nearest_option(error: Exception) -> str:
     """Suggest only the closest option; Click lists every similar one."""
     options, given = getattr(error, "possibilities", None), getattr(error, "option_name", "")
+    if given in _OTHERWISE:
+        return f"No such option: {given}. {_OTHERWISE[given]}"
     if not options or not given:
         return ""
     import difflib  # rarely needed

@@ -5,13 +5,14 @@ from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter
 
+from contend.debates.exports.cautions import cautions_of
 from contend.debates.outputs import find_folder
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import DebateRecord, Status
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
-from contend.nodes.store import read_record
+from contend.nodes.record import read_record
 
 
 class StoredDebate(BaseModel):
@@ -65,7 +66,8 @@ class StoredDebate(BaseModel):
         about = self.model_dump(
             include={"protocol", "status", "created_at", "updated_at", "error", "settings"}
         )
-        more = {"stop_reason": self.stop_reason, "turns": self.turns}
+        more: dict[str, Any] = {"stop_reason": self.stop_reason, "turns": self.turns}
+        more["warnings"] = cautions_of(record.as_json())
         return record.model_copy(update={**about, **more, **self.forecast_fate(), **self._output()})
 
     def as_json(self) -> dict[str, Any]:

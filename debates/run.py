@@ -20,8 +20,9 @@ from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
+from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
-from contend.graph.checkpoints.saver import checkpointer, database
+from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import (
     BadInput,
     DamagedDebate,
@@ -37,7 +38,7 @@ from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.nodes.judge_continue import human_turn
-from contend.nodes.store import build_record
+from contend.nodes.record import build_record
 from contend.nodes.timing import start_clock
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.graph.checkpoints import sqlite
-from contend.graph.checkpoints.saver import CHECKPOINT_TABLES
+from contend.graph.checkpoints.location import CHECKPOINT_TABLES
 from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
 from contend.graph.errors import DatabaseUnavailable
 

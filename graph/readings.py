@@ -13,12 +13,44 @@ PointStatus = Literal["open", "partial", "resolved", "dropped"]
 
 
 class Point(Value):
-    """One objection, tracked from the round that raised it to the round that settled it."""
+    """One objection as a critique sees it."""
 
     id: str
     severity: Severity
     status: PointStatus
+    text: str  # the objection as it was raised
+    note: str = ""  # what the critique now says about it, if it was raised earlier
+
+
+class PointReply(Value):
+    """What a speaker answered to an objection."""
+
+    round: int
+    seat: str
+    turn: str
     text: str
+
+
+class PointReview(Value):
+    """What a later critique said about an objection; `dropped` if it was not raised again."""
+
+    round: int
+    seat: str
+    turn: str
+    severity: Severity
+    status: PointStatus
+    note: str = ""
+
+
+class TrackedPoint(Point):
+    """One objection, from the round that raised it to the round that settled it."""
+
+    round_raised: int
+    raised_by: str
+    replies: tuple[PointReply, ...] = ()
+    reviews: tuple[PointReview, ...] = ()
+    round_settled: int | None = None
+    settled_by: str | None = None
 
 
 ReadFrom = Literal["block", "words", "extraction"]

@@ -4,7 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from contend.graph.readings import AutoScore, Breach, ClaimCheck, Point, ReadFrom, TurnScore
+from contend.graph.readings import (
+    AutoScore,
+    Breach,
+    ClaimCheck,
+    ReadFrom,
+    TrackedPoint,
+    TurnScore,
+)
 from contend.graph.state import Elimination, Turn
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, QuoteCheck, Seat, Usage, Value
@@ -56,8 +63,8 @@ class Timing(Value):
 class RecordedPoints(Value):
     """All objections that were raised."""
 
-    open: list[Point]
-    resolved: list[Point]
+    open: list[TrackedPoint]
+    resolved: list[TrackedPoint]
 
 
 class TotalUsage(Usage):
@@ -139,6 +146,7 @@ class DebateRecord(_OnlySetFields):
     quotes: list[RecordedQuote]
     seats: list[Seat]
     rounds: list[dict[str, Any]]  # one entry per round, in the form of the protocol
+    warnings: list[str] = Field(default_factory=list)  # what to know before the answer
     final_answer: str | None
     total_rounds: int
     early_stopped: bool

@@ -1,11 +1,9 @@
 """The debate as data: what the graph carries from node to node, and nothing else."""
 
 import operator
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from langgraph.channels.delta import DeltaChannel
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
@@ -86,19 +84,6 @@ class CallSubject(Value):
     turns: tuple[str, ...] = ()  # the ids of the turns it is about, in the order they are shown
 
 
-def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Append any number of writes to a list; batching does not change the result."""
-    result = list(current or ())
-    for write in writes:
-        result.extend(write)
-    return result
-
-
-# DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic, and so are frequent
-# snapshots). It is beta in langgraph 1.2, so this alias is its only mention.
-Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
-
-
 class DebateInput(TypedDict, total=False):
     """What a caller gives: the question; seats only when a front end has already seated them."""
 
@@ -125,7 +110,7 @@ class DebateState(TypedDict, total=False):
     closing: ClosingNode  # the node that follows when all have spoken
     active: list[str]  # seats that have not conceded, shortened by conviction_check
     # Appended to by several nodes.
-    turns: Transcript
+    turns: list[Turn]  # see graph/channels.py for its channel
     degraded: Annotated[list[Degradation], operator.add]
     spans: Annotated[list[WorkSpan], operator.add]  # calls without a turn, a forecast's work
     eliminations: Annotated[list[Elimination], operator.add]  # by conviction_check

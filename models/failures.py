@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 
-from langchain_core.exceptions import ContextOverflowError
-
 from contend.graph.values import Usage
 from contend.models.text import clean_piece, shorten
 
@@ -77,6 +75,8 @@ def classify(error: Exception) -> Failure | None:
     status = _status(error)
     if status is not None and status >= 400:
         return _from_status(error, status)
+    from langchain_core.exceptions import ContextOverflowError  # slow to import
+
     if isinstance(error, ContextOverflowError):
         return Failure("context_overflow", _message(error))
     # All base classes, because langchain subclasses its clients' errors.

@@ -1,5 +1,6 @@
 """The critic says what is wrong with the latest answers and, if that decides, what is open."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -46,7 +47,7 @@ async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -
     return {"turns": [turn], "degraded": degraded}
 
 
-def _reader(known: list[Point]) -> Reader[CritiqueBlock, Assessment]:
+def _reader(known: Sequence[Point]) -> Reader[CritiqueBlock, Assessment]:
     return Reader(
         form=CritiqueBlock,
         short_form=ShortCritiqueBlock,

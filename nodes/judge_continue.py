@@ -100,7 +100,7 @@ def _ask_person(state: DebateState, stop: StopDecision | None) -> Remark:
     shown = {
         "round": state["round"],
         "stop": stop.model_dump() if stop else None,
-        "points": [point.model_dump() for point in points_of(state)],
+        "points": [point.model_dump(mode="json") for point in points_of(state)],
     }
     answer = interrupt(shown)
     return Remark(say=answer) if isinstance(answer, str) else Remark.model_validate(answer or {})
@@ -114,7 +114,7 @@ def _send_events(
     by = {"by_model": answered, **({"seat": judged[-1].seat} if judged else {})}
     read = judged[-1].assessment if judged else None
     why = read.reasoning if isinstance(read, Decision) else ""
-    points = [point.model_dump() for point in points_of(state)]
+    points = [point.model_dump(mode="json") for point in points_of(state)]
     emit = runtime.stream_writer
     facts = strategy_for(runtime.context).round_facts(state)
     responses = [_response(turn) for turn in [*state["turns"], *judged] if turn.round == number]

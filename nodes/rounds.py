@@ -1,16 +1,17 @@
 """Opening a round: the seats that speak, and the node that closes it."""
 
-from typing import Any
-
-from langgraph.runtime import Runtime
+from typing import TYPE_CHECKING, Any
 
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, ids_with_role
 
+if TYPE_CHECKING:  # commands that only read debates need no langgraph
+    from langgraph.runtime import Runtime
 
-def open_round(state: DebateState, runtime: Runtime[Any], number: int) -> DebateState:
+
+def open_round(state: DebateState, runtime: "Runtime[Any]", number: int) -> DebateState:
     strategy = strategy_for(runtime.context)
     waiting = still_active(state, runtime.context)
     first = ids_with_role(state, strategy.opening_role(number))

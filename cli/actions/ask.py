@@ -40,6 +40,9 @@ _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 
+# Whoever waits so long does something else meanwhile.
+_LONG = 60.0
+
 
 @dataclass(frozen=True)
 class Request:
@@ -136,7 +139,8 @@ class _Session:
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
-            self._renderer = Renderer(stderr(widest=None) if output.json else stdout(widest=None))
+            console = stderr(widest=None) if output.json else stdout(widest=None)
+            self._renderer = Renderer(console, is_raw=output.plain)
         self._notice, self._said, self._signals = notice, "", 0
 
     def run(self, remark: Remark) -> int:
@@ -151,7 +155,7 @@ class _Session:
             raise
         finally:
             if self._renderer:
-                self._renderer.sections.stop_waiting()
+                self._guarded(self._renderer.sections.end)()
         return self._close(ended)
 
     async def _run(self, remark: Remark) -> StoredDebate:
@@ -230,6 +234,7 @@ class _Session:
 
     def _close(self, ended: StoredDebate) -> int:
         if self._renderer:
+            self._renderer.ring_after(_LONG)
             self._guarded(partial(print_forecast_of, to_stderr=self._output.json))(ended)
             self._guarded(self._renderer.footer)(ended)
         self._guarded(self._print_result)(ended)
@@ -256,5 +261,7 @@ class _Session:
         elif self._output.quiet and not self._output.events and ended.status == "done":
             answer, forecast = ended.as_state().get("final_answer", ""), ended.state.get("forecast")
             lines = [answer, *(quiet_lines(forecast) if forecast else [])]
+            for caution in ended.as_record().warnings:
+                print_message(f"Caution: {caution}", style="warning")
             sys.stdout.write(plain("\n".join(lines)) + "\n")
             sys.stdout.flush()

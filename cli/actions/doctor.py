@@ -22,7 +22,7 @@ from contend.cli.view.format import counted, plain
 from contend.debates.exports.page import hanging
 from contend.debates.loading import check_records
 from contend.debates.migrations import NewerDatabase
-from contend.graph.checkpoints.saver import database, is_on_server
+from contend.graph.checkpoints.location import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub

@@ -9,23 +9,28 @@ from contend.cli import database
 from contend.cli.view.console import print_message, stdout, write_json
 from contend.cli.view.format import one_line
 from contend.debates.exports.wording import duration, local_time, usage_words
+from contend.debates.listing import Filter
 from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 
 _NARROWEST_TABLE, _WIDEST_TABLE = 150, 200
 _STATUS_STYLES = {"done": "success", "failed": "error", "running": "running"}
+_WHOLE = {"ID": 8, "Started": 16, "Status": 11}
 _COLUMNS = (
     *("ID", "Started", "Status", "Protocol", "Rounds", "Stopped by", "Score", "Tokens", "Time"),
 )
 
 
-def print_list(limit: int, *, as_json: bool) -> None:
+def print_list(limit: int, search: str, *, as_json: bool) -> None:
     """Print the newest debates, without creating a database."""
     debates: list[dict[str, Any]] = []
     if not database.is_empty():
         with database.records() as records:
-            debates = [_summary(debate) for debate in records.newest(limit, database.print_skipped)]
+            debates = [_summary(debate) for debate in _found(records, limit, search)]
     if as_json:
         write_json(debates)
+    elif not debates and search:
+        print_message(f"No debate has '{search}' in its question or answer.")
     elif not debates:
         print_message('No debates yet. Start one with: contend ask "..."')
     elif stdout(widest=_WIDEST_TABLE).width >= _NARROWEST_TABLE:
@@ -33,6 +38,13 @@ def print_list(limit: int, *, as_json: bool) -> None:
     else:
         for debate in debates:
             _print_two_lines(debate)
+
+
+def _found(records: Repository, limit: int, search: str) -> list[StoredDebate]:
+    if search:
+        page = records.search(Filter(words=search), limit)
+        return [records.find(each.id, with_turns=False) for each in page.debates]
+    return records.newest(limit, database.print_skipped)
 
 
 def _summary(debate: StoredDebate) -> dict[str, Any]:
@@ -58,7 +70,8 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
 def _print_table(debates: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in _COLUMNS:
-        table.add_column(heading, no_wrap=True)
+        # Never cut: an id, a date or a status that is cut is of no use.
+        table.add_column(heading, no_wrap=True, min_width=_WHOLE.get(heading))
     table.add_column("Question", no_wrap=True, overflow="ellipsis", ratio=1)
     for debate in debates:
         table.add_row(

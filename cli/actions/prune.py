@@ -9,7 +9,7 @@ from contend.cli.view.console import print_message, write_json
 from contend.cli.view.format import counted
 from contend.debates.prune import Pruned, delete_debates, parse_age
 from contend.debates.repository import Repository
-from contend.graph.checkpoints.saver import is_on_server
+from contend.graph.checkpoints.location import is_on_server
 from contend.graph.errors import BadInput
 
 

@@ -71,6 +71,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
+    plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
     """Debate a question and print the answer.
@@ -82,10 +83,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     _refuse_both(json, events)
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
-    from contend.cli.actions.ask import Request, ask_question
-    from contend.cli.actions.forecast_request import ForecastOptions
-    from contend.cli.view.console import Output  # slow to import
-    from contend.debates.settings_sources import parse_options
+    with options.loading_note(is_hidden=quiet or json or events):
+        from contend.cli.actions.ask import Request, ask_question
+        from contend.cli.actions.forecast_request import ForecastOptions
+        from contend.cli.view.console import Output  # slow to import
+        from contend.debates.settings_sources import parse_options
 
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
@@ -99,7 +101,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         images=_paths("--image", image),
         forecast=ForecastOptions(outcome or [], request, due, yes),
     )
-    return ask_question(asked, Output(json, events, quiet))
+    return ask_question(asked, Output(json, events, quiet, plain))
 
 
 def resume(
@@ -113,14 +115,16 @@ def resume(
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
+    plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
     """Continue a debate that was paused, interrupted or failed."""
     _refuse_both(json, events)
-    from contend.cli.actions.ask import resume_debate
-    from contend.cli.view.console import Output  # slow to import
+    with options.loading_note(is_hidden=quiet or json or events):
+        from contend.cli.actions.ask import resume_debate
+        from contend.cli.view.console import Output  # slow to import
 
-    return resume_debate(debate, say, Output(json, events, quiet), finish=finish)
+    return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

@@ -1,5 +1,8 @@
 """Options and arguments that several commands share."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Annotated
@@ -48,7 +51,25 @@ Assignments = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
 ]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Print Markdown as it is written, without rendering it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@contextmanager
+def loading_note(*, is_hidden: bool) -> Iterator[None]:
+    """Show a sign of life on a terminal while slow packages are imported."""
+    if is_hidden or not sys.stderr.isatty():
+        yield
+        return
+    sys.stderr.write("Loading …\r")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write("\x1b[2K")
+        sys.stderr.flush()
 
 
 def show_help(context: typer.Context) -> None:

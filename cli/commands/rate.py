@@ -18,7 +18,6 @@ def rate(
 ) -> int:
     """Rate the answer of a debate from 1 to 10."""
     from contend.cli import database  # slow to import
-    from contend.cli.actions.rate import rate_automatically
     from contend.cli.exit_codes import OK
     from contend.cli.view.console import print_message
     from contend.graph.errors import BadInput
@@ -26,6 +25,8 @@ def rate(
     if (rating is None) != auto:
         raise BadInput("Give either a rating from 1 to 10, or --auto.")
     if rating is None:
+        from contend.cli.actions.rate import rate_automatically  # needs langgraph
+
         return rate_automatically(debate)
     if not 1 <= rating <= 10:
         raise BadInput(f"The rating must be between 1 and 10; you gave {rating}.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.options import DebateId, Json
+from contend.cli.commands.options import DebateId, Json, Plain
 
 
 def show_debate(
@@ -13,8 +13,19 @@ def show_debate(
     thinking: Annotated[
         bool, typer.Option("--thinking", help="Include the models' thinking.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print decisions and ratings whole, not in one line.")
+    ] = False,
+    round_number: Annotated[
+        int | None, typer.Option("--round", metavar="N", min=0, help="Print only this round.")
+    ] = None,
+    turn: Annotated[
+        str, typer.Option(metavar="ID", help="Print only this turn, such as r1.critique.skeptic.")
+    ] = "",
+    plain: Plain = False,
 ) -> None:
-    """Print a whole debate."""
-    from contend.cli.actions.show import print_debate  # slow to import
+    """Print a debate: what it came to, then the transcript."""
+    from contend.cli.actions.show import ShownPart, print_debate  # slow to import
 
-    print_debate(debate, thinking=thinking, as_json=json)
+    wanted = ShownPart(round=round_number, turn=turn, thinking=thinking, full=full or thinking)
+    print_debate(debate, wanted, as_json=json, is_raw=plain)

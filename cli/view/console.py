@@ -24,6 +24,7 @@ class Output:
     json: bool = False
     events: bool = False
     quiet: bool = False
+    plain: bool = False
 
 
 class StreamConsole(Console):

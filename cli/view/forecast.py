@@ -1,7 +1,7 @@
 """Prints forecasts: the distribution, its basis, what is missing, and the scoreboard."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.rule import Rule
@@ -18,9 +18,11 @@ from contend.debates.exports.forecast import (
     outcome_labels,
     percent,
 )
-from contend.debates.forecasts import ENOUGH_TO_FIT, Forecast, Row, Scoreboard
 from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
+
+if TYPE_CHECKING:  # slow to import, and `show` needs none of it
+    from contend.debates.forecasts import Forecast, Row, Scoreboard
 
 Labels = Mapping[str, str]
 """Labels of outcomes by id."""
@@ -155,7 +157,7 @@ def _pools(pools: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 # --- forecasts that are due ---
 
 
-def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
+def due_lines(found: "Sequence[Forecast]") -> Iterator[str]:
     for each in found:
         when = each.due.isoformat() if each.due else "no date"
         numbers = ", ".join(
@@ -165,7 +167,9 @@ def due_lines(found: Sequence[Forecast]) -> Iterator[str]:
         yield f"{each.debate.id[:8]}  {when}  {one_line(each.debate.question, 80)}  ({numbers})"
 
 
-def print_scoreboard(screen: Console, board: Scoreboard) -> None:
+def print_scoreboard(screen: Console, board: "Scoreboard") -> None:
+    from contend.debates.forecasts import ENOUGH_TO_FIT  # slow to import
+
     titles = {
         "Pool": board.pools,
         "Role": board.roles,
@@ -186,7 +190,7 @@ def print_scoreboard(screen: Console, board: Scoreboard) -> None:
     print_hanging(screen, f"{resolved} resolved. The extremising factor {factor}.")
 
 
-def _score_table(title: str, rows: Sequence[Row]) -> Table:
+def _score_table(title: str, rows: "Sequence[Row]") -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(title, min_width=18)
     for heading in ("Forecasts", "Brier", "Log loss"):

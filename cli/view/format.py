@@ -1,7 +1,5 @@
 """Numbers, times and untrusted text for the terminal."""
 
-from collections.abc import Sequence
-
 from contend.debates.exports.wording import INITIAL, duration
 from contend.models.text import UNSAFE, shorten
 
@@ -48,11 +46,6 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
     if number > most:
         return f"Round {number} (added)"
     return f"Round {number} of {'' if least == most else 'at most '}{most}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names as in `A, B and C`."""
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def resume_command(debate_id: str) -> str:

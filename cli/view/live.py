@@ -51,7 +51,7 @@ class LiveArea:
         return self._console.is_terminal and self._console.is_interactive
 
     def set(self, frame: Frame) -> None:
-        if self.can_redraw:
+        if self.can_redraw and frame is not self._frame:
             self.hide()
             self._frame = frame
 
@@ -68,6 +68,11 @@ class LiveArea:
     def clear(self) -> None:
         self.hide()
         self._frame = None
+
+    def remove(self, frame: Frame) -> None:
+        """Clear the area if it shows this frame."""
+        if frame is self._frame:
+            self.clear()
 
 
 class _Redrawn(Live):

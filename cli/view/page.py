@@ -26,9 +26,10 @@ class Paragraph:
 
 
 class Page:
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_raw: bool = False) -> None:
         self.console = console
         self.live = LiveArea(console)
+        self.renders_markdown = console.is_terminal and not is_raw
 
     @property
     def width(self) -> int:

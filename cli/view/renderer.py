@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from contend.cli.view.format import DEMONSTRATION, one_line, rounds_words
+from contend.cli.view.overview import print_objections, print_verdict
 from contend.cli.view.page import Page
 from contend.cli.view.seats import Entry, SeatTable
 from contend.cli.view.sections import SECTIONS_AFTER_ROUNDS, Sections
@@ -17,11 +18,14 @@ from contend.cli.view.summary import end_facts, notice
 from contend.cli.view.turns import ShownTurn
 from contend.debates.events import Event
 from contend.debates.exports import wording
+from contend.debates.exports.cautions import answer_cautions
+from contend.debates.exports.objections import objection_rows
+from contend.debates.exports.verdict import changes, dissent
 from contend.debates.record import StoredDebate
 from contend.graph.events import turn_event
 from contend.graph.protocols.base import strategy_for
-from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
+from contend.nodes.prompting.points import track_points
 
 _LONGEST_QUESTION = 600
 # After these the seat is idle.
@@ -31,18 +35,35 @@ _GIVEN_UP = ("failed", "sat_out")
 class Renderer:
     """Prints one debate; only the live area below the text is ever redrawn."""
 
-    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
-        self._page, self._speakers = Page(console), Speakers()
-        self.sections = Sections(self._page, clock)
+    def __init__(
+        self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
+    ) -> None:
+        self._page, self._speakers = Page(console, is_raw=is_raw), Speakers()
+        self.sections = Sections(self._page, clock, self._cautions)
         self._seats = SeatTable()
+        self._about_seats: list[Mapping[str, Any]] = []
+        self._points: list[Mapping[str, Any]] = []
+        self._degraded: list[Mapping[str, Any]] = []
+        self._is_demonstration = False
         self._unreported: list[Entry] = []
+        self._clock, self._began = clock, clock()
 
-    def header(self, debate: StoredDebate, notice: str) -> None:
-        state, page = debate.as_state(), self._page
+    def prepare(self, debate: StoredDebate) -> tuple[int, int]:
+        """Take over the seats and problems of a debate; return its least and most rounds."""
+        state = debate.as_state()
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
         self._seats = SeatTable(state.get("seats", []), self._unreported)
         self.sections.set_seats(self._seats, rounds)
+        self._about_seats = [seat.model_dump() for seat in state.get("seats", [])]
+        self._points = [point.model_dump() for point in track_points(debate.turns)]
+        self._degraded = [entry.model_dump() for entry in state.get("degraded", [])]
+        self._is_demonstration = debate.demonstration
+        return rounds
+
+    def header(self, debate: StoredDebate, notice: str) -> None:
+        state, page = debate.as_state(), self._page
+        rounds = self.prepare(debate)
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
@@ -58,6 +79,11 @@ class Renderer:
         self._page.line()
         self._page.print(Text("You", style="heading"))
         self._page.paragraph(text)
+
+    def ring_after(self, seconds: float) -> None:
+        """Ring the bell of a terminal if the debate was shown for longer than this."""
+        if self._page.console.is_terminal and self._clock() - self._began > seconds:
+            self._page.console.bell()
 
     def footer(self, debate: StoredDebate) -> None:
         self.sections.end()
@@ -118,6 +144,8 @@ class Renderer:
         else:
             self.sections.end()
             self.sections.wait_for([seat], phase)
+        if meta.get("deciding"):
+            self.sections.wait_for_verdict(seat, phase)
 
     def _on_seat_complete(self, event: Event) -> None:
         turn = ShownTurn.of_event(event)
@@ -127,7 +155,8 @@ class Renderer:
         if turn.phase != "score":
             self.sections.finish(turn, event["round"] or 0)
 
-    def _on_round_complete(self, _: Event) -> None:
+    def _on_round_complete(self, event: Event) -> None:
+        self._points = event["metadata"].get("points", self._points)
         self.sections.end()
 
     def _on_model_eliminated(self, event: Event) -> None:
@@ -161,6 +190,7 @@ class Renderer:
     def _on_degraded(self, event: Event) -> None:
         meta = event["metadata"]
         what = str(meta.get("what"))
+        self._degraded.append({**meta, "what": what, "round": event["round"]})
         why = f"{wording.DEGRADED_WORDS.get(what, what)} ({event['content'].rstrip('.')})"
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
@@ -190,6 +220,10 @@ class Renderer:
         self.sections.end()
         self.sections.print_failures(but=event["content"])
 
+    def _cautions(self) -> list[str]:
+        given = self._points, self._about_seats, self._degraded
+        return answer_cautions(*given, demonstration=self._is_demonstration)
+
     def _eliminated(self, entry: Entry) -> None:
         head, why = self._seats.elimination(entry, self._page.width)
         self._page.print(head)
@@ -197,10 +231,11 @@ class Renderer:
 
     # --- a debate that is kept ---
 
-    def turn(self, turn: Turn, *, thinking: bool) -> None:
+    def turn(self, turn: Turn, *, thinking: bool, whole: bool = False) -> None:
         self.eliminations(None if turn.phase in SECTIONS_AFTER_ROUNDS else turn.round)
         self.sections.open(turn.phase, turn.round)
-        self.sections.print_turn(ShownTurn.of_event(turn_event(turn)), thinking=thinking)
+        shown = ShownTurn.of_event(turn_event(turn))
+        self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
         """Print the eliminations before a round, or all, that were not printed yet."""
@@ -209,15 +244,18 @@ class Renderer:
         for entry in due:
             self._eliminated(entry)
 
-    def points(self, points: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        if not points["open"] and not points["resolved"]:
-            return
-        self._page.rule("Objections")
-        for group in wording.point_groups(points).values():
-            for point in group:
-                became = wording.POINT_WORDS.get(point["status"], point["status"])
-                mark = SEVERITY_MARKS[point["severity"]]
-                self._page.paragraph(f"{mark} {point['id']} {point['text']} ({became})", hang=3)
+    def overview(self, record: Mapping[str, Any]) -> None:
+        """Print what a debate came to: the answer in short, objections, changes and dissent."""
+        if record["final_answer"]:
+            print_verdict(self._page, record)
+        if rows := objection_rows(record):
+            self._page.rule("Objections")
+            print_objections(self._page, rows)
+        for title, lines in (("What changed", changes(record)), ("Dissent", dissent(record))):
+            if lines:
+                self._page.rule(title)
+            for line in lines:
+                self._page.paragraph(f"• {line}", hang=2)
 
     def notices(self, entries: list[Mapping[str, Any]]) -> None:
         for entry in entries:

@@ -6,9 +6,10 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from contend.cli.view.format import listed, one_line, plain
+from contend.cli.view.format import one_line, plain
 from contend.cli.view.theme import seat_style
 from contend.cli.view.wrap import cut
+from contend.debates.exports.wording import listed
 from contend.graph.values import Seat
 
 Entry = Mapping[str, Any]
@@ -25,6 +26,12 @@ class SeatTable:
         """Return a seat's name, or its capitalised id if it is not in the debate."""
         found = self._seats.get(seat)
         return plain(found.name if found else seat.capitalize())
+
+    def owner(self, seat: str) -> str:
+        """Return the name in the genitive: `the Skeptic's`, or `Ann's`."""
+        found = self._seats.get(seat)
+        article = "the " if found is None or found.id == found.role else ""
+        return f"{article}{self.name(seat)}'s"
 
     @property
     def by_id(self) -> dict[str, str]:

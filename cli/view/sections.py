@@ -1,6 +1,6 @@
 """The section of a debate that is being printed: one turn, several in columns, or none yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from contend.cli.view.format import one_line, round_title
 from contend.cli.view.live import waiting_line
@@ -28,8 +28,10 @@ _DOING: dict[str, str] = {name: row.activity for name, row in PHASES.items()}
 
 
 class Sections:
-    def __init__(self, page: Page, clock: Clock) -> None:
-        self._page, self._clock = page, clock
+    def __init__(
+        self, page: Page, clock: Clock, cautions: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        self._page, self._clock, self._cautions = page, clock, cautions
         self._columns: Columns | None = None
         self._awaited: list[str] = []
         self._failed: dict[str, str] = {}
@@ -63,9 +65,21 @@ class Sections:
             self.wait_for(self._awaited or [seat], phase)
             return
         self._close_columns()
-        self.stop_waiting()
+        self._awaited = []
+        if not self._printer.uses_live_area:
+            self.stop_waiting()
         self.open(phase, number)
         self._printer.stream(seat, model, piece, phase)
+
+    def wait_for_verdict(self, seat: str, phase: str) -> None:
+        """Say that the seat is writing its hidden control block."""
+        column = self._column(seat)
+        if column:
+            column.state = "deciding"
+        elif phase not in _NOT_STREAMED:
+            self._printer.release()
+            reading = f"reading {self._seats.owner(seat)} verdict"
+            self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
         """Print a finished turn; turns in columns are printed when all have finished."""
@@ -81,9 +95,9 @@ class Sections:
                 self.print_turn(turn)
         self._close_settled_columns()
 
-    def print_turn(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print a whole turn or its decision; with thinking, always the whole turn."""
-        if turn.phase not in _SUMMARISED or thinking:
+    def print_turn(self, turn: ShownTurn, *, thinking: bool = False, whole: bool = False) -> None:
+        """Print a turn, or only its decision where that is enough and not the whole is wanted."""
+        if turn.phase not in _SUMMARISED or thinking or whole:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":
             self._list(turn)
@@ -132,7 +146,9 @@ class Sections:
         if not self._columns:
             self.end()
             self.open(phase, number or 0)
-            self._columns = Columns(self._seats, self._clock)
+            self._columns = Columns(
+                self._seats, self._clock, is_raw=not self._page.renders_markdown
+            )
             self._page.live.set(self._columns.frame)
         self._columns.phase = phase
         self._columns.add(seats)
@@ -216,6 +232,8 @@ class Sections:
             self.end()
             self._section = title
             self._page.rule(title)
+            for caution in self._cautions() if title == "Answer" else ():
+                self._page.paragraph(f"⚠ {caution}", "warning", hang=2)
 
     def open_round(self, number: int, active: Sequence[str] = ()) -> None:
         if number <= self._round:

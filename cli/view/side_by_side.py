@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
 
@@ -15,8 +15,13 @@ from contend.cli.view.turns import ShownTurn, about
 from contend.cli.view.wrap import Lines, cut, lines_of
 from contend.debates.exports.wording import duration, number
 
+if TYPE_CHECKING:
+    from contend.cli.view.markdown import MarkdownLines
+
 Clock = Callable[[], float]
-State = Literal["waiting", "writing", "trying again", "done", "kept", "sat out", "failed"]
+State = Literal[
+    "waiting", "writing", "deciding", "trying again", "done", "kept", "sat out", "failed"
+]
 
 LEAST_WIDTH = 36
 """Narrower columns are hard to read."""
@@ -25,16 +30,21 @@ _TALLEST_TAIL = 12
 _MARKS: dict[State, tuple[str, str]] = {
     "waiting": ("·", "muted"),
     "writing": ("", ""),
+    "deciding": ("", ""),
     "trying again": ("↻", "warning"),
     "done": ("✓", "success"),
     "kept": ("↩", "warning"),
     "sat out": ("–", "warning"),
     "failed": ("✗", "error"),
 }
-_WORDS: dict[State, str] = {"kept": "kept previous answer", "sat out": "skipped this round"}
+_WORDS: dict[State, str] = {
+    "deciding": "reading its verdict",
+    "kept": "kept previous answer",
+    "sat out": "skipped this round",
+}
 _AFTER: dict[str, State] = {"sat_out": "sat out", "failed": "failed", "not_asked": "failed"}
 _GIVEN_UP = ("sat_out", "not_asked")
-_GROWING: tuple[State, ...] = ("waiting", "writing", "trying again")
+_GROWING: tuple[State, ...] = ("waiting", "writing", "deciding", "trying again")
 
 
 def per_row(count: int, width: int) -> int:
@@ -53,27 +63,43 @@ def column_width(columns: int, width: int) -> int:
 
 
 class Draft:
-    def __init__(self, text: str = "") -> None:
-        self.text = text
-        self._width, self._wrapped = 0, 0
-        self._lines = Lines(0)
+    """The text of a column; raw, or with its Markdown rendered."""
+
+    def __init__(self, text: str = "", *, is_raw: bool = False) -> None:
+        self.text, self._is_raw = text, is_raw
+        self._width, self._read = 0, 0
+        self._lines = self._new_lines(0)
 
     def tail(self, count: int, width: int) -> list[Text]:
-        """Return the last lines, wrapped again from the start if the width changed."""
+        """Return the last lines, laid out again from the start if the width changed."""
         if width != self._width:
-            self._lines, self._width, self._wrapped = Lines(width), width, 0
+            self._lines, self._width, self._read = self._new_lines(width), width, 0
         # Text may arrive while this runs: count only what is read now.
         text = self.text
-        self._lines.feed(text[self._wrapped :])
-        self._wrapped = len(text)
+        self._lines.feed(text[self._read :])
+        self._read = len(text)
         return self._lines.tail(count)
+
+    def lines(self, width: int) -> list[Text]:
+        if self._is_raw:
+            return lines_of(self.text, width)
+        from contend.cli.view.markdown import markdown_lines  # slow to import
+
+        return [*markdown_lines(self.text, width)]
+
+    def _new_lines(self, width: int) -> "Lines | MarkdownLines":
+        if self._is_raw:
+            return Lines(width)
+        from contend.cli.view.markdown import MarkdownLines  # slow to import
+
+        return MarkdownLines(width)
 
 
 class Column:
-    def __init__(self, seat: str, seats: SeatTable, clock: Clock) -> None:
-        self.seat, self.model = seat, seats.model(seat)
+    def __init__(self, seat: str, seats: SeatTable, clock: Clock, *, is_raw: bool) -> None:
+        self.seat, self.model, self._is_raw = seat, seats.model(seat), is_raw
         self.state: State = "waiting"
-        self.draft = Draft()
+        self.draft = Draft(is_raw=is_raw)
         self.turn: ShownTurn | None = None
         self._given_up = False
         self._seats, self._clock, self._began = seats, clock, clock()
@@ -92,14 +118,15 @@ class Column:
         """Record a problem; a restart discards what was written."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
-            self.draft = Draft()
+            self.draft = Draft(is_raw=self._is_raw)
             self.state = _AFTER.get(what, "trying again")
 
     def finish(self, turn: ShownTurn) -> None:
         self.state = "kept" if turn.status == "kept_previous" else "done"
         self.turn, self.model = turn, turn.model
         # The line break tells the wrapper that the last word is complete.
-        self.draft = Draft("" if turn.is_repeated else f"{turn.text}\n")
+        text = "" if turn.is_repeated else f"{turn.text}\n"
+        self.draft = Draft(text, is_raw=self._is_raw)
 
     def drawn(self, width: int, height: int, *, stacked: bool) -> list[Text]:
         name, state = self._title(), self._state_words()
@@ -110,7 +137,7 @@ class Column:
         return [cut(head, width), *(Text.assemble("  ", line) for line in tail)]
 
     def column(self, width: int) -> list[Text]:
-        parts = [self._heading(width), lines_of(self.draft.text, width)]
+        parts = [self._heading(width), self.draft.lines(width)]
         parts += [
             lines_of(each.text, width, each.style, hang=each.hang) or [Text()]
             for each in self.remarks()
@@ -148,8 +175,8 @@ class Column:
 class Columns(dict[str, Column]):
     """The columns of the seats that write at the same time, by seat id."""
 
-    def __init__(self, seats: SeatTable, clock: Clock) -> None:
-        self._seats, self._clock = seats, clock
+    def __init__(self, seats: SeatTable, clock: Clock, *, is_raw: bool = False) -> None:
+        self._seats, self._clock, self._is_raw = seats, clock, is_raw
         self.phase = ""
 
     @property
@@ -159,7 +186,7 @@ class Columns(dict[str, Column]):
     def add(self, seats: Iterable[str]) -> None:
         for seat in seats:
             if seat not in self:
-                self[seat] = Column(seat, self._seats, self._clock)
+                self[seat] = Column(seat, self._seats, self._clock, is_raw=self._is_raw)
 
     def in_order(self) -> list[Column]:
         return [self[seat] for seat in self._seats.in_order(self)]

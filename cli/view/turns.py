@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from rich.text import Text
 
@@ -67,15 +67,32 @@ class ShownTurn:
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
+class TextWriter(Protocol):
+    """Writes the text of a turn as it arrives."""
+
+    started: bool
+
+    def resize(self, width: int) -> None: ...
+    def feed(self, text: str) -> None: ...
+    def write_whole(self, text: str) -> None: ...
+    def cut(self, *, between_words: bool = False) -> None: ...
+    def finish(self) -> None: ...
+
+
 class TurnPrinter:
     def __init__(self, page: Page, seats: SeatTable) -> None:
         self._page, self._seats = page, seats
         self._speaker: tuple[str, str, str] | None = None
-        self._wrapper: WordWrapper | None = None
+        self._wrapper: TextWriter | None = None
 
     @property
     def is_streaming(self) -> bool:
         return self._wrapper is not None and self._wrapper.started
+
+    @property
+    def uses_live_area(self) -> bool:
+        """Whether the unfinished text is shown in the live area."""
+        return self.is_streaming and self._page.renders_markdown
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
         wrapper = self._begin(seat, model, phase)
@@ -89,9 +106,15 @@ class TurnPrinter:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)
             self._page.line()
         if not wrapper.started and not turn.is_repeated:
-            wrapper.feed(turn.text)
+            wrapper.write_whole(turn.text)
         self.end()
         self._page.paragraphs(about(turn))
+
+    def release(self) -> None:
+        """Print the last words of a turn that has more to come, but nothing to show."""
+        if self._wrapper and self._page.renders_markdown:
+            self._wrapper.finish()
+        self.cut(between_words=True)
 
     def cut(self, *, between_words: bool = False) -> None:
         if self._wrapper:
@@ -102,16 +125,24 @@ class TurnPrinter:
             self._wrapper.finish()
         self._speaker = self._wrapper = None
 
-    def _begin(self, seat: str, model: str, phase: str) -> WordWrapper:
+    def _begin(self, seat: str, model: str, phase: str) -> TextWriter:
         if self._wrapper and self._speaker == (seat, model, phase):
             return self._wrapper
         self.end()
         self._page.line()
         self._page.print(self._title(seat, model, phase))
         self._speaker = (seat, model, phase)
-        page, on_screen = self._page, self._page.console.is_terminal
-        self._wrapper = WordWrapper(page.width, page.write, INDENT, on_screen=on_screen)
+        self._wrapper = self._writer()
         return self._wrapper
+
+    def _writer(self) -> TextWriter:
+        page = self._page
+        if page.renders_markdown:
+            from contend.cli.view.markdown import MarkdownWriter  # slow to import
+
+            return MarkdownWriter(page)
+        on_screen = page.console.is_terminal
+        return WordWrapper(page.width, page.write, INDENT, on_screen=on_screen)
 
     def _title(self, seat: str, model: str, phase: str) -> Text:
         title = self._seats.title(seat)
@@ -152,7 +183,8 @@ def _points(assessment: Mapping[str, Any]) -> Iterable[Paragraph]:
     for point in points:
         mark = _POINT_MARKS.get(point["status"], SEVERITY_MARKS[point["severity"]])
         style = "muted" if point["status"] in ("resolved", "dropped") else ""
-        yield Paragraph(f"{mark} {point['id']} {point['text']}", style, hang=3)
+        note = f" → {point['note']}" if point.get("note") else ""
+        yield Paragraph(f"{mark} {point['id']} {point['text']}{note}", style, hang=3)
 
 
 def _tools(uses: Iterable[Mapping[str, Any]]) -> Iterable[Paragraph]:

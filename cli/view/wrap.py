@@ -57,6 +57,9 @@ class WordWrapper:
             else:
                 self._word += piece
 
+    def write_whole(self, text: str) -> None:
+        self.feed(text)
+
     def cut(self, *, between_words: bool = False) -> None:
         """End the line for a message; the text continues below it as if wrapped there."""
         if between_words:

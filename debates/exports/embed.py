@@ -10,6 +10,8 @@ _MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 # The headings of our own pages go down to level 3.
 _HEADING = re.compile(r"^(\s*(?:>\s*|[-*+]\s+|\d+[.)]\s+)*)#{1,3}(?=\s|$)")
 _CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_SIGNS = re.compile(r"[\\`*_<>~|$]")
+_LINE_START = re.compile(r"^[-+#=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
@@ -32,6 +34,14 @@ def embed(text: str) -> str:
             lines[at] = f"\\{lines[at].lstrip()}"
     shown = [line if at in code else _embed_line(line) for at, line in enumerate(lines)]
     return "\n".join([*shown, open_fence] if open_fence else shown)
+
+
+def escape_markdown(text: str) -> str:
+    """Return Markdown that shows a line of plain text as it is."""
+    escaped = _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
+    # With a backslash they would begin a formula.
+    escaped = escaped.replace("[", "&#91;").replace("]", "&#93;")
+    return _LINE_START.sub(r"\\\g<0>", escaped)
 
 
 def embed_data(data: Any) -> Any:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from contend.debates.exports import moderated, wording
+from contend.debates.exports.cautions import cautions_of
 from contend.debates.exports.forecast import forecast_parts
+from contend.debates.exports.objections import COLUMNS, objection_rows
 from contend.debates.exports.page import ExportPage, Facts, Part, Rows, Title, Words
 from contend.debates.outputs import make_folder
 from contend.debates.record import StoredDebate
@@ -20,7 +22,7 @@ from contend.models.files import write_private_file
 from contend.models.text import shorten
 from contend.models.tokens import count_tokens
 from contend.nodes.forecast.schedule import round_phase
-from contend.nodes.store import read_record
+from contend.nodes.record import read_record
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
 # File names contain only these roles: never text from a user.
@@ -292,13 +294,13 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     parts: list[Part] = [
         Title("Summary"),
         Facts([("Question", record["question"]), *_head(record)]),
+        Facts([("Warning", caution) for caution in cautions_of(record)]),
         Words(record["final_answer"] or "There is no summary yet."),
     ]
     if outcome := _outcome(record):
         parts.append(Facts(outcome))
-    if record["points"]["open"] or record["points"]["resolved"]:
-        columns = ("Objection", "Severity", "Outcome", "Text")
-        parts += [Title("Objections", 2), Rows(columns, _points(record))]
+    if objections := objection_rows(record):
+        parts += [Title("Objections", 2), Rows(COLUMNS, [row.cells() for row in objections])]
     parts += forecast_parts(record)
     if record.get("scores"):
         parts += [
@@ -343,7 +345,8 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     data = {key: record[key] for key in kept if key in record}
     if record.get("forecast"):  # without its log, which repeats the messages
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
-    return ExportPage(parts, {**_identity(record), "summary": record["final_answer"], **data})
+    told = {"warnings": cautions_of(record), "summary": record["final_answer"]}
+    return ExportPage(parts, {**_identity(record), **told, **data})
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -357,14 +360,6 @@ def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         by = f"by {rated['judge_model']}: {wording.rating_words(rated)}"
         facts.append(("Score", f"{rated['score']:g} of 10 {by}"))
     return facts
-
-
-def _points(record: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [point["id"], point["severity"], title, point["text"]]
-        for title, group in wording.point_groups(record["points"]).items()
-        for point in group
-    ]
 
 
 def _whole(

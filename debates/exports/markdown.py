@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contend.debates.exports import wording
-from contend.debates.exports.embed import embed_data
+from contend.debates.exports.embed import embed_data, escape_markdown
 from contend.debates.exports.forecast import forecast_section
 from contend.debates.exports.moderated import moderated_facts
+from contend.debates.exports.objections import COLUMNS, objection_rows
+from contend.debates.exports.page import table_row
+from contend.debates.exports.verdict import changes, dissent, short_answer, verdict_facts
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
-from contend.graph.readings import SEVERITY_MARKS
 from contend.graph.state import Turn
 from contend.graph.values import NO_USAGE, WorkSpan
 from contend.models.text import shorten
@@ -32,6 +34,7 @@ def sections_of(stored: StoredDebate) -> list[str]:
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
     sections = [
+        _section("In short", _in_short(record)),
         _notices(debate, record),
         _section("Positions", _bullets(_positions(record))),
         _answer(record),
@@ -39,7 +42,9 @@ def sections_of(stored: StoredDebate) -> list[str]:
         _section("Why it stopped", _ending(record)),
         _section("Concessions", _bullets(_concessions(record))),
         _section("Verdict", record.get("verdict")),
-        _section("Objections", _points(record["points"])),
+        _section("Objections", _objections(record)),
+        _section("What changed", _bullets(map(escape_markdown, changes(record)))),
+        _section("Dissent", _bullets(map(escape_markdown, dissent(record)))),
         _section("Score", "\n\n".join(_score(record))),
         _section("Scores and checks", _bullets(checks)),
         _section("Evidence", _bullets(_evidence(debate, record))),
@@ -52,6 +57,16 @@ def sections_of(stored: StoredDebate) -> list[str]:
 def _embedded(stored: StoredDebate) -> StoredDebate:
     data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
     return StoredDebate.model_validate({**data, "question": stored.question})
+
+
+def _in_short(record: Mapping[str, Any]) -> str:
+    if not record["final_answer"]:
+        return ""
+    facts = (f"- **{name}:** {value}" for name, value in verdict_facts(record))
+    warnings = _quoted(record["warnings"])
+    short = escape_markdown(short_answer(record["final_answer"]))
+    parts = [warnings, short, "\n".join(facts)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _contents(sections: Iterable[str]) -> str:
@@ -102,7 +117,12 @@ def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
-    lines += wording.notices(record)
+    if not record["final_answer"]:  # otherwise they are above the answer in short
+        lines += record["warnings"]
+    return _quoted([*lines, *wording.notices(record)])
+
+
+def _quoted(lines: Iterable[str]) -> str:
     return "\n".join(f"> ⚠️ {' '.join(line.split())}  " for line in lines)
 
 
@@ -139,21 +159,13 @@ def _concessions(record: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _points(points: Mapping[str, list[Mapping[str, Any]]]) -> str:
-    if not points["open"] and not points["resolved"]:
+def _objections(record: Mapping[str, Any]) -> str:
+    rows = objection_rows(record)
+    if not rows:
         return ""
-    groups = wording.point_groups(points)
-    parts = [] if groups["open"] else ["No objection is open."]
-    for title, group in groups.items():
-        if group:
-            parts += [f"{title.capitalize()}:", _bullets(map(_point, group))]
-    return "\n\n".join(parts)
-
-
-def _point(point: Mapping[str, Any]) -> str:
-    mark = "✅" if point["status"] == "resolved" else SEVERITY_MARKS[point["severity"]]
-    partly = " (partly resolved)" if point["status"] == "partial" else ""
-    return f"{mark} **{point['id']}** {point['text']}{partly}"
+    head = [table_row(COLUMNS), "|" + "---|" * len(COLUMNS)]
+    none_open = [] if any(row.is_open for row in rows) else ["No objection is open.", ""]
+    return "\n".join([*none_open, *head, *(table_row(row.cells()) for row in rows)])
 
 
 def _score(record: Mapping[str, Any]) -> Iterable[str]:

@@ -65,15 +65,16 @@ def _markdown(part: Part) -> str:
         case Facts(rows):
             return "\n".join(f"- **{name}:** {embed(on_one_line(value))}" for name, value in rows)
         case Rows(head, rows):
-            lines = [_cells(tuple(head)), "|" + "---|" * len(head)]
-            return "\n".join([*lines, *(_cells(tuple(row)) for row in rows)]) if rows else ""
+            lines = [table_row(tuple(head)), "|" + "---|" * len(head)]
+            return "\n".join([*lines, *(table_row(tuple(row)) for row in rows)]) if rows else ""
         case Words(text):
             return embed(text)
 
 
 # Cached: an index is rewritten for every new row.
 @lru_cache(maxsize=4096)
-def _cells(cells: tuple[str, ...]) -> str:
+def table_row(cells: tuple[str, ...]) -> str:
+    """Return a row of a Markdown table, in which no cell can end the cell or the row."""
     # Double the backslashes before a pipe, so that they do not escape its own.
     shown = (_PIPE.sub(r"\1\1\\|", embed(on_one_line(cell))) for cell in cells)
     return f"| {' | '.join(shown)} |"

@@ -274,6 +274,11 @@ def local_time(stamp: str) -> str:
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
+def listed(names: Sequence[str]) -> str:
+    """Join names as in `A, B and C`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def sentence(text: str) -> str:
     """Return text that ends with a full stop or similar."""
     stripped = text.strip()

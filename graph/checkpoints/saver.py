@@ -1,12 +1,11 @@
 """Opening a checkpoint saver, so that debates pause, survive a crash and resume."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ormsgpack
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -18,6 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from contend.graph.checkpoints.location import database
 from contend.graph.readings import (
     DebateScores,
     SideScore,
@@ -25,12 +25,8 @@ from contend.graph.readings import (
     StatedProbabilities,
     StatementScores,
 )
-from contend.graph.settings import data_home
 from contend.graph.state import CallSubject
 from contend.graph.values import TurnLength, Value, WorkSpan
-
-if TYPE_CHECKING:  # the driver is loaded only if a server is used
-    from contend.graph.checkpoints.postgres import Postgres
 
 # Where checkpoints of earlier versions find our values.
 _OLD_MODULES = ("graph.state", "contend.graph.state")
@@ -45,36 +41,6 @@ _OLD_NAMES: dict[str, type[Value]] = {
     "Stated": StatedProbabilities,
     "Verdict": DebateScores,
 }
-
-CHECKPOINT_TABLES = {
-    "sqlite": ("checkpoints", "writes"),
-    "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
-}
-
-
-def database() -> "Path | Postgres":
-    """Return where checkpoints and records are stored: the server of DATABASE_URL, or a file."""
-    if not is_on_server():
-        return database_path()
-    from contend.graph.checkpoints.postgres import read_address
-
-    return read_address(os.environ["DATABASE_URL"].strip())
-
-
-def is_on_server() -> bool:
-    return bool(os.environ.get("DATABASE_URL", "").strip())
-
-
-def database_path() -> Path:
-    """Return the private file of checkpoints and records, created if missing."""
-    home = data_home()
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = home / "contend.db"
-    if not path.exists():
-        # Only a new file may be opened here: closing it would drop the locks this process holds on
-        # it, and the next reader would take the database for unused and delete what is in its log.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    return path
 
 
 @asynccontextmanager

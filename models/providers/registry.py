@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-
 from contend.graph.errors import BadInput
+
+if TYPE_CHECKING:  # commands that only read debates need no model
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
 
 Model_co = TypeVar("Model_co", covariant=True)
 
@@ -38,7 +39,7 @@ class Opened(Generic[Model_co]):
 
 @dataclass(frozen=True)
 class Provider:
-    open: Callable[[str, Options], Opened[BaseChatModel]]
+    open: "Callable[[str, Options], Opened[BaseChatModel]]"
     check: Callable[[list[str]], Awaitable[list[str] | None]]
     """Raises BadInput if a model cannot be used, and may return notices; costs nothing."""
     # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
@@ -51,7 +52,7 @@ class Provider:
     """Whether every complete answer has a finish reason, so that none means it was cut off."""
     has_first_token_limit: bool = True  # not for models on this machine, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
-    open_embeddings: Callable[[str, Options], Opened[Embeddings]] | None = None
+    open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
     # Abilities of a checked model; None if unknown.
     takes_images: Callable[[str], bool | None] = lambda _: None
     takes_tools: Callable[[str], bool | None] = lambda _: None
@@ -137,13 +138,13 @@ def register(name: str, provider: Provider) -> None:
     _registered[name] = provider
 
 
-def open_model(spec: ModelSpec, options: Options) -> BaseChatModel:
+def open_model(spec: ModelSpec, options: Options) -> "BaseChatModel":
     opener = provider_of(spec).open
     model: BaseChatModel = _open_once(str(spec), options, lambda: opener(spec.name, options))
     return model
 
 
-def open_embeddings(spec: ModelSpec, options: Options) -> Embeddings:
+def open_embeddings(spec: ModelSpec, options: Options) -> "Embeddings":
     opener = provider_of(spec).open_embeddings
     if opener is None:
         raise BadInput(f"The provider '{spec.provider}' has no embedding models here ({spec}).")

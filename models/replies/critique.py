@@ -74,7 +74,7 @@ class ShortCritiqueBlock(CritiqueBlock):
     points: Annotated[list[ShortPoint], Field(max_length=3)]  # type: ignore[assignment]
 
 
-def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
+def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Point]) -> Assessment:
     """Read the block; new points get the next free ids, known ones keep theirs."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     points = number_points(found, known)
@@ -82,7 +82,9 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: list[Point])
     return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
 
 
-def assessment_from_report(report: CritiqueBlock, speech: str, known: list[Point]) -> Assessment:
+def assessment_from_report(
+    report: CritiqueBlock, speech: str, known: Sequence[Point]
+) -> Assessment:
     """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
@@ -116,46 +118,47 @@ def _states_score(speech: str, score: float) -> bool:
     return re.search(said, speech, re.IGNORECASE) is not None
 
 
-def all_points(assessments: list[Assessment]) -> list[Point]:
-    """Return every point with its latest status: `dropped` if open and not raised again."""
-    ledger: dict[str, Point] = {}
-    for assessment in assessments:
-        raised = {point.id: point for point in assessment.points}
-        for point in ledger.values():
-            if point.id not in raised and point.status in ("open", "partial"):
-                raised[point.id] = point.model_copy(update={"status": "dropped"})
-        ledger |= raised
-    return sorted(ledger.values(), key=lambda point: int(point.id[1:]))
-
-
-def number_points(found: Sequence[MarkedPoint], known: list[Point]) -> tuple[Point, ...]:
+def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple[Point, ...]:
+    """Give new points the next free ids; earlier ones keep their text, and get a note."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
+    seen: set[tuple[Severity, str]] = set()
     for named, severity, status, text in found:
         claimed = named if named in earlier else _known_id(text, known)
-        before = earlier.get(claimed)
-        if before is None or claimed in points:
-            seen = {(point.severity, point.text.casefold()) for point in points.values()}
+        before = earlier.get(claimed) if claimed not in points else None
+        if before is None:
             if text and (severity, text.casefold()) in seen:
                 continue
             highest += 1
-        point_id = claimed if before and claimed not in points else f"S{highest}"
-        said = text or (before.text if before else "")
-        points[point_id] = Point(id=point_id, severity=severity, status=status, text=said)
+        seen.add((severity, text.casefold()))
+        point = Point(id=f"S{highest}", severity=severity, status=status, text=text)
+        if before is not None:
+            said = {"id": claimed, "text": before.text or text, "note": note_on(before.text, text)}
+            point = point.model_copy(update=said)
+        points[point.id] = point
     return tuple(points.values())
 
 
-def _known_id(text: str, known: list[Point]) -> str:
+def note_on(objection: str, said: str) -> str:
+    """Return what is said about an objection, or nothing if it only repeats it."""
+    return "" if _words(said) == _words(objection) else said
+
+
+def _known_id(text: str, known: Sequence[Point]) -> str:
     """Return the id of an earlier point in the same or nearly the same words, else nothing."""
     words = _words(text)
     alike = {
-        point.id: SequenceMatcher(None, words, _words(point.text), autojunk=False).ratio()
+        point.id: max(_likeness(words, point.text), _likeness(words, point.note))
         for point in known
         if words
     }
     best = max(alike, key=lambda point: alike[point], default="")
     return best if best and alike[best] >= _SAME_WORDS else ""
+
+
+def _likeness(words: list[str], text: str) -> float:
+    return SequenceMatcher(None, words, _words(text), autojunk=False).ratio()
 
 
 def _words(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Parses the words and marks of a critique; anything ambiguous is ignored."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
@@ -52,7 +52,7 @@ class _Signal:
     others: list[Line]
 
 
-def assessment_from_words(speech: str, known: list[Point]) -> Assessment | None:
+def assessment_from_words(speech: str, known: Sequence[Point]) -> Assessment | None:
     """Read the words of the protocol; None if they are missing or ambiguous."""
     lines = split_lines(speech)
     signal = _find_signal(lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["text", "thinking", "fence", "object"]
+Kind = Literal["text", "thinking", "fence", "object", "code"]
 Part = tuple[Kind, str]
 
 _OPEN, _CLOSE, _FENCE = "<think>", "</think>", "```"
@@ -16,6 +16,8 @@ _SIGNS: dict[str, Kind] = {"<": "thinking", "`": "fence", "{": "object"}
 _SIGN = re.compile("[<`{]")
 _OUTSIDE_STRING = re.compile(r"[{}\[\]\"\n]")
 _INSIDE_STRING = re.compile(r"[\"\\\n]")
+# A fence whose first sign is no brace holds code, not a control block.
+_CODE = re.compile(r"```[^\n`]*\n\s*[^\s{`]")
 _NOT_JSON = re.compile(r"[^\s\"\[\]{},]")  # no line of an object begins so
 # After so much space nothing begins any more.
 _MOST_SPACE = 100
@@ -39,16 +41,25 @@ def split_thinking(text: str) -> tuple[str, str]:
 class SpeechFilter:
     """Lets a reply's visible text through as it streams, without thinking and control blocks.
 
-    Fences and JSON objects are held back until they end: only then is it known what they are.
+    JSON objects, fenced or not, are held back until they end: only then is it known what they are.
     """
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
         self._splitter = _Splitter()
+        self._held = ""
+        self.is_hiding = False
+        """Whether a control block is being written now."""
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what may be shown now."""
-        return self._visible(self._splitter.feed(piece))
+        shown = self._visible(self._splitter.feed(piece))
+        if not self._splitter.is_holding:
+            self._held, self.is_hiding = "", False
+        elif self._mark and not self.is_hiding:
+            self._held = (self._held + piece)[-len(piece) - len(self._mark) :]
+            self.is_hiding = self._mark in self._held
+        return shown
 
     def finish(self) -> str:
         """Return what was held back but is plain text."""
@@ -82,8 +93,13 @@ class _Splitter:
     _in_string: bool = False
     _escaped: bool = False
     _after_newline: bool = False
+    _may_be_code: bool = False
     _line_is_blank: bool = True
     _has_text: bool = False
+
+    @property
+    def is_holding(self) -> bool:
+        return self._kind in ("fence", "object")
 
     def feed(self, piece: str) -> Iterator[Part]:
         text, self._undecided = self._undecided + piece, ""
@@ -91,7 +107,14 @@ class _Splitter:
         while at < len(text):
             if self._kind != "text":
                 end, ended = self._find_end(text, at)
+                if self._kind == "code":
+                    yield self._part("text", text[at:end])
+                    self._kind = "text" if ended else "code"
+                    at = end
+                    continue
                 self._held.append(text[at:end])
+                if self._may_be_code and not ended:
+                    yield from self._release_code()
                 if ended:
                     whole, self._held, self._kind = "".join(self._held), [], "text"
                     yield self._part(ended, whole)
@@ -112,6 +135,14 @@ class _Splitter:
                 else:
                     yield self._part("text", sign.group())
                     at += 1
+
+    def _release_code(self) -> Iterator[Part]:
+        """Let a fence through that cannot be a control block, so that long code is not held."""
+        whole = "".join(self._held)
+        self._may_be_code = len(whole) < _MOST_SPACE
+        if _CODE.match(whole):
+            self._held, self._kind = [], "code"
+            yield self._part("text", whole)
 
     def finish(self) -> Iterator[Part]:
         text, self._undecided = self._undecided, ""
@@ -145,6 +176,7 @@ class _Splitter:
         self._kind = _SIGNS[text[at]]
         opening = {"thinking": _OPEN, "fence": _FENCE, "object": ""}[self._kind]
         self._held, self._tail, self._depth = [opening], "", 0
+        self._may_be_code = self._kind == "fence"
         self._in_string = self._escaped = self._after_newline = False
         return at + len(opening)
 

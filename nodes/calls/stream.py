@@ -63,6 +63,7 @@ class TurnStream:
     _filter: SpeechFilter | None = None
     _has_text: bool = False
     _spoke_at: float | None = None
+    _told_of_block: bool = False
 
     def listener(self) -> Listener:
         debate = self.runtime.execution_info.thread_id if self.runtime.execution_info else None
@@ -100,6 +101,11 @@ class TurnStream:
         self._model = model
         self._tokens += 1
         self._add(self._filter.feed(clean_piece(piece)))
+        if self._filter.is_hiding and not self._told_of_block:
+            # The last words are sent at once, because nothing to show follows for a while.
+            self._told_of_block = True
+            self._send_chunk(self._waiting or "\n", deciding=True)
+            self._waiting = ""
         if time.monotonic() - self._last_sent >= _SECONDS_BETWEEN_CHUNKS:
             self._send()
 
@@ -116,7 +122,7 @@ class TurnStream:
 
     def trouble(self, trouble: Trouble) -> None:
         self._waiting, self._tokens, self._filter = self.before, 0, None
-        self._has_text, self._spoke_at = False, None
+        self._has_text, self._spoke_at, self._told_of_block = False, None, False
         failure = trouble.failure
         self.spent += trouble.usage
         reported = report_problem(
@@ -142,7 +148,7 @@ class TurnStream:
         self._send_chunk(self._waiting)
         self._waiting, self._last_sent = "", time.monotonic()
 
-    def _send_chunk(self, piece: str) -> None:
+    def _send_chunk(self, piece: str, **more: Any) -> None:
         self.runtime.stream_writer(
             node_event(
                 chunk_event(self.seat.role, self.phase),
@@ -153,5 +159,6 @@ class TurnStream:
                 seat=self.seat.id,
                 phase=self.phase,
                 tokens_so_far=self.tokens,
+                **more,
             )
         )

@@ -19,6 +19,7 @@ from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
 from contend.nodes.calls.work import Work, turn_work, with_turns
 from contend.nodes.forecast.arguments import (
+    FEWEST_PRECEDENTS,
     all_arguments,
     context_of,
     kept_arguments,
@@ -35,7 +36,6 @@ from contend.nodes.forecast.calls import (
 from contend.nodes.forecast.numbers import is_complete, read_distribution
 from contend.nodes.forecast.schedule import Deadline
 
-FEWEST_PRECEDENTS = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LONGEST_POINT = 160
 

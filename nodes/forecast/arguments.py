@@ -11,6 +11,7 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn, turns_of
 from contend.nodes.forecast.numbers import Distribution, consensus
 
+FEWEST_PRECEDENTS = 2
 GOOD_ENOUGH, QUALITY_GOAL = 0.4, 0.8
 
 

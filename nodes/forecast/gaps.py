@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contend.graph.forecast_contract.result import Gap
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
-from contend.nodes.forecast.argue import FEWEST_PRECEDENTS
 from contend.nodes.forecast.arguments import (
+    FEWEST_PRECEDENTS,
     GOOD_ENOUGH,
     QUALITY_GOAL,
     ScoredArgument,

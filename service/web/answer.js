@@ -2,7 +2,7 @@
 
 import { ratingControl } from "./actions.js";
 import { resolveForecast } from "./api.js";
-import { seatOf } from "./debate-state.js";
+import { cautionsOf, seatOf } from "./debate-state.js";
 import { button, el, patchBlocks, show } from "./dom.js";
 import { dueWords, sentenceCase, shortModel, STOP_WORDS } from "./labels.js";
 import { markQuotes } from "./quotes.js";
@@ -11,9 +11,10 @@ import { placeholder, setBody } from "./turns.js";
 /** Return the answer's place with `update()`; `detail` has what events do not say. */
 export function createAnswer(state, detail, report) {
   const head = el("header.answer-head");
+  const cautions = el("div.cautions");
   const body = el("div.prose.answer-body");
   const foot = el("footer.answer-foot");
-  const card = el("article.answer.turn", { tabindex: "-1", "aria-label": "Answer" }, head, body, foot);
+  const card = el("article.answer.turn", { tabindex: "-1", "aria-label": "Answer" }, head, cautions, body, foot);
   const node = el("div", { id: "answer" });
   let resets = 0;
   let shownHtml = null;
@@ -26,6 +27,7 @@ export function createAnswer(state, detail, report) {
     card.setAttribute("aria-busy", String(answer.state !== "done"));
     drawBody(answer);
     show(head, headOf(state, answer));
+    show(cautions, cautionsOf(state).map((text) => el("p.notice", { role: "note" }, `⚠ ${text}`)));
     show(foot, stopWords(state), state.status === "done" && ratingControl(state.id, detail.user_rating, report), resolution(state, detail, report, update));
   }
 

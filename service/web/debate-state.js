@@ -201,16 +201,35 @@ function readCritique(state, turn, read) {
   return ["points", "quality"];
 }
 
-/** Record where a point was raised and where it was settled. */
+/** Record where a point was raised, what was said about it, and where it was settled; its text stays as it was raised. */
 function trackPoint(state, point, turn) {
   let found = state.points.find((each) => each.id === point.id);
   if (!found) {
-    found = { ...point, raisedIn: turn?.key || null, settledIn: null, settledRound: null };
+    found = { ...point, note: "", replies: [], reviews: [], raisedIn: turn?.key || null, settledIn: null, settledRound: null };
     state.points.push(found);
-  }
+  } else if (turn) found.reviews.push({ round: turn.round, seat: turn.seat, status: point.status, note: point.note || (point.text === found.text ? "" : point.text) });
+  if (point.reviews) Object.assign(found, { replies: point.replies, reviews: point.reviews });
   if (SETTLED.has(point.status) && !SETTLED.has(found.status)) Object.assign(found, { settledIn: turn?.key || null, settledRound: turn?.round ?? state.round });
   if (!SETTLED.has(point.status)) Object.assign(found, { settledIn: null, settledRound: null });
-  Object.assign(found, { severity: point.severity, status: point.status, text: point.text || found.text });
+  Object.assign(found, { severity: point.severity, status: point.status, text: found.text || point.text });
+}
+
+const NOT_DEBATING = new Set(["judge", "synthesizer", "moderator", "fact_checker"]);
+const MISSING = new Set(["failed", "sat_out", "kept_previous", "generic_feedback", "judge_silent", "not_merged"]);
+
+/** Return what a reader must know before the answer: open critical objections, missing turns, a judge that also debates. */
+export function cautionsOf(state) {
+  const open = state.points.filter((point) => point.severity === "critical" && !SETTLED.has(point.status)).map((point) => point.id);
+  const rated = new Set(state.degradations.filter((each) => each.what === "not_rated").map((each) => `${each.seat} ${each.round}`));
+  const missing = state.degradations.filter((each) => each.seat && MISSING.has(each.what) && !rated.has(`${each.seat} ${each.round}`));
+  const who = [...new Set(missing.map((each) => `${seatName(state, each.seat)} (${each.round ? `round ${each.round}` : "start"})`))];
+  const judging = new Set(state.seats.filter((seat) => seat.role === "judge").map((seat) => seat.model));
+  const sharing = state.demonstration ? [] : state.seats.filter((seat) => !NOT_DEBATING.has(seat.role) && judging.has(seat.model)).map((seat) => seat.name);
+  return [
+    open.length && `${open.length} critical objection${open.length === 1 ? " is" : "s are"} still open: ${open.join(", ")}.`,
+    who.length && `Turns are missing or were replaced: ${who.join(", ")}.`,
+    sharing.length && `The judge is the same model as ${sharing.join(", ")}, so treat its judgement with caution.`,
+  ].filter(Boolean);
 }
 
 function readProbabilities(state, turn, read) {

@@ -44,17 +44,29 @@ function drawPoints(state, jumpTo) {
   const number = (...statuses) => state.points.filter((point) => statuses.includes(point.status)).length;
   const dropped = number("dropped");
   const title = `Objections · ${number("open", "partial")} open, ${number("resolved")} resolved${dropped ? `, ${dropped} dropped` : ""}`;
-  return panel(title, el("ul.points", sorted.map((point) => pointRow(point, jumpTo))));
+  return panel(title, el("ul.points", sorted.map((point) => pointRow(state, point, jumpTo))));
 }
 
-function pointRow(point, jumpTo) {
+/** List the replies to a point and what the critic said about it, in their order. */
+function pointHistory(state, { replies, reviews }) {
+  const steps = [
+    ...replies.map((each) => ({ ...each, words: each.text, order: 0 })),
+    ...reviews.map((each) => ({ ...each, words: [POINT_WORDS[each.status] || each.status, each.note].filter(Boolean).join(": "), order: 1 })),
+  ].sort((a, b) => a.round - b.round || a.order - b.order);
+  if (!steps.length) return null;
+  const row = (step) => el("tr", el("td.muted", step.round), el("td", el("b", seatName(state, step.seat)), " ", step.words));
+  return el("details.extra", el("summary", replies.length ? count(replies.length, "reply", "replies") : "What followed"),
+    el("table.point-steps", el("thead", el("tr", el("th", "Round"), el("th", "What was said"))), el("tbody", steps.map(row))));
+}
+
+function pointRow(state, point, jumpTo) {
   const target = point.settledIn || point.raisedIn;
   const settled = point.settledRound ? ` in round ${point.settledRound}` : "";
   const fate = `${point.severity} · ${POINT_WORDS[point.status] || point.status}${settled}`;
   const text = [el("b", point.id), " ", el("span.point-text", point.text), el("small", fate)];
   return el("li", { class: `point point-${point.status}` },
     el("i", { class: `dot severity-${point.severity}`, "aria-hidden": "true" }),
-    target ? el("button", { type: "button", class: "point-link", title: point.settledIn ? "Show the turn that settled it" : "Show the turn that raised it", onclick: () => jumpTo(target) }, text) : el("span.point-link", text));
+    el("div.point-body", target ? el("button", { type: "button", class: "point-link", title: point.settledIn ? "Show the turn that settled it" : "Show the turn that raised it", onclick: () => jumpTo(target) }, text) : el("span.point-link", text), pointHistory(state, point)));
 }
 
 function drawQuality(state) {

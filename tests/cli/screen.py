@@ -111,6 +111,7 @@ class Show:
         height: int = 40,
         *,
         terminal: bool = True,
+        is_raw: bool = False,
         settings: DebateSettings | None = None,
         **state: Any,
     ) -> None:
@@ -128,7 +129,7 @@ class Show:
             emoji=False,
             _environ={"TERM": "xterm"},
         )
-        self.renderer = Renderer(self.console, self.clock)
+        self.renderer = Renderer(self.console, self.clock, is_raw=is_raw)
         self.debate = debate_of(settings or refine_settings(), **state)
         self.renderer.header(self.debate, "")
         self._skipped = len(self._text())

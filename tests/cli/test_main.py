@@ -1,9 +1,14 @@
 """Help, version and the small commands."""
 
+import gzip
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.cli.support import ROOT, Command
+
+RELEASE = ROOT / "tests" / "releases" / "release_0_2"
 
 
 def test_graph_models_version_and_help(contend: Command) -> None:
@@ -14,7 +19,10 @@ def test_graph_models_version_and_help(contend: Command) -> None:
     assert contend.here("models", "list", "--json").json[0]["pulled"] is False
     version = contend("--version")
     assert version.out.startswith("contend ")
-    assert "Exit codes" in contend.here().out
+    shown = contend.here().out
+    assert "Exit codes" in shown
+    assert "Results:\n  list " in shown
+    assert "Other:" not in shown
     bare = contend.here("models")
     assert (bare.code, bare.err) == (0, "")
     assert "Usage: contend models" in bare.out
@@ -35,3 +43,29 @@ def test_help_loads_nothing_heavy() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+READING = """
+import json, os, sys
+from contend.cli.main import run
+for home, debate in json.loads(sys.argv[1]).items():
+    os.environ["CONTEND_HOME"] = home
+    assert run(["list"]) == run(["show", debate]) == run(["rate", debate, "8"]) == 0
+assert run(["config"]) == 0
+sys.exit(", ".join({"langgraph", "langchain_core"} & {*sys.modules}) or 0)
+"""
+
+
+def test_reading_debates_loads_no_langgraph(tmp_path: Path) -> None:
+    """It took most of the time until the first line."""
+    stored = {}
+    for file in sorted(RELEASE.glob("*.done.db.gz")):
+        home = tmp_path / file.name.partition(".")[0]
+        home.mkdir()
+        (home / "contend.db").write_bytes(gzip.decompress(file.read_bytes()))
+        told = json.loads((RELEASE / f"{home.name}.json").read_text("utf-8"))
+        stored[str(home)] = told["record"]["id"]
+    assert len(stored) == 6
+    command = [sys.executable, "-c", READING, json.dumps(stored)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

@@ -23,7 +23,7 @@ from contend.debates.migrations import NEWEST, VERSION_TABLE, stored_revision
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.tables import metadata, open_engine
-from contend.graph.checkpoints import saver
+from contend.graph.checkpoints import location
 from contend.graph.errors import BadInput
 from tests.cli.support import ANSWER, Command, debaters
 from tests.support.model_server import ModelServer
@@ -48,7 +48,7 @@ def empty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def engine() -> Iterator[sa.Engine]:
-    engine = open_engine(saver.database())
+    engine = open_engine(location.database())
     yield engine
     engine.dispose()
 
@@ -64,12 +64,12 @@ def _revision(engine: sa.Engine) -> str | None:
 
 
 def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -> None:
-    assert check_records(saver.database()) is None
+    assert check_records(location.database()) is None
     assert _tables(engine) == set()
     open_repository().close()
     assert _revision(engine) == NEWEST
     assert _tables(engine) == {*metadata.tables, VERSION_TABLE}
-    assert check_records(saver.database()) == Contents(0, ())
+    assert check_records(location.database()) == Contents(0, ())
 
 
 def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:
@@ -134,7 +134,7 @@ def test_a_database_in_another_encoding_is_refused(
 @pytest.fixture
 def kept_before() -> Path:
     """The user's file, as the release before Alembic left it."""
-    path = saver.database_path()
+    path = location.database_path()
     with closing(sqlite3.connect(path)) as file:
         file.executescript(BEFORE_ALEMBIC.read_text("utf-8"))
         file.execute("PRAGMA user_version=1")

@@ -18,7 +18,7 @@ from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
-from contend.graph.checkpoints.saver import database_path
+from contend.graph.checkpoints.location import database_path
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.record import Status
 from contend.graph.settings import AdversarialSettings

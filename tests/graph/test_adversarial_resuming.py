@@ -15,7 +15,8 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from contend.graph.adversarial import builder
-from contend.graph.checkpoints.saver import checkpointer, database_path
+from contend.graph.checkpoints.location import database_path
+from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.readings import Assessment, AutoScore, Point
 from contend.graph.state import DebateState, Remark, Turn

@@ -16,6 +16,7 @@ from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models.calls import ask_model
 from contend.models.providers import embedded
+from contend.models.providers.weights import SMALLEST
 from contend.models.retries import Listener, Trouble
 
 OPENAI, OLLAMA, EMBEDDED = "openai:m1", "ollama:m1", "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
@@ -86,7 +87,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     served = embedded._Served(None, "http://127.0.0.1:1", "key")
     monkeypatch.setattr(embedded, "_serve", lambda _: served)
-    monkeypatch.setattr(embedded, "find_weights", lambda *_: Path("m1.gguf"))
+    monkeypatch.setattr(embedded, "find_weights", lambda *_: Path(f"{SMALLEST}.gguf"))
     return wire
 
 

@@ -10,7 +10,7 @@ from tests.support.model_server import ModelServer, Reply
 
 
 def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
-    assert "..." not in contend.here("--help").out.partition("Commands:")[2]
+    assert "..." not in contend.here("--help").out.partition("Debates:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
     assert "Debate protocol: adversarial, forecast, forum, moderated or refine." in listed
     assert sorted(SETTINGS) == PROTOCOLS
@@ -79,7 +79,8 @@ def test_events_are_one_per_line_in_order(contend: Command) -> None:
 
 def test_quiet_prints_the_answer_alone(contend: Command) -> None:
     ended = contend.ask("--quiet")
-    assert (ended.code, ended.out, ended.err) == (0, f"{ANSWER}\n", "")
+    assert (ended.code, ended.out) == (0, f"{ANSWER}\n")
+    assert ended.err.startswith("Caution: The judge is the same model as Proposer and Skeptic")
 
 
 def test_question_from_stdin_reaches_the_model_as_written(

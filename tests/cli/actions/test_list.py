@@ -2,6 +2,7 @@
 
 import pytest
 
+from contend.debates.exports.wording import local_time
 from tests.cli.support import Command, break_table, change_database
 
 
@@ -41,3 +42,21 @@ def test_a_damaged_page_is_named(contend: Command) -> None:
     assert (listed.code, shown.code) == (2, 1)
     assert "contend doctor" in listed.err
     assert f"debate {debate} is damaged" in shown.err
+
+
+def test_only_debates_with_these_words_are_listed(contend: Command) -> None:
+    debate = contend.ask_here("--json").json["id"]
+    for words in ("monolith", "BOUNDARIES inside"):
+        assert [d["id"] for d in contend.here("list", "--search", words, "--json").json] == [debate]
+    missing = contend.here("list", "--search", "zebra")
+    assert (missing.code, missing.out) == (0, "")
+    assert missing.err == "No debate has 'zebra' in its question or answer.\n"
+
+
+@pytest.mark.parametrize("width", [30, 60, 100, 150, 160, 200])
+def test_id_date_and_status_are_never_cut(contend: Command, width: int) -> None:
+    record = contend.ask_here("--json", "--pause", "each_round").json
+    out = contend.here("list", COLUMNS=str(width)).out
+    assert record["id"][:8] in out
+    assert local_time(record["created_at"]) in out
+    assert "paused" in out

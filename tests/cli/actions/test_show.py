@@ -33,7 +33,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert (shown.code, shown.err) == (0, "")
     assert "This is proposal 1" in shown.out
     assert "✅ S1" in shown.out
-    assert "🔴 S1 The cost is never estimated. (resolved)" in shown.out
+    assert "✅ S1 The cost is never estimated. (critical, round 1, Skeptic)" in shown.out
     assert "Keep the monolith" in shown.out
     assert "private" not in shown.out
     assert "A private thought." in contend.here("show", short, "--thinking").out
@@ -74,3 +74,48 @@ def test_an_id_must_be_unique(contend: Command) -> None:
     found = contend.here("show", "aaaaaaaa-0000-4000-8000-000000000001")
     assert "Interrupted, started" in found.out
     assert "Continue with: contend resume aaaaaaaa" in found.out
+
+
+def test_a_debate_begins_with_what_it_came_to(contend: Command) -> None:
+    record = contend.ask_here("--json", "--quiet").json
+    shown = contend.here("show", record["id"], COLUMNS="100").out
+    expected = [
+        "─ In short ─",
+        "⚠ The judge is the same model as Proposer and Skeptic",
+        "│ Keep the monolith 🧱, and draw the boundaries inside it first.",
+        "Open       no objection",
+        "Score      7.65 of 10 by openai:m",
+        "Took part  Proposer, Skeptic, Synthesizer and Judge (openai:m)",
+        "Cost       unknown price; tokens ",
+        "─ Objections ─",
+        "─ What changed ─",
+        "• New: Keep the monolith 🧱, and draw the boundaries inside it first.",
+        "─ Round 1 of at most 2 ─",
+        "─ Answer ─",
+    ]
+    places = [shown.find(text) for text in expected]
+    assert -1 not in places, expected[places.index(-1)]
+    assert places == sorted(places)
+    document = contend.here("export", record["id"]).out
+    places = [document.find(f"## {title}\n") for title in ("In short", "Answer", "Objections")]
+    assert -1 < places[0] < places[1] < places[2]
+
+
+def test_a_round_or_a_turn_can_be_shown_alone(contend: Command) -> None:
+    debate = contend.ask_here("--json", "--quiet").json["id"]
+    second = contend.here("show", debate, "--round", "2").out
+    assert "This is proposal 2" in second
+    assert "This is proposal 1" not in second
+    turn = contend.here("show", debate, "--turn", "r1.critique").out
+    assert "This is critique 1" in turn
+    assert "proposal" not in turn
+    assert "Rated." not in contend.here("show", debate).out
+    assert "Rated." in contend.here("show", debate, "--full").out
+    missing = contend.here("show", debate, "--round", "7")
+    assert (missing.code, missing.err) == (
+        2,
+        f"Error: Debate {debate[:8]} has no round 7; its last is 2.\n",
+    )
+    several = contend.here("show", debate, "--turn", "r1")
+    assert several.code == 2
+    assert f"'r1' names several turns of debate {debate[:8]}. Turns: r1.propose." in several.err

@@ -41,7 +41,7 @@ class TestAtOnce:
             "\n"
             "Ann · scripted:ann                     │ Ben · scripted:ben\n"
             "· waiting · 3 s                        │ ⠋ writing · 3 s\n"
-            "                                       │ Split off"
+            "                                       │ Split off the"
         )
         show(complete("ben", BEN, 0), chunk("ann", ANN[:30], 0))
         assert "✓ done · 1.2 s · 5 tokens" in show.now
@@ -88,7 +88,7 @@ class TestAtOnce:
             "Ann · scripted:ann  · waiting · 0 s",
             "",
             "Ben · scripted:ben  ⠋ writing · 0 s",
-            "  Split off",
+            "  Split off the",
         ]
         show(complete("ben", BEN, 0), complete("ann", ANN, 0))
         assert show.left.splitlines()[1:] == [
@@ -157,7 +157,7 @@ class TestAtOnce:
         show = two(80)(opened(1, "ann", "ben", at_once=True, first=["judge"]))
         assert show.now.endswith("⠋ Judge is thinking · 0 s")
         show(*asked("judge", phase="critique"), chunk("judge", "Be con", phase="critique"))
-        assert show.now.endswith("Judge · scripted:judge\n  Be")
+        assert show.now.endswith("Judge · scripted:judge\n  Be con")
         show(chunk("judge", "crete.", phase="critique"))
         show(complete("judge", "Be concrete.", phase="critique"))
         assert show.now.endswith("  Be concrete.\n  5 tokens · 1.2 s")
@@ -258,7 +258,9 @@ class TestAlone:
         waited = "⠋ Ann is thinking · 0 s" if terminal else ""
         assert show.now.endswith(waited)
         show(*asked("ann", number=2), chunk("ann", "Keep it ", 2), chunk("ann", "together un", 2))
-        assert show.now.endswith("Ann · scripted:ann\n  Keep it together")
+        # A terminal shows the unfinished word below; elsewhere it waits for its end.
+        unfinished = " un" if terminal else ""
+        assert show.now.endswith(f"Ann · scripted:ann\n  Keep it together{unfinished}")
         show(chunk("ann", "til then.", 2), complete("ann", "Keep it together until then.", 2))
         show(*asked("ben", number=2), chunk("ben", "No ", 2))
         assert show.now.endswith(
@@ -316,12 +318,49 @@ class TestAlone:
         assert "The text starts again.\n" in show.now
         assert show.now.endswith("Proposer is thinking · 0 s")
 
+    @pytest.mark.parametrize("terminal", [True, False])
+    def test_the_last_words_are_shown_while_the_verdict_is_written(self, terminal: bool) -> None:
+        show = Show(80, terminal=terminal, settings=scripted_settings())
+        show(*asked("skeptic", phase="critique"))
+        words = chunk("skeptic", "The cost is **guessed**.", phase="critique")
+        words["metadata"]["deciding"] = True
+        show(words)
+        waiting = "\n⠋ reading the Skeptic's verdict · 0 s" if terminal else ""
+        said = "guessed." if terminal else "**guessed**."
+        assert show.now.endswith(f"  The cost is {said}{waiting}")
+        show(complete("skeptic", "The cost is **guessed**.", phase="critique"))
+        assert show.left.count("The cost is") == 1
+        assert show.left.endswith(f"  The cost is {said}\n  5 tokens · 1.2 s")
+
+    def test_a_finished_block_stays_while_the_next_is_written(self) -> None:
+        show = Show(80, settings=forum_settings())(opened(2, "ann", "ben", at_once=False))
+        show(*asked("ann", number=2), chunk("ann", "## So\n\n- one\n- *two*\n\nAnd **th", 2))
+        assert show.now.endswith("  So\n\n   • one\n   • two\n\n  And **th")
+        assert show.left.endswith("   • two")
+
+    def test_markdown_stays_as_it_is_written_where_that_is_wanted(self) -> None:
+        show = Show(80, settings=forum_settings(), is_raw=True)
+        show(opened(2, "ann", "ben", at_once=False), *asked("ann", number=2))
+        show(chunk("ann", "## So\n\n- *one*\n", 2))
+        assert show.now.endswith("  ## So\n\n  - *one*")
+
+    @pytest.mark.parametrize(
+        ("seconds", "terminal", "rings"), [(61, True, True), (61, False, False), (59, True, False)]
+    )
+    def test_a_bell_rings_after_a_long_debate(
+        self, seconds: float, terminal: bool, rings: bool
+    ) -> None:
+        show = Show(80, terminal=terminal, settings=forum_settings())
+        show.clock.now += seconds
+        show.renderer.ring_after(60)
+        assert ("\a" in show.out.getvalue()) == rings
+
     def test_an_index_is_no_speech_of_a_model(self) -> None:
         show = Show(80, settings=forum_settings(judge_mode="display_only"))
         usage = {"output_tokens": None}
         show(complete("index", "# Positions", phase="synthesize", model="", usage=usage))
         show(event("final_complete", 1, "# Positions", model="", status="ok"))
-        assert show.left.splitlines()[1:] == ["", "Index", "  # Positions"]
+        assert show.left.splitlines()[1:] == ["", "Index", "  Positions"]
         assert "─ Answer ─" in show.left
 
 

@@ -1,9 +1,12 @@
 """Text of models in our Markdown."""
 
+from html import escape
+
 import pytest
 from markdown_it import MarkdownIt
 
-from contend.debates.exports.embed import embed, embed_data
+from contend.debates.exports.embed import embed, embed_data, escape_markdown
+from contend.debates.exports.safe_html import to_html
 
 
 @pytest.mark.parametrize(
@@ -55,3 +58,11 @@ def test_every_text_of_plain_data_is_embedded() -> None:
         "a": ["#### x", 1],
         "b": {"c": "&lt;b>"},
     }
+
+
+@pytest.mark.parametrize(
+    "text", ["# a", "- b", "12. c", "*d* _e_ `f`", "[g](h)", "<i>", "a | b", "$5 ~~x~~", "1) y"]
+)
+def test_plain_text_is_shown_as_it_is(text: str) -> None:
+    shown = to_html(escape_markdown(text))
+    assert shown == f"<p>{escape(text, quote=False)}</p>\n"

@@ -15,7 +15,7 @@ from contend.graph.readings import Point
 from contend.graph.settings import FolderPlan, OutputFormat
 from contend.graph.state import Turn
 from contend.graph.stop_reasons import StopDecision
-from tests.nodes.test_store import RATED
+from tests.nodes.test_record import RATED
 from tests.support.floor import (
     debate,
     floor_cast,
@@ -150,7 +150,7 @@ def test_the_summary_of_any_debate_tells_what_its_answer_is_worth(tmp_path: Path
     summary = (tmp_path / "summary.md").read_text()
     assert "**Stopped:** all 2 rounds were used." in summary
     assert f"**Score:** {RATED.score:g} of 10 by {RATED.judge_model}: correctness" in summary
-    assert "| S1 | major | open | Why? |" in summary
+    assert "| S1 Why? | 🟡 major | round 2, Ann |  | Open. |" in summary
 
 
 def test_the_index_holds_one_line_of_each_message(tmp_path: Path) -> None:

@@ -99,9 +99,10 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
         "## Answer\n\nThe final answer.",
         "## Why it stopped\n\nIn round 1: all 1 rounds were used.",
         "## Objections",
-        "Open:\n\n- 🟡 **S2** No plan. (partly resolved)",
-        "Resolved:\n\n- ✅ **S1** No cost.",
-        "Dropped:\n\n- 🟢 **S3** No date.",
+        "| Objection | Severity | Raised | Replies | Outcome |\n|---|---|---|---|---|\n",
+        "| S2 No plan. | 🟡 major | round 1, Skeptic |  | Partly resolved. |",
+        "| S1 No cost. | ✅ critical | round 1, Skeptic |  | Resolved. |",
+        "| S3 No date. | 🟢 minor | round 1, Skeptic |  | Dropped. |",
         "## Score",
         "Your rating: **9 of 10**.",
         "**7.65 of 10** by openai:judge: correctness 8, completeness 7, clarity 9, depth 6.",
@@ -116,7 +117,7 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
     assert -1 not in places, shown[places.index(-1)]
     assert places == sorted(places)
     assert "\n\n\n" not in document
-    assert document.count("The final answer.") == 1
+    assert document.count("\n\nThe final answer.\n") == 2  # in short, and whole
 
 
 def test_a_failed_debate_has_no_answer_and_says_so() -> None:
@@ -208,7 +209,7 @@ def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None
     first = _turn(0, "propose", "ann", "Keep the monolith.")
     turns = [first, _turn(1, "propose", "ann", first.text, status="kept_previous")]
     document = to_markdown(_debate(turns=turns))
-    assert document.count("Keep the monolith.") == 1
+    assert document.count("\n\nKeep the monolith.") == 1
     assert "*An earlier answer, kept because the call failed.*" in document
 
 

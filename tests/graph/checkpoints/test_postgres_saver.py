@@ -12,8 +12,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from contend.graph.checkpoints import postgres as module
+from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.postgres import read_address
-from contend.graph.checkpoints.saver import checkpointer, database
+from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.graph.values import Usage

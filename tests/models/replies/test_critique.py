@@ -9,7 +9,6 @@ from contend.models.replies.critique import (
     CritiqueBlock,
     CritiquePoint,
     ShortPoint,
-    all_points,
     assessment_from_block,
     assessment_from_report,
 )
@@ -262,20 +261,21 @@ def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speech", "text"),
+    ("speech", "text", "note"),
     [
-        ("🔴 **Critical:** The cost is guessed.", "The cost is guessed."),
-        ("- 🔴 Critical – The *cost* is guessed.", "The *cost* is guessed."),
-        ("S1 🔴 ✅ RESOLVED", "The cost is guessed."),
-        ("🔴 S1: has a source now → ✅ RESOLVED", "has a source now"),
-        ("### 🔴 Critical\n- The cost is guessed.", "The cost is guessed."),
-        ("🔴 3 of 4 numbers are guessed.", "3 of 4 numbers are guessed."),
+        ("🔴 **Critical:** The cost is guessed.", "The cost is guessed.", ""),
+        ("- 🔴 Critical – The *cost* is guessed.", "The cost is guessed.", ""),
+        ("- 🔴 Critical – The *price* is a guess.", "The *price* is a guess.", ""),
+        ("S1 🔴 ✅ RESOLVED", "The cost is guessed.", ""),
+        ("🔴 S1: has a source now → ✅ RESOLVED", "The cost is guessed.", "has a source now"),
+        ("### 🔴 Critical\n- The cost is guessed.", "The cost is guessed.", ""),
+        ("🔴 3 of 4 numbers are guessed.", "3 of 4 numbers are guessed.", ""),
     ],
 )
-def test_a_point_is_kept_in_its_own_words(speech: str, text: str) -> None:
+def test_a_point_is_kept_in_its_own_words(speech: str, text: str, note: str) -> None:
     assessment = assessment_from_words(speech, KNOWN)
     assert assessment is not None
-    assert [point.text for point in assessment.points] == [text]
+    assert [(point.text, point.note) for point in assessment.points] == [(text, note)]
 
 
 def test_known_points_keep_their_ids_and_new_ones_get_the_next() -> None:
@@ -366,24 +366,6 @@ def test_a_report_cannot_resolve_what_was_never_raised() -> None:
     old = CritiquePoint(id="S1", severity="critical", status="resolved", text="Sourced.")
     report = CritiqueBlock(ready=False, points=[new, old])
     assert shown(assessment_from_report(report, "…", KNOWN)) == "C c"
-
-
-def test_the_ledger_keeps_every_points_latest_state() -> None:
-    first = Assessment(ready=False, points=tuple(KNOWN))
-    settled = KNOWN[0].model_copy(update={"status": "resolved"})
-    new = Point(id="S10", severity="minor", status="open", text="A typo.")
-    second = Assessment(ready=False, points=(settled, new))
-    assert [(p.id, p.status) for p in all_points([first, second])] == [
-        ("S1", "resolved"),
-        ("S2", "dropped"),
-        ("S10", "open"),
-    ]
-    third = Assessment(ready=False, points=(KNOWN[1],))
-    assert [(p.id, p.status) for p in all_points([first, second, third])] == [
-        ("S1", "resolved"),
-        ("S2", "open"),
-        ("S10", "dropped"),
-    ]
 
 
 @pytest.mark.parametrize(

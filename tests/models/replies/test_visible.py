@@ -165,3 +165,26 @@ def test_a_long_reply_streams_in_time_that_grows_with_its_length(noise: str) -> 
     assert visible(cut(noise, list(range(0, len(noise), 4)))) is not None
     assert visible([noise * 10]) is not None
     assert split_thinking(noise * 10)
+
+
+def test_code_is_shown_while_it_is_written() -> None:
+    sieve = SpeechFilter(TAG)
+    pieces = ["See:\n``", "`python\n", "x = {", '"a": 1}\n', "y = 2\n```", "\nDone."]
+    assert [sieve.feed(piece) for piece in pieces] == [
+        "See:\n",
+        "",
+        "```python\nx = {",
+        '"a": 1}\n',
+        "y = 2\n```",
+        "\nDone.",
+    ]
+
+
+def test_a_control_block_is_announced_as_soon_as_it_is_known() -> None:
+    sieve = SpeechFilter(TAG)
+    pieces = ["Said.\n\n", '```json\n{"nonce": "', TAG[:4], TAG[4:], '", "ready": true}\n', "```"]
+    hiding = []
+    for piece in pieces:
+        sieve.feed(piece)
+        hiding.append(sieve.is_hiding)
+    assert hiding == [False, False, False, True, True, False]

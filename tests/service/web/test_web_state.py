@@ -11,12 +11,13 @@ import pytest
 WEB = Path(__file__).parents[3] / "service" / "web"
 NODE = shutil.which("node")
 RUN = """
-const { createState, applyEvent } = await import(process.argv[1]);
+const { createState, applyEvent, cautionsOf } = await import(process.argv[1]);
 const state = createState("x");
 for (const event of JSON.parse(process.argv[2])) applyEvent(state, event);
 const turns = state.turns.map(({ text, state, patches }) => ({ text, state, patches }));
 const { points, answer, seats, stop, status } = state;
-console.log(JSON.stringify({ turns, points, answer, seats, stop, status }));
+const cautions = cautionsOf(state);
+console.log(JSON.stringify({ turns, points, answer, seats, stop, status, cautions }));
 """
 
 
@@ -93,6 +94,36 @@ def test_a_point_knows_the_turn_that_settled_it(tmp_path: Path) -> None:
     state = state_after(tmp_path, START, critique(1, "open"), critique(2, "resolved"))
     (point,) = state["points"]
     assert (point["status"], point["raisedIn"], point["settledIn"]) == ("resolved", "t0", "t1")
+
+
+def test_a_point_keeps_its_text_and_what_was_said_about_it(tmp_path: Path) -> None:
+    noted = critique(2, "partial")
+    noted["metadata"]["assessment"]["points"][0] |= {"note": "Only half of it."}
+    state = state_after(tmp_path, START, critique(1, "open"), noted)
+    (point,) = state["points"]
+    assert (point["text"], point["status"]) == ("No cost.", "partial")
+    assert [(each["round"], each["note"]) for each in point["reviews"]] == [(2, "Only half of it.")]
+    assert state["cautions"] == ["1 critical objection is still open: S1."]
+    reply = {"round": 2, "seat": "proposer", "text": "Here it is."}
+    tracked = {**point, "status": "resolved", "replies": [reply]}
+    told = state_after(
+        tmp_path, START, critique(1, "open"), event("round_complete", number=2, points=[tracked])
+    )
+    assert told["points"][0]["replies"] == [reply]
+    assert told["cautions"] == []
+
+
+def test_missing_turns_and_a_judge_that_debates_are_named(tmp_path: Path) -> None:
+    seats = [
+        {"id": "ann", "name": "Ann", "role": "debater", "model": "x"},
+        {"id": "judge", "name": "Judge", "role": "judge", "model": "x"},
+    ]
+    start = event("debate_start", "Why?", None, protocol="forum", seats=seats)
+    out = event("degraded", "timeout", 2, what="sat_out", seat="ann")
+    assert state_after(tmp_path, start, out)["cautions"] == [
+        "Turns are missing or were replaced: Ann (round 2).",
+        "The judge is the same model as Ann, so treat its judgement with caution.",
+    ]
 
 
 def test_an_event_seen_twice_counts_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contend.graph.readings import AutoScore, Point
 from contend.graph.state import DebateState
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Usage
-from contend.nodes.store import build_record
+from contend.nodes.record import build_record
 from tests.support.scripted import THREAD, full_cast, play
 from tests.support.states import assessed, at, retrieval, state, template, turn
 

@@ -1,0 +1,17 @@
+"""Options of `contend delete`."""
+
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands.options import DebateId
+
+
+def delete(
+    debate: DebateId,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Delete one debate, with everything that belongs to it."""
+    from contend.cli.actions.delete import delete_chosen  # slow to import
+
+    delete_chosen(debate, yes=yes)

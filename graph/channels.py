@@ -1,0 +1,27 @@
+"""The channels of a debate's state. Apart from the state, because langgraph is slow to import."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langgraph.channels.delta import DeltaChannel
+
+from contend.graph.state import DebateState, Turn
+
+
+def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
+    """Append any number of writes to a list; batching does not change the result."""
+    result = list(current or ())
+    for write in writes:
+        result.extend(write)
+    return result
+
+
+# DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic, and so are frequent
+# snapshots). It is beta in langgraph 1.2, so this alias is its only mention.
+Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
+
+
+class GraphState(DebateState, total=False):
+    """The state as graphs declare it."""
+
+    turns: Transcript  # the same type, with its channel

@@ -1,0 +1,40 @@
+"""Where checkpoints and records are stored."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contend.graph.settings import data_home
+
+if TYPE_CHECKING:  # the driver is loaded only if a server is used
+    from contend.graph.checkpoints.postgres import Postgres
+
+CHECKPOINT_TABLES = {
+    "sqlite": ("checkpoints", "writes"),
+    "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+}
+
+
+def database() -> "Path | Postgres":
+    """Return where checkpoints and records are stored: the server of DATABASE_URL, or a file."""
+    if not is_on_server():
+        return database_path()
+    from contend.graph.checkpoints.postgres import read_address
+
+    return read_address(os.environ["DATABASE_URL"].strip())
+
+
+def is_on_server() -> bool:
+    return bool(os.environ.get("DATABASE_URL", "").strip())
+
+
+def database_path() -> Path:
+    """Return the private file of checkpoints and records, created if missing."""
+    home = data_home()
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = home / "contend.db"
+    if not path.exists():
+        # Only a new file may be opened here: closing it would drop the locks this process holds on
+        # it, and the next reader would take the database for unused and delete what is in its log.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return path
