@@ -39,8 +39,9 @@ _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Against loops. A plain repeat penalty would also punish the full stop.
-_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 512}
-# The smallest model loops sooner. A better one would misspell the words it may not repeat.
+_DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 128}
+# The smallest model loops sooner. A better one would misspell words of its prompt that it may not
+# repeat, so only what it has just written counts.
 _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 

@@ -1,7 +1,7 @@
 """Removes what a small model repeats of its prompt instead of answering."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import BaseMessage
 
@@ -28,11 +28,14 @@ def without_echo(text: str, messages: Sequence[BaseMessage], state: DebateState)
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the words of each sentence of the prompt that no speaker said."""
-    spoken = {each for turn in state.get("turns", []) for each in _SENTENCE_END.split(turn.text)}
-    asked = [state["question"], *(str(message.content) for message in messages)]
-    sentences = {each for text in asked for each in _SENTENCE_END.split(text)} - spoken
-    found = map(_words, sentences)
+    """Return the words of each sentence of the prompt that holds nothing a speaker said."""
+    spoken = _sentences(turn.text for turn in state.get("turns", []))
+    asked = _sentences([state["question"], *(str(message.content) for message in messages)])
+    return [words for words in asked if not any(said <= words for said in spoken)]
+
+
+def _sentences(texts: Iterable[str]) -> list[frozenset[str]]:
+    found = (_words(each) for text in texts for each in _SENTENCE_END.split(text))
     return [words for words in found if len(words) >= _FEWEST_WORDS]
 
 

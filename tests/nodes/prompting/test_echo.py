@@ -9,7 +9,9 @@ QUESTION = "Should a web shop with 200 orders a day use PostgreSQL or MongoDB?"
 SAID = "PostgreSQL keeps orders consistent without further code."
 MESSAGES = [
     SystemMessage("You are an editor. You write one clear final answer."),
-    HumanMessage(f"{SAID}\n\nNow answer: {QUESTION}\n\nBegin with the answer in one sentence."),
+    HumanMessage(
+        f"Earlier answer: {SAID}\n\nNow answer: {QUESTION}\n\nBegin with the answer in one sentence."
+    ),
 ]
 STATE: DebateState = {"question": QUESTION, "turns": [turn("propose", text=SAID)]}
 
