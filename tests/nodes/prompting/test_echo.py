@@ -7,11 +7,10 @@ from tests.support.states import turn
 
 QUESTION = "Should a web shop with 200 orders a day use PostgreSQL or MongoDB?"
 SAID = "PostgreSQL keeps orders consistent without further code."
+PROMPT = f"Earlier answer: {SAID}\n\nNow: {QUESTION}\n\nBegin with the answer in one sentence."
 MESSAGES = [
     SystemMessage("You are an editor. You write one clear final answer."),
-    HumanMessage(
-        f"Earlier answer: {SAID}\n\nNow answer: {QUESTION}\n\nBegin with the answer in one sentence."
-    ),
+    HumanMessage(PROMPT),
 ]
 STATE: DebateState = {"question": QUESTION, "turns": [turn("propose", text=SAID)]}
 
