@@ -1,12 +1,13 @@
 """Events as viewers receive them: numbered and dated."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
 
 from contend.graph.events import EventName, NodeEvent, node_event, turn_event
+from contend.graph.state import Turn
 
 if TYPE_CHECKING:
     from contend.debates.record import StoredDebate
@@ -75,7 +76,14 @@ def end_event(debate: "StoredDebate") -> NodeEvent:
     """Build the last event of a debate that nobody runs from its record."""
     name = END_EVENTS.get(debate.status, "paused")
     content = {"done": debate.state.get("final_answer", ""), "failed": debate.error or ""}
-    return node_event(name, debate.state.get("round"), content.get(debate.status, ""))
+    about = answer_writer(debate.turns) if debate.status == "done" else {}
+    return node_event(name, debate.state.get("round"), content.get(debate.status, ""), **about)
+
+
+def answer_writer(turns: Sequence[Turn]) -> dict[str, str]:
+    """Return the model and role that wrote the answer, if one did."""
+    written = [turn for turn in turns if turn.phase == "synthesize"]
+    return {"model": written[-1].model, "role": written[-1].role} if written else {}
 
 
 def events_of_record(debate: "StoredDebate") -> list[Event]:

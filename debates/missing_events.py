@@ -28,7 +28,7 @@ def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
         _insert(connection, debate_id, events_of_record(debate))
         return True
     if newest and end and newest.name != end:
-        debate = load_debate(connection, debate_id, with_turns=False)
+        debate = load_debate(connection, debate_id, with_turns=True)
         append_event(connection, debate_id, end_event(debate))
         return True
     return False

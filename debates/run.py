@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
-from contend.debates.events import Announcer, Event, Watch, start_event
+from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
@@ -33,7 +33,7 @@ from contend.graph.errors import (
 from contend.graph.events import EventName, node_event, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
-from contend.graph.state import DebateState, Remark, turns_of
+from contend.graph.state import DebateState, Remark
 from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
@@ -155,7 +155,8 @@ class _Run:
                 await self._close("paused", "paused", "waiting for a person", ask=interrupted)
             else:
                 answer = self.state.get("final_answer", "")
-                await self._close("done", "complete", answer, **_writer(self.state))
+                writer = answer_writer(self.state.get("turns", []))
+                await self._close("done", "complete", answer, **writer)
 
     def _send(self, event: Event) -> None:
         self.records.journal.add(event, self.lease)
@@ -325,12 +326,6 @@ def _refuse_done(debate: StoredDebate) -> None:
 def _reason(error: Exception) -> str:
     kind = "" if isinstance(error, DamagedDebate) else f"{type(error).__name__}: "
     return scrub(f"{kind}{error}")
-
-
-def _writer(state: DebateState) -> dict[str, str]:
-    """Return the model and role that wrote the answer, if one did."""
-    written = turns_of(state, "synthesize")
-    return {"model": written[-1].model, "role": written[-1].role} if written else {}
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:

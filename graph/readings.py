@@ -64,6 +64,9 @@ class Assessment(Value):
     score: float | None = None
     points: tuple[Point, ...] = ()
     none_critical: bool = False  # the critique shows that nothing critical is left
+    # What speaks against a ready signal, but decides nothing else:
+    unlisted_critical: bool = False  # the text marks a critical issue that the points leave out
+    unstated_score: float | None = None  # reported, but not found in the text
     read_from: ReadFrom = "block"
 
 

@@ -107,8 +107,10 @@ def _winner(state: DebateState) -> dict[str, str | None]:
     writer = next((turn.seat for turn in turns_of(state, "synthesize")), None)
     if writer not in active:
         return {"winner": None, "winner_by": None}
-    by = "most_conceded_to" if count_concessions(state).get(writer) else "first_named"
-    return {"winner": writer, "winner_by": by}
+    counts = count_concessions(state)
+    others = [counts.get(seat, 0) for seat in active if seat != writer]
+    is_ahead = counts.get(writer, 0) > max(others)
+    return {"winner": writer, "winner_by": "most_conceded_to" if is_ahead else "first_named"}
 
 
 def _judge_decisions(state: DebateState) -> list[JudgeDecision]:

@@ -43,7 +43,7 @@ def stop_rule(
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score
-    ready = assessment is not None and _counts_as_ready(assessment) and (score is None or enough)
+    ready = assessment is not None and _counts_as_ready(assessment, settings.early_stop_score)
     none_critical = assessment is not None and assessment.none_critical
 
     if ready and (at_minimum or not settings.ready_respects_min_rounds):
@@ -57,11 +57,13 @@ def stop_rule(
     return None
 
 
-def _counts_as_ready(assessment: Assessment) -> bool:
-    """Whether the ready signal counts: in plain text, not while a critical point is open."""
+def _counts_as_ready(assessment: Assessment, enough: float) -> bool:
+    """Whether the ready signal counts: nothing else in the critique speaks against it."""
     critical = [point for point in assessment.points if point.severity == "critical"]
-    settled = all(point.status == "resolved" for point in critical)
-    return assessment.ready and (settled or assessment.read_from == "block")
+    left = any(point.status != "resolved" for point in critical) or assessment.unlisted_critical
+    scores = (assessment.score, assessment.unstated_score)
+    is_low = any(score is not None and score < enough for score in scores)
+    return assessment.ready and not left and not is_low
 
 
 def _unsettled_points(state: DebateState) -> str:

@@ -3,9 +3,16 @@
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
 from contend.models.replies.own_words import plain_sentences
@@ -13,6 +20,15 @@ from contend.models.replies.own_words import plain_sentences
 MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SIGNAL_WORDS = "ready for synthesis"
+ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
+# "No new" or "no other" critical issues may leave an old one open, so those words are not here.
+NONE_LEFT = re.compile(
+    r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
+    rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {ISSUE})?"
+    r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
+    re.IGNORECASE,
+)
+_CRITICAL_LABEL = re.compile(rf"^[\W_]*(?:critical(?: {ISSUE})?[\W_]*[:–—(-])?", re.IGNORECASE)
 
 _Status = Literal["open", "partial", "resolved"]
 _STATUS_WORDS: dict[object, _Status] = {
@@ -47,6 +63,12 @@ class CritiqueBlock(BaseModel):
     )
     points: list[CritiquePoint]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_ready_by_default(cls, values: Any) -> Any:
+        """The form of the first round does not ask for it."""
+        return {"ready": False, **values} if isinstance(values, dict) else values
+
 
 _SHORT = 120
 # Of ten words, one may differ.
@@ -78,8 +100,13 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
     """Read the block; new points get the next free ids, known ones keep theirs."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     points = number_points(found, known)
-    clear = _none_critical(points, speech)
-    return Assessment(ready=block.ready, score=block.score, points=points, none_critical=clear)
+    return Assessment(
+        ready=block.ready,
+        score=block.score,
+        points=points,
+        none_critical=_none_critical(points, speech),
+        unlisted_critical=_leaves_out_critical(points, speech),
+    )
 
 
 def assessment_from_report(
@@ -99,6 +126,8 @@ def assessment_from_report(
         score=report.score if stated else None,
         points=points,
         none_critical=bool(points) and _none_critical(points, speech),
+        unlisted_critical=_leaves_out_critical(points, speech),
+        unstated_score=None if stated else report.score,
         read_from="extraction",
     )
 
@@ -107,7 +136,20 @@ def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
     """Whether no critical point is left, and every critical mark in the text is listed."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
-    return settled and (bool(critical) or SEVERITY_MARKS["critical"] not in speech)
+    return settled and not _leaves_out_critical(points, speech)
+
+
+def _leaves_out_critical(points: tuple[Point, ...], speech: str) -> bool:
+    listed = any(point.severity == "critical" for point in points)
+    return not listed and any(map(_marks_critical, re.split(r"\n|(?<=[.!?;])\s", speech)))
+
+
+def _marks_critical(sentence: str) -> bool:
+    """Whether a critical mark stands before an open issue, and not before "none"."""
+    _, mark, issue = sentence.partition(SEVERITY_MARKS["critical"])
+    named = _CRITICAL_LABEL.sub("", issue).strip(" .!)*_")
+    is_resolved = issue.lstrip().startswith("✅")
+    return bool(mark) and not is_resolved and NONE_LEFT.fullmatch(named) is None
 
 
 def _states_score(speech: str, score: float) -> bool:

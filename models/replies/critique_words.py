@@ -5,20 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
-from contend.models.replies.critique import MarkedPoint, number_points
+from contend.models.replies.critique import ISSUE, NONE_LEFT, MarkedPoint, number_points
 from contend.models.replies.own_words import SAYING, TAKING_BACK, Line, sentences_of, split_lines
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
 
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
-_ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
 # What may precede an objection: signs, ids, states, and severities followed by a separator.
 _LABEL = re.compile(
     rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
-    rf"|(?:critical|major|minor)(?:\s+{_ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
+    rf"|(?:critical|major|minor)(?:\s+{ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
     re.IGNORECASE,
 )
 # A state after the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
@@ -27,13 +26,6 @@ _ENDING = re.compile(
 )
 _MARK = re.compile(f"[{_SEVERITIES}✅⚠❌]")
 _CRITICAL = re.compile(rf"{_RED}|\bcritical(?:ly)?\b", re.IGNORECASE)
-# "No new" or "no other" critical issues may leave an old one open, so those words are not here.
-_NONE = re.compile(
-    r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
-    rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {_ISSUE})?"
-    r"(?: (?:left|remain(?:s|ing)?|found|identified|outstanding|open|any ?more|were|are|at all))*",
-    re.IGNORECASE,
-)
 _UNSETTLED = re.compile(rf"{TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
 _SCORE = re.compile(
     r"[^\w\"“'`]*(?:(?:my|the|current|overall|final|answer|quality|new) )*(?:score|rating|quality)"
@@ -184,7 +176,7 @@ class _Reading:
             text = _ENDING.sub("", rest).strip(" \t*_`|:–—-")[:400]
             ids = [claimed for claimed in re.findall(_ID, lead) if claimed in self.known]
             plain = re.sub(rf"[{_RED}*_\s]+", " ", text if severity else part)
-            if _NONE.fullmatch(plain.strip(" .!)]")):
+            if NONE_LEFT.fullmatch(plain.strip(" .!)]")):
                 self.denied |= _CRITICAL.search(part) is not None
             elif _is_bare(part) or not (severity or status or (ids and text)):
                 self.suspect(part)

@@ -8,7 +8,10 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id, turns_of
 
 _WORD = re.compile(r"\w+")
-_REVISED = re.compile(r"^#{1,4}\s*\**revised answer\b.*$", re.IGNORECASE | re.MULTILINE)
+_REVISED = re.compile(
+    r"^(?:#{1,4}\s*\**|\*\*)(?:\d+[.)]\s*)?\**revised answer(?:\s*\([^)\n]*\))?[*:.\s]*?$",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def answers_of(state: DebateState, seat: str) -> list[Turn]:

@@ -21,6 +21,7 @@ from contend.graph.events import EventName
 from contend.graph.record import Status
 from tests.debates.exports.test_safe_html import split_blocks
 from tests.debates.test_live_html import Screen
+from tests.support.states import turn
 
 ID = "0" * 36
 PLAIN = Viewing()
@@ -61,7 +62,9 @@ class Speaker:
         await self.speak("the answer", name="complete")
 
     def save(self, status: Status) -> None:
+        written = turn("synthesize", text="the answer", model="m", role="synthesizer")
         state: Any = {"question": "Why?", "seats": [], "final_answer": "the answer"}
+        state |= {"turns": [written]}
         self.records.save(self.lease, status, state, self.announcer.seq, "It broke.")
 
     def __enter__(self) -> "Speaker":
@@ -222,6 +225,7 @@ async def test_a_viewer_gets_the_end_that_a_crash_kept_from_the_journal(
     events = await viewer
     assert [event["event"] for event in events] == ["seat_complete", "complete"]
     assert events[-1]["content"] == "the answer"
+    assert events[-1]["metadata"].items() >= {"model": "m", "role": "synthesizer"}.items()
     assert await watch(live) == [event["seq"] for event in events]
 
 

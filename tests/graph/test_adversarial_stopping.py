@@ -1,5 +1,6 @@
 """When a debate stops, through the whole graph, and who cannot stop it."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -32,7 +33,7 @@ def ended(played: Played) -> tuple[int, str]:
 
 
 async def test_a_ready_signal_stops_in_round_one() -> None:
-    played = await play(full_cast(skeptic=critique(ready=True)))
+    played = await play(full_cast(skeptic=critique(ready=True, severity="major")))
     assert ended(played) == (1, "skeptic_ready")
 
 
@@ -43,14 +44,14 @@ async def test_the_ready_line_alone_stops_too() -> None:
 
 
 async def test_the_minimum_is_held_when_asked_for() -> None:
-    skeptic = critique(ready=True)
+    skeptic = critique(ready=True, severity="major")
     played = await play(full_cast(skeptic=skeptic), ready_respects_min_rounds=True)
     assert ended(played) == (3, "skeptic_ready")
 
 
 async def test_a_ready_signal_with_a_low_score_goes_on() -> None:
-    played = await play(full_cast(skeptic=critique(ready=True, score=5)))
-    assert ended(played) == (5, "max_rounds")
+    played = await play(full_cast(skeptic=critique(ready=True, score=5, severity="minor")))
+    assert ended(played) == (3, "no_critical_issues")
 
 
 async def test_a_good_score_stops_in_round_three() -> None:
@@ -71,6 +72,36 @@ async def test_a_low_score_over_a_critical_point_goes_on_however_it_is_read(fill
         (form.model_dump_json() if filled else "no form") if sent.schema else speech
     )
     assert ended(await play(full_cast(skeptic=skeptic))) == (5, "max_rounds")
+
+
+MAJOR = CRITICAL | {"severity": "major"}
+
+
+@pytest.mark.parametrize(
+    ("speech", "score", "points"),
+    [
+        ("I would give it 5/10. The cost stays a guess.", 5, [MAJOR]),
+        ("5/10, the cost still is a guess.", 5, [MAJOR]),
+        ("Only 5/10, since 🔴 the cost stays a guess.", 5, []),
+        ("🔴 the cost stays a guess. Fine otherwise, but see above.", None, []),
+    ],
+)
+async def test_a_report_cannot_drop_what_speaks_against_a_ready_signal(
+    speech: str, score: float | None, points: list[dict[str, str]]
+) -> None:
+    form = json.dumps({"ready": True, "score": score, "points": points})
+    skeptic: Lines = lambda sent: form if sent.schema else f"{speech} {SIGNAL}"  # noqa: E731
+    played = await play(full_cast(skeptic=skeptic))
+    assert ended(played)[1] != "skeptic_ready"
+    assert played.rounds > 1
+
+
+@pytest.mark.parametrize("none", ["🔴 Critical: none", "🔴 None.", "🔴 no critical issues left"])
+async def test_a_critical_mark_before_none_is_no_critical_issue(none: str) -> None:
+    def skeptic(sent: Sent) -> str:
+        return f"{none}\n{critique(score=9, severity='minor')(sent)}"
+
+    assert ended(await play(full_cast(skeptic=skeptic))) == (3, "score_reached")
 
 
 async def test_plain_words_on_one_line_are_read_without_a_second_call() -> None:

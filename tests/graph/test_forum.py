@@ -602,3 +602,15 @@ async def test_viewers_are_told_what_a_seat_that_sits_out_was_at() -> None:
         ("failed", "ben", "propose"),
         ("sat_out", "ben", "propose"),
     ]
+
+
+async def test_a_tie_of_concessions_is_decided_by_the_order_of_the_seats() -> None:
+    names = ("Ann", "Ben", "Cyd", "Dan")
+    lines: dict[str, Mapping[str, Line]] = {
+        "cyd": {"conviction": concedes("Ben", quote=QUOTE.format("Ben"))},
+        "dan": {"conviction": concedes("Ann", quote=QUOTE.format("Ann"))},
+    }
+    played = await run(forum_settings(names, **CONVERGE, max_rounds=3), **lines)
+    record = played.state["trace"]
+    assert record["moved"] == {"ann": ["dan"], "ben": ["cyd"]}
+    assert (record["winner"], record["winner_by"]) == ("ann", "first_named")

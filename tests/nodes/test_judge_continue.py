@@ -35,14 +35,20 @@ UNREAD = None
     ("assessment", "round_number", "reason"),
     [
         # a ready signal stops in any round
-        (said(ready=True), 1, "skeptic_ready"),
-        (said(ready=True), 2, "skeptic_ready"),
-        (said(ready=True), 5, "skeptic_ready"),
-        (said(ready=True, score=8), 1, "skeptic_ready"),
-        (said(ready=True, score=10), 3, "skeptic_ready"),
+        (said(ready=True, worst="major"), 1, "skeptic_ready"),
+        (said(ready=True, worst="major"), 2, "skeptic_ready"),
+        (said(ready=True, status="resolved"), 5, "skeptic_ready"),
+        (said(ready=True, worst="major", score=8), 1, "skeptic_ready"),
+        (said(ready=True, status="resolved", score=10), 3, "skeptic_ready"),
+        # unless a critical issue is open, listed or not
+        (said(ready=True), 1, None),
+        (said(ready=True, score=9), 4, None),
+        (Assessment(ready=True, unlisted_critical=True), 3, None),
         # unless its own score is too low
-        (said(ready=True, score=5), 1, None),
-        (said(ready=True, score=7.9), 3, None),
+        (said(ready=True, worst="major", score=5), 1, None),
+        (said(ready=True, worst="minor", score=7.9), 2, None),
+        (Assessment(ready=True, unstated_score=5), 3, None),
+        (Assessment(ready=True, unstated_score=9), 1, "skeptic_ready"),
         (said(ready=True, score=5), 5, "max_rounds"),
         # a score is enough from the minimum on
         (said(worst="major", score=8), 1, None),
@@ -91,9 +97,9 @@ def test_the_rule(assessment: Assessment | None, round_number: int, reason: str 
 @pytest.mark.parametrize(
     ("assessment", "round_number", "reason"),
     [
-        (said(ready=True), 1, None),
-        (said(ready=True, score=10), 2, None),
-        (said(ready=True), 3, "skeptic_ready"),
+        (said(ready=True, worst="major"), 1, None),
+        (said(ready=True, worst="major", score=10), 2, None),
+        (said(ready=True, worst="major"), 3, "skeptic_ready"),
         (said(worst="major", score=9), 2, None),
         (said(worst="major", score=9), 3, "score_reached"),
     ],
@@ -106,9 +112,9 @@ def test_the_minimum_can_hold_a_ready_signal_too(
     assert (stop.reason if stop else None) == reason
 
 
-@pytest.mark.parametrize("source", ["words", "extraction"])
+@pytest.mark.parametrize("source", ["block", "words", "extraction"])
 @pytest.mark.parametrize(("status", "reason"), [("open", None), ("resolved", "skeptic_ready")])
-def test_ready_outside_the_block_does_not_stop_over_an_open_critical_point(
+def test_ready_does_not_stop_over_an_open_critical_point_however_it_is_read(
     source: str, status: PointStatus, reason: str | None
 ) -> None:
     assessment = said(ready=True, status=status).model_copy(update={"read_from": source})

@@ -110,7 +110,7 @@ def test_every_brace_is_a_placeholder_or_belongs_to_the_json_form(name: str) -> 
 
 
 def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
-    used = {*SHARED, "adversarial/control.critique"}
+    used = {*SHARED, "adversarial/control.critique", "adversarial/control.first"}
     used |= {"forum/control.conviction", "forum/control.continue"}
     used |= {"forum/small/extract.conviction", "forum/small/extract.continue"}
     used |= {"shared/small/extract.score"}

@@ -350,7 +350,7 @@ def forum_cast(**lines: Mapping[str, Line]) -> Cast:
 
         return say
 
-    return Cast(**{name: speaker(name) for name in ("ann", "ben", "cyd", "judge")})
+    return Cast(**{name: speaker(name) for name in {"ann", "ben", "cyd", "judge", *lines}})
 
 
 def concedes(

@@ -57,6 +57,10 @@ def test_the_latest_answers_are_in_seat_order() -> None:
         ("Yours:\n## Revised answer\nSplit.\n## Revised answer\nKeep it.", "Keep it."),
         ("## Replies\nS1: right.\n## Revised answer", "## Replies\nS1: right.\n## Revised answer"),
         ("My revised answer is this.", "My revised answer is this."),
+        ("**Replies**\nS1: right.\n\n**Revised answer**\nKeep it.", "Keep it."),
+        ("## 1. Replies\nS1.\n## 2. Revised answer (round 2)\nKeep it.", "Keep it."),
+        ("## Revised answer\nKeep it.\n### Revised answer in numbers\n12",
+         "Keep it.\n### Revised answer in numbers\n12"),
     ],
 )  # fmt: skip
 def test_only_the_answer_of_a_turn_with_replies_counts_as_the_answer(text: str, part: str) -> None:
