@@ -26,6 +26,8 @@ _SENTENCE_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?…])[
 def short_answer(text: str) -> str:
     """Return the first sentences of an answer, without headings, tables and code."""
     found = _sentences(text)[:_MOST_SENTENCES]
+    while len(found) > 1 and len(" ".join(found)) > _LONGEST_ANSWER:
+        found.pop()
     return shorten(" ".join(found) or text, _LONGEST_ANSWER)
 
 

@@ -16,11 +16,11 @@ _ALIKE = 0.9
 
 def without_echo(text: str, messages: Sequence[BaseMessage], state: DebateState) -> tuple[str, int]:
     """Return the text without sentences of the question or the instructions, and how many."""
-    echoes = _instructions(messages, state)
+    question, echoes = _words(state["question"]), _instructions(messages, state)
     paragraphs, removed = [], 0
     for paragraph in text.split("\n\n"):
         said = _SENTENCE_END.split(paragraph)
-        kept = [each for each in said if not _is_among(_words(each), echoes)]
+        kept = [each for each in said if not _is_echo(each, question, echoes)]
         removed += len(said) - len(kept)
         paragraphs.append(" ".join(kept) if len(kept) < len(said) else paragraph)
     left = "\n\n".join(each for each in paragraphs if each.strip())
@@ -28,9 +28,9 @@ def without_echo(text: str, messages: Sequence[BaseMessage], state: DebateState)
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the words of each sentence of the prompt that holds nothing a speaker said."""
-    spoken = _sentences(turn.text for turn in state.get("turns", []))
-    asked = _sentences([state["question"], *(str(message.content) for message in messages)])
+    """Return the words of each sentence of the prompt without a speaker's words or the question."""
+    asked = _sentences(str(message.content) for message in messages)
+    spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]
 
 
@@ -43,5 +43,12 @@ def _words(sentence: str) -> frozenset[str]:
     return frozenset(_WORD.findall(sentence.casefold()))
 
 
-def _is_among(words: frozenset[str], echoes: list[frozenset[str]]) -> bool:
-    return any(words and len(words & each) / len(words | each) >= _ALIKE for each in echoes)
+def _is_echo(sentence: str, question: frozenset[str], echoes: list[frozenset[str]]) -> bool:
+    words = _words(sentence)
+    # "Yes, it should" repeats most words of the question too, and is an answer.
+    repeats_question = sentence.rstrip().endswith("?") and _are_alike(words, question)
+    return repeats_question or any(_are_alike(words, each) for each in echoes)
+
+
+def _are_alike(some: frozenset[str], others: frozenset[str]) -> bool:
+    return bool(some) and len(some & others) / len(some | others) >= _ALIKE

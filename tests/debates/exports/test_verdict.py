@@ -43,6 +43,7 @@ def _record(**changed: Any) -> dict[str, Any]:
         ("Use less, e.g. one service. Done.", "Use less, e.g. one service. Done."),
         ("First line\nsecond line.", "First line second line."),
         ("# Only a heading", "# Only a heading"),
+        (f"One. {'Two ' * 130}is long. Three.", "One."),
     ],
 )
 def test_the_first_sentences_without_headings_tables_and_code(text: str, short: str) -> None:

@@ -33,6 +33,7 @@ def test_sentences_of_the_prompt_are_removed(echo: str) -> None:
     "text",
     [
         SAID,
+        "Yes, a web shop with 200 orders a day should use PostgreSQL or MongoDB.",
         "A web shop with 200 orders a day should use PostgreSQL, because its orders must agree.",
         "- one\n- two\n\nThree. Four.",
         "",
