@@ -7,6 +7,7 @@ from decimal import Decimal
 from statistics import fmean, pstdev
 
 from contend.graph.forecast_contract.terms import DECIMALS, Direction
+from contend.nodes.limits import is_above, is_below
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
@@ -42,7 +43,9 @@ def _unit(values: Sequence[float], *, whole: bool) -> float | None:
         least = unit * (1 - SUM_TOLERANCE) if whole else 0.0
         most = unit * (1 + SUM_TOLERANCE)
         alike = whole or unit == 1.0 or all(value == 0 or value > 1 for value in values)
-        if alike and max(values) <= unit and least <= sum(values) <= most:
+        total = sum(values)
+        fits = not is_below(total, least) and not is_above(total, most)
+        if alike and max(values) <= unit and fits:
             return unit
     return None
 
@@ -108,7 +111,7 @@ def movement(
     if not both:
         return None
     moved = fmean(after[role][outcome] - before[role][outcome] for role in both)
-    if abs(moved) < MOVEMENT:
+    if is_below(abs(moved), MOVEMENT):
         return None
     return "toward" if moved > 0 else "away"
 

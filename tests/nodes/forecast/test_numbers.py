@@ -62,6 +62,17 @@ def test_stated_values_are_read_or_refused(
     assert found == (None if read is None else pytest.approx(read))
 
 
+@pytest.mark.parametrize("total", [90, 110])
+def test_a_sum_exactly_at_the_limit_is_read(total: int) -> None:
+    for first in range(total - 100 if total > 100 else 0, min(100, total) + 1):
+        raw = {"yes": first / 100, "no": (total - first) / 100}
+        assert read_distribution(raw, YES_NO) == pytest.approx(
+            {"yes": first / total, "no": (total - first) / total}
+        )
+    assert read_distribution({"yes": 0.6, "no": 0.299}, YES_NO) is None
+    assert read_distribution({"yes": 0.8, "no": 0.301}, YES_NO) is None
+
+
 def test_a_judge_whose_percentages_sum_to_103() -> None:
     judge = read_distribution({"a": 62, "b": 31, "c": 10}, ABC)
     assert judge == pytest.approx({"a": 62 / 103, "b": 31 / 103, "c": 10 / 103})
@@ -145,6 +156,13 @@ def test_movement_is_of_those_who_spoke_twice() -> None:
     assert movement(before, {"optimist": {"yes": 0.605}}, "yes") is None
     assert movement(before, {"historian": {"yes": 0.9}}, "yes") is None
     assert movement({}, before, "yes") is None
+
+
+@pytest.mark.parametrize("before", range(100))
+def test_a_move_of_exactly_one_percent_is_reported(before: int) -> None:
+    low, high = {"optimist": {"yes": before / 100}}, {"optimist": {"yes": (before + 1) / 100}}
+    assert movement(low, high, "yes") == "toward"
+    assert movement(high, low, "yes") == "away"
 
 
 def test_the_spread_and_the_mean_of_what_is_known() -> None:

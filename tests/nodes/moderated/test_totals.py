@@ -105,6 +105,21 @@ def test_readings_beyond_the_margin_are_contested(other: float, contested: bool)
     assert scored(ANN, 6, other, margin=2).contested is contested
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((4, 3.5, 6, 8.5, 0), (5.5, 6.5, 8.5, 10, 1)),
+        # Here a single criterion is exactly twice the margin apart.
+        ((9.3, 5, 5, 5, 5), (5.3, 5, 5, 5, 5)),
+    ],
+)
+def test_readings_exactly_the_margin_apart_are_not_contested(
+    one: tuple[float, ...], other: tuple[float, ...]
+) -> None:
+    readings = {0: dict(zip(WEIGHTS, one, strict=True)), 1: dict(zip(WEIGHTS, other, strict=True))}
+    assert not turn_score("t", "ann", readings, [], WEIGHTS, 2).contested
+
+
 @pytest.mark.parametrize(("low", "contested"), [(0.0, True), (5.9, True), (6.0, False)])
 def test_differences_that_cancel_out_are_contested_too(low: float, contested: bool) -> None:
     one = marks(5, logical_coherence=10, evidence_quality=low)
