@@ -118,7 +118,8 @@ def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
     if leader is None:
         return Result(None, "the best scores are equal", draw=True)
     if is_below(lead, margin):
-        return Result(None, f"the best lead by {lead:.2f}, a winner needs {margin:g}", draw=True)
+        why = f"the best lead by {_format_below(lead, margin)}, a winner needs {margin:g}"
+        return Result(None, why, draw=True)
     return Result(leader)
 
 
@@ -128,6 +129,12 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
         return None
     *_, second, best = sorted(totals)
     return best - second
+
+
+def _format_below(lead: float, margin: float) -> str:
+    """Show a lead with two decimals, or with as many as it takes to look smaller."""
+    shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
+    return next((text for text in shown if float(text) < margin), str(lead))
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:

@@ -166,6 +166,23 @@ def test_a_winner_needs_a_margin(best: float, margin: float, winner: str | None)
     assert result == (Result(winner) if winner else Result(None, why, draw=True))
 
 
+@pytest.mark.parametrize(
+    ("best", "margin", "shown"),
+    [
+        (6.4967, 0.5, "0.497"),
+        (6.4999996, 0.5, "0.4999996"),
+        (6.499, 0.5, "0.499"),
+        (6.1233, 0.1234, "0.12"),
+        (6.24999, 0.25, "0.24999"),
+    ],
+)
+def test_a_lead_just_under_the_margin_does_not_look_like_it(
+    best: float, margin: float, shown: str
+) -> None:
+    result = find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, best, best)]), margin)
+    assert result.no_winner == f"the best lead by {shown}, a winner needs {margin:g}"
+
+
 def test_a_winner_must_lead_in_both_orders() -> None:
     one_order_each = sides([scored(ANN, 8, 6)], [scored(BEN, 6, 6.5)])
     result = find_winner(one_order_each, 0.5)
