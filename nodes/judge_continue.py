@@ -49,7 +49,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     if (remark.finish or state.get("finish")) and stop is None:
         stop = StopDecision(reason="user", round=number, evidence="the user asked for the answer")
     if stop:
-        stop = stop.model_copy(update={"early": number < strategy.rounds[1]})
+        stop = stop.model_copy(update={"early": number < strategy.last_round(state)})
     _send_events(runtime, state, stop, judged)
     update: dict[str, Any] = {"stop": stop} if stop else {**open_round(state, runtime, number + 1)}
     if remark.say:

@@ -57,6 +57,10 @@ class Strategy(ABC, Generic[SomeSettings]):
     def expected_calls(self) -> tuple[int, int]:
         """Return the fewest and the most calls of a debate in which no call fails."""
 
+    def last_round(self, state: DebateState) -> int:
+        """Return the number of the last round, as planned by now."""
+        return self.rounds[1]
+
     def excerpt_characters(self, part: str) -> int | None:
         """Return how much of each answer a prompt shows; None for all that fits."""
         return None

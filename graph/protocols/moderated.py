@@ -82,9 +82,12 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         prompt = ModeratedPrompt(**vars(call))
         return {**moderated_values(self.settings, prompt), **judge_values(prompt)}
 
+    def last_round(self, state: DebateState) -> int:
+        return planned_rounds(self.settings, state.get("turns", []))
+
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         number, turns = state["round"], state.get("turns", [])
-        most = planned_rounds(self.settings, turns)
+        most = self.last_round(state)
         for turn, made in adjustments_in(turns):
             if made.change == "cut" and turn.round == number:
                 return stop("moderator_stop", number, turn.text)

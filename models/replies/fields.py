@@ -5,9 +5,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NUMBER = r"(\d+(?:\.\d+)?)\s*(%|percent|)"
+_PERCENT = r"\s*(%|percent|)"
+NUMBER = rf"(\d+(?:\.\d+)?|(?<![\w.])\.\d+){_PERCENT}"
 LONGEST_ITEM, MOST_ITEMS = 500, 12
-_NUMBER_TEXT = re.compile(rf"[~≈]?\s*{NUMBER}", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"(?:[~≈]|(?:about|around|roughly|approximately|approx\.?|circa|ca\.?)\s)\s*", re.IGNORECASE
+)
+_NUMBER_TEXT = re.compile(NUMBER, re.IGNORECASE)
+# Not 1,000, which may be a thousand.
+_DECIMAL_COMMA = re.compile(rf"(0,\d+|\d+,\d\d?){_PERCENT}", re.IGNORECASE)
+_FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
 _SHORTEST_MISSPELT = 3
 
 Outcomes = Mapping[str, str]
@@ -46,10 +53,9 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a number, also if it is written as text: 0.7, 70%."""
+    """Return a number, also if it is written as text: 0.7, 70%, about 0,7 or 7/10."""
     if isinstance(value, str):
-        written = _NUMBER_TEXT.fullmatch(value.strip())
-        value = written_number(*written.groups()) if written else None
+        value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -59,7 +65,19 @@ def number_in(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _number_in_text(text: str) -> float | None:
+    text = text.strip().removesuffix(".")
+    if about := _ABOUT.match(text):
+        text = text[about.end() :]
+    if fraction := _FRACTION.fullmatch(text):
+        part, whole = int(fraction[1]), int(fraction[2])
+        return part / whole if 0 < whole >= part else None
+    written = _NUMBER_TEXT.fullmatch(text) or _DECIMAL_COMMA.fullmatch(text)
+    return written_number(*written.groups()) if written else None
+
+
 def written_number(digits: str, sign: str) -> float:
+    digits = digits.replace(",", ".")
     return float(f"{digits}e-2" if sign else digits)
 
 

@@ -39,6 +39,7 @@ _MOST_SPLITS = 3
 _STEP = 10
 # What separates the outcomes in a line of probabilities.
 _BETWEEN_OUTCOMES = re.compile(r"[,;|/]|\band\b")
+_ZERO_COMMA = re.compile(r"(?<![\w.,])0,(?=\d)")
 _POINT_ID = re.compile(r"\b([A-Z][A-Z_]*)(\d{1,2})\b")
 _PREFIXES = point_prefixes(ROLES)
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -300,13 +301,20 @@ def _score(
 
 
 def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | None:
-    stated = _labelled(speech, r"probabilit(?:y|ies)")
+    stated = _with_decimal_points(_labelled(speech, r"probabilit(?:y|ies)"), outcomes)
     raw = _numbers_by_id(stated, outcomes) or _numbers_by_part(stated, outcomes)
     # A number may be infinite if a model repeats a digit.
     if len(raw) < len(outcomes) or not all(map(math.isfinite, raw.values())):
         return None
     confidence = share_in(_labelled(speech, "confidence"))
     return StatedProbabilities(raw=raw, confidence=confidence)
+
+
+def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
+    """Write 0,7 as 0.7, unless the name of an outcome may follow the comma."""
+    if any(name.strip()[:1].isdigit() for name in (*outcomes, *outcomes.values())):
+        return stated
+    return _ZERO_COMMA.sub("0.", stated)
 
 
 def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:

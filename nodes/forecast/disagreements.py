@@ -1,7 +1,8 @@
 """What the roles of a forecast disagree on: as the judge sees it, and by their own numbers."""
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from contend.graph.forecast_contract.request import Outcome
 from contend.graph.forecast_contract.result import Disagreement, Position
@@ -10,6 +11,9 @@ from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import ScoredArgument, latest_statements, of_round
 
 Arguments = Sequence[ScoredArgument]
+
+# Words without punctuation, but with the signs that tell "-2" from "2" and "< 2" from "> 2".
+_WORD = re.compile(r"\w+|(?<!\w)-(?=\d)|[−+<>=]")
 
 
 def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -33,7 +37,7 @@ def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
     """List the judge's topics, then outcomes that divided roles which no topic sets apart."""
-    named = [_by_topic(kept, each) for each in (verdict.disputes if verdict else ())]
+    named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
         _by_outcome(kept, outcome)
@@ -42,6 +46,22 @@ def disagreement_map(
         and not any(_were_apart(_said_by(kept, topic), outcome.id) for topic in topics)
     )
     return (*topics, *divided)
+
+
+def _merge_topics(disputes: Iterable[Dispute]) -> Iterable[Dispute]:
+    """Join entries on one topic; it is resolved only if all of them say so."""
+    merged: dict[object, Dispute] = {}
+    for each in disputes:
+        key = _topic_words(each.topic) or each.topic
+        known = merged.setdefault(key, each)
+        points = tuple(dict.fromkeys((*known.points, *each.points)))
+        update = {"points": points, "resolved": known.resolved and each.resolved}
+        merged[key] = known.model_copy(update=update)
+    return merged.values()
+
+
+def _topic_words(topic: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(topic.casefold()))
 
 
 def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:

@@ -74,7 +74,8 @@ def _argument_gaps(
         yield gap("scores", "it was not scored", "not_scored")
     if said.reading.stated.raw and said.reading.stated.confidence is None:
         yield gap("confidence", _NO_CONFIDENCE)
-    if why := _why(state, role, number, "no_references"):
+    why = _why(state, role, number, "no_references")
+    if why and not said.reading.refers_to:  # a replaced version may be the one without
         yield Gap(what="references", why=why, role=role, round=number)
 
 

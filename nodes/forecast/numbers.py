@@ -1,12 +1,13 @@
 """The numbers of a forecast: pure functions of stated values; missing ones stay missing."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import fmean, pstdev
 
 from contend.graph.forecast_contract.terms import DECIMALS, Direction
+from contend.nodes.limits import is_above, is_below
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
@@ -28,23 +29,33 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
     whole = len(values) == len(outcomes)
-    unit = _unit(list(values.values()), whole=whole)
-    if unit is None:
-        return None
-    scaled = {outcome: value / unit for outcome, value in values.items()}
+    fractions = _as_fractions(values, whole=whole)
     # If some are missing, scaling the others would be a guess at the rest.
-    return normalised(scaled) if whole else scaled
+    return normalised(fractions) if fractions and whole else fractions
 
 
-def _unit(values: Sequence[float], *, whole: bool) -> float | None:
-    """Return 1 for fractions, 100 for percentages, None for neither."""
-    for unit in (1.0, 100.0):
-        least = unit * (1 - SUM_TOLERANCE) if whole else 0.0
-        most = unit * (1 + SUM_TOLERANCE)
-        alike = whole or unit == 1.0 or all(value == 0 or value > 1 for value in values)
-        if alike and max(values) <= unit and least <= sum(values) <= most:
-            return unit
-    return None
+def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | None:
+    """Read values as fractions, else as percentages; None if neither fits or it is unclear."""
+    if _fits(values, whole=whole):
+        return dict(values)
+    fitting = [each for each in _with_percentages(values, whole=whole) if _fits(each, whole=whole)]
+    exact = [each for each in fitting if math.isclose(sum(each.values()), 1)]
+    return next((few[0] for few in (fitting, exact) if len(few) == 1), None)
+
+
+def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
+    """Read all values as percentages, or only those above 1, as in 0.7 and 30."""
+    small = [value for value in values.values() if 0 < value <= 1]
+    if whole or not small:
+        yield {outcome: value / 100 for outcome, value in values.items()}
+    if whole and small and 1 not in small:  # 1 may be one percent or certainty
+        yield {o: value / 100 if value > 1 else value for o, value in values.items()}
+
+
+def _fits(values: Distribution, *, whole: bool) -> bool:
+    total, least = sum(values.values()), 1 - SUM_TOLERANCE if whole else 0.0
+    in_range = not is_below(total, least) and not is_above(total, 1 + SUM_TOLERANCE)
+    return in_range and max(values.values()) <= 1
 
 
 def normalised(values: Distribution) -> dict[str, float]:
@@ -108,7 +119,7 @@ def movement(
     if not both:
         return None
     moved = fmean(after[role][outcome] - before[role][outcome] for role in both)
-    if abs(moved) < MOVEMENT:
+    if is_below(abs(moved), MOVEMENT):
         return None
     return "toward" if moved > 0 else "away"
 

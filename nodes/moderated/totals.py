@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from contend.graph.readings import DebateScores, Deduction, SideScore, TurnScore
 from contend.graph.values import Seat
+from contend.nodes.limits import is_above, is_below
 
 RULE = "rule_adherence"
 # One criterion may differ this many times more than the total: single marks are coarser.
 CRITERION_MARGIN = 2
-_TOLERANCE = 1e-9
 
 _ORDERS = (0, 1)
 _INCOMPLETE = "not every statement was read in both orders"
@@ -60,7 +60,8 @@ def turn_score(
 def _differ(readings: Sequence[Marked], totals: Sequence[float], margin: float) -> bool:
     by_criterion = [[marks[name] for marks in readings] for name in readings[0]]
     widest = max(max(marks) - min(marks) for marks in by_criterion)
-    return max(totals) - min(totals) > margin or widest > CRITERION_MARGIN * margin
+    apart = max(totals) - min(totals)
+    return is_above(apart, margin) or is_above(widest, CRITERION_MARGIN * margin)
 
 
 def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> SideScore:
@@ -116,8 +117,9 @@ def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
     leader = leaders.pop()
     if leader is None:
         return Result(None, "the best scores are equal", draw=True)
-    if lead < margin - _TOLERANCE:
-        return Result(None, f"the best lead by {lead:.2f}, a winner needs {margin:g}", draw=True)
+    if is_below(lead, margin):
+        why = f"the best lead by {_format_below(lead, margin)}, a winner needs {margin:g}"
+        return Result(None, why, draw=True)
     return Result(leader)
 
 
@@ -127,6 +129,12 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
         return None
     *_, second, best = sorted(totals)
     return best - second
+
+
+def _format_below(lead: float, margin: float) -> str:
+    """Show a lead with two decimals, or with as many as it takes to look smaller."""
+    shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
+    return next((text for text in shown if float(text) < margin), str(lead))
 
 
 def _leader(standings: Sequence[SideScore], order: int) -> str | None:
@@ -139,5 +147,5 @@ def _leader(standings: Sequence[SideScore], order: int) -> str | None:
 
 def _leader_of(means: Sequence[tuple[str, float]]) -> str | None:
     best = max(mean for _, mean in means)
-    first = [seat for seat, mean in means if math.isclose(mean, best, abs_tol=_TOLERANCE)]
+    first = [seat for seat, mean in means if not is_below(mean, best)]
     return first[0] if len(first) == 1 else None

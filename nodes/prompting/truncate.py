@@ -21,6 +21,19 @@ _TOOLS_SHARE = 4
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE_END = re.compile(r"[.!?。！？][\"”’)*_]*(?=\s)")
+# A number or letter of a list: at the beginning of a line, or right after a sentence or a colon.
+_LIST_LABEL = re.compile(
+    r"(?:^|\n|[.!?:;]\s)[\s>#*_•(-]*(?:\d{1,3}|[a-z]|[ivx]{2,4})\Z", re.IGNORECASE
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:(?:[a-z]\.)+[a-z]|approx|ca|cf|dr|mrs?|(?-i:Ms)|prof|vs)\Z", re.IGNORECASE
+)
+# These may also be the last word of a sentence, but not before a small letter or a number.
+_SHORT_FORM = re.compile(r"\b(?:al|etc|figs?|inc|jr|ltd|nos?|pp?|sr|st|vol)\Z", re.IGNORECASE)
+_CONTINUATION = re.compile(r"\s+[\da-z]")
+# How far back the words before a full stop are looked at.
+_LONGEST_LABEL = 40
+_CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
@@ -64,7 +77,8 @@ class Excerpt:
     @property
     def note(self) -> str:
         if self.characters:
-            return f"(An excerpt: the first {len(self.text)} of {self.characters} characters.)"
+            shown = len(self.text.removesuffix(_CUT))
+            return f"(An excerpt: the first {shown} of {self.characters} characters.)"
         if not self.left_out:
             return ""
         if self.left_out == self.paragraphs:
@@ -103,11 +117,35 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
     """Return the first whole sentences, or the first words, within this many characters."""
     if len(text) <= characters:
         return Excerpt(text)
-    ends = [found.end() for found in _SENTENCE_END.finditer(text[:characters])]
-    kept = text[: ends[-1]] if ends else text[:characters].rpartition(" ")[0] or text[:characters]
-    return Excerpt(kept.rstrip(), characters=len(text))
+    end = _last_sentence_end(text, characters)
+    kept = text[:end].rstrip() if end else _cut_at_word(text[:characters], text[: characters - 1])
+    return Excerpt(kept, characters=len(text))
 
 
 def whole_sentences(text: str) -> str:
-    """Return the whole sentences of a text that breaks off; all of it if it has none."""
-    return keep_beginning(f"{text} …", len(text) + 1).text
+    """Return the whole sentences of a text that breaks off; its words if it has none."""
+    end = _last_sentence_end(f"{text} ", len(text) + 1)
+    return text[:end] if end or not text.strip() else _cut_at_word(text, text)
+
+
+def _last_sentence_end(text: str, characters: int) -> int:
+    """Return where the last whole sentence within this many characters ends, or 0."""
+    found = _SENTENCE_END.finditer(text, 0, characters)
+    return max((each.end() for each in found if _ends_sentence(text, each)), default=0)
+
+
+def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
+    if not mark[0].startswith("."):
+        return True
+    before = text[max(0, mark.start() - _LONGEST_LABEL) : mark.start()]
+    if _LIST_LABEL.search(before) or _ABBREVIATION.search(before):
+        return False
+    return not (_SHORT_FORM.search(before) and _CONTINUATION.match(text, mark.end()))
+
+
+def _cut_at_word(text: str, otherwise: str) -> str:
+    """Leave out the last word, which may be half a word, unless that leaves too little."""
+    words = text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
+    # Some languages have no spaces, and a list number alone says nothing.
+    kept = words if len(words) > len(text) // 2 else otherwise
+    return f"{kept}{_CUT}"

@@ -101,6 +101,31 @@ async def test_a_second_version_that_is_worse_does_not_replace_the_first() -> No
     assert quality.share == round(14 / 15, 4)
 
 
+@pytest.mark.parametrize(("second", "missing"), [(0.5, 0), (0.05, 1)])
+async def test_references_are_missing_only_if_the_kept_version_has_none(
+    second: float, missing: int
+) -> None:
+    def optimist(sent: Sent) -> str:
+        if asked_for(sent) == "references":
+            return json.dumps({"refers_to": []})
+        if asked_for(sent) == "stronger":
+            return fenced(sent, argument_block("optimist", 3) | {"refers_to": ["P1"]}, "retried")
+        block = argument_block("optimist", round_of(sent))
+        cited: dict[str, Any] = {"refers_to": []} if round_of(sent) == 3 else {}
+        return fenced(sent, block | cited, "The optimist argues.")
+
+    def score(sent: Sent) -> dict[str, Any]:
+        if scored_role(sent) != "optimist" or round_of(sent) != 3:
+            return scores()
+        return scores(*[second if "retried" in sent.user else 0.1] * 3)
+
+    report = result_of(await forecasted(panel(optimist=optimist, judge=judging(score)))).report
+    replaced = report.replaced_arguments[0].argument.argument
+    assert replaced == ("retried" if missing else "The optimist argues.")
+    assert [each.what for each in report.gaps] == ["references"] * missing
+    assert report.closing_references.share == 1 - 0.2 * missing
+
+
 async def test_a_judge_that_answered_a_replaced_argument_argues_again() -> None:
     """The pessimist's closing is replaced while the judge answers it."""
 

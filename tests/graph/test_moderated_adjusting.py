@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import ValidationError
 
 from contend.debates.exports.moderated import moderated_facts
@@ -57,6 +59,21 @@ async def test_rounds_are_added_up_to_the_limit() -> None:
     assert order.index("moderator adjustment 2") == order.index("moderator summary 2") + 1
     (sent,) = (e for e in played.named("seat_complete") if e["metadata"]["phase"] == "adjustment")
     assert (sent["content"], sent["metadata"]["assessment"]["change"]) == (WHY, "extend")
+
+
+async def test_a_debate_finished_before_an_added_round_ended_early() -> None:
+    cast = adjusting(always(adjust="extend", reason=WHY))
+    limits = {"moderator_may_adjust": True, "round_count": 1, "max_round_count": 2}
+    setup: dict[str, Any] = {**limits, "saver": InMemorySaver(), "pause": "each_round"}
+    await debate(cast, **setup)
+    paused = await debate(cast, Command(resume={"say": ""}), **setup)
+    assert [shown["round"] for shown in paused.interrupts] == [1]
+    played = await debate(cast, Command(resume={"finish": True}), **setup)
+    assert changes(played) == [(1, WHY)]
+    assert played.stop_reason == "user"
+    assert played.state["stop"].early
+    assert len(played.named("early_stop")) == 1
+    assert played.state["trace"]["early_stopped"]
 
 
 async def test_rounds_are_cut() -> None:

@@ -69,7 +69,7 @@ async def test_in_time_nothing_is_cut(seconds: float | None) -> None:
     assert opening.length.cut_after is None
 
 
-async def test_a_text_without_a_whole_sentence_is_kept_as_far_as_it_came() -> None:
+async def test_a_text_without_a_whole_sentence_is_cut_at_a_word() -> None:
     played = await opened(1)
     opening = next(turn for turn in played.turns if turn.phase == "opening")
-    assert opening.text == SAID[:21].strip()
+    assert opening.text == "The first reason is…"

@@ -44,10 +44,20 @@ def raw(**block: Any) -> dict[str, float]:
         ({"yes": 0.7, "no": 0.3}, {"yes": 0.7, "no": 0.3}),
         ({"YES": 70, "No": 30}, {"yes": 70, "no": 30}),
         ({"yes": "70%", "no": "30 %"}, {"yes": 0.7, "no": 0.3}),
-        ({"yes": "33.3%", "no": ".7"}, {"yes": 0.333}),
+        ({"yes": "33.3%", "no": ".7"}, {"yes": 0.333, "no": 0.7}),
         ({"yes": "0.7", "no": "0.3"}, {"yes": 0.7, "no": 0.3}),
         ({"yes": "70 percent", "no": "~30%"}, {"yes": 0.7, "no": 0.3}),
-        ({"yes": "about 70", "no": "0.3 or so"}, {}),
+        ({"yes": "about 70%", "no": "0.3."}, {"yes": 0.7, "no": 0.3}),
+        ({"yes": "Approx. 70", "no": "roughly 30%."}, {"yes": 70, "no": 0.3}),
+        ({"yes": "7/10", "no": "3 / 10"}, {"yes": 0.7, "no": 0.3}),
+        ({"yes": "2/3", "no": "about 1/3."}, {"yes": 2 / 3, "no": 1 / 3}),
+        ({"yes": "0,7", "no": "0,300"}, {"yes": 0.7, "no": 0.3}),
+        ({"yes": "67,5 %", "no": ",325"}, {"yes": 0.675}),
+        ({"yes": "1,000", "no": "0.3 or so"}, {}),  # a thousand, or one
+        ({"yes": "10/7", "no": "3/0"}, {}),
+        ({"yes": "7/10%", "no": "70-80%"}, {}),
+        ({"yes": "1.2.3", "no": "."}, {}),
+        ({"yes": "1/" + "9" * 400, "no": "9" * 400 + "%"}, {}),
         ({" Yes ": 0.7, "`NO`": 0.3}, {"yes": 0.7, "no": 0.3}),
         ({"yess": 0.7, "no": 0.3}, {"yes": 0.7, "no": 0.3}),
         ({"It opens": 0.7, "it does not": 0.3}, {"yes": 0.7, "no": 0.3}),
@@ -97,6 +107,12 @@ def test_an_outcome_is_found_by_its_id_or_label(given_name: Any, outcome: str | 
     assert find_outcome("half_a_boom", known) is None  # may be either
 
 
+def test_a_comma_before_an_outcome_that_begins_with_a_number_separates() -> None:
+    reading = argument_from_words("Probabilities: none 0,2 cuts 1", {"none": "No", "2 cuts": "Two"})
+    assert reading is not None
+    assert reading.stated.raw == {"none": 0, "2 cuts": 1}
+
+
 def test_every_field_is_taken_for_itself() -> None:
     block = ArgumentBlock(
         outcome="`YES`",
@@ -139,6 +155,11 @@ def test_every_field_is_taken_for_itself() -> None:
         ("I think yes 70 %, no 30 %", None),
         ("**Probabilities:**\nyes 0.7, no 0.3", {"yes": 0.7, "no": 0.3}),
         (f"Probabilities: yes {'9' * 400}, no 1", None),
+        ("Probabilities: yes .7, no .30", {"yes": 0.7, "no": 0.3}),
+        ("Probabilities: It opens .7, it does not .30.", {"yes": 0.7, "no": 0.3}),
+        ("Probabilities: yes 0,7, no 0,3", {"yes": 0.7, "no": 0.3}),
+        ("Probabilities: yes 0,no 1", {"yes": 0, "no": 1}),
+        ("Probabilities: yes...70 %, no...30 %", {"yes": 0.7, "no": 0.3}),
     ],
 )
 def test_words(words: str, read: Any) -> None:
@@ -181,12 +202,20 @@ def test_a_model_that_repeats_itself_is_read_at_once(endless: str) -> None:
     assert argument_from_words(f"Probability: {endless * 100_000}x", OUTCOMES) is None
 
 
+@pytest.mark.parametrize("written", ["50%", "5/10", "0,5", ".5"])
+def test_scores_may_be_written_like_probabilities(written: str) -> None:
+    block = ScoreBlock(logical_strength=0.7, evidence_quality=0, novelty=written)
+    read = score_from_block(block, "a", CRITERIA)
+    assert read is not None
+    assert read.scores["novelty"] == 0.5
+
+
 def test_scores_need_every_criterion_within_its_scale() -> None:
     whole = {"logical_strength": 0.7, "evidence_quality": 0, "novelty": 1}
     read = score_from_block(ScoreBlock(**whole), "a", CRITERIA)
     assert read is not None
     assert read.scores == whole
-    for broken in ({"novelty": 1.2}, {"novelty": -0.1}, {"novelty": "5/10"}, {"novelty": None}):
+    for broken in ({"novelty": 1.2}, {"novelty": -0.1}, {"novelty": "5"}, {"novelty": None}):
         assert score_from_block(ScoreBlock(**whole | broken), "a", CRITERIA) is None
     assert score_from_block(ScoreBlock(novelty=0.5), "a", ("novelty",)) is not None
 

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from contend.graph.forecast_contract.result import DebateResult, Disagreement
 from tests.support.forecasting import (
     OUTCOMES,
@@ -57,6 +59,34 @@ async def test_the_judge_names_the_topics() -> None:
 async def test_a_topic_needs_two_roles() -> None:
     (opens,) = await disagreements(seeing(TOPIC | {"points": ["O1", "O2"]}))
     assert opens.topic.startswith("It opens: ")
+
+
+@pytest.mark.parametrize(("first", "second"), [(False, True), (True, False), (True, True)])
+async def test_a_topic_named_twice_is_resolved_only_if_both_entries_are(
+    first: bool, second: bool
+) -> None:
+    again = {"topic": " will the STEEL come “in time”", "points": ["P2", "H1"], "resolved": second}
+    (steel,) = await disagreements(seeing(TOPIC | {"resolved": first}, again))
+    assert (steel.topic, steel.resolved) == (TOPIC["topic"], first and second)
+    assert {each.role: each.stance for each in steel.positions} == {
+        "optimist": "The optimist's point of round 3.",
+        "pessimist": "The pessimist's point of round 3.",
+        "historian": "The historian's point of round 1.",
+    }
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        ("Growth of 3.5 or more", "Growth of 35 or more"),
+        ("Growth of 2", "Growth of -2"),
+        ("Is it > 2?", "Is it < 2?"),
+        ("???", "!!!"),
+    ],
+)
+async def test_topics_that_mean_something_else_stay_apart(topics: tuple[str, str]) -> None:
+    found = await disagreements(seeing(*(TOPIC | {"topic": topic} for topic in topics)))
+    assert [each.topic for each in found] == list(topics)
 
 
 async def test_without_a_topic_the_arguments_that_are_furthest_apart_name_it() -> None:

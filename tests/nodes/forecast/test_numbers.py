@@ -42,7 +42,15 @@ READ = {
     "too little": ({"yes": 0.2, "no": 0.2}, None),
     "all zero": ({"yes": 0, "no": 0}, None),
     "negative": ({"yes": 1.2, "no": -0.2}, None),
-    "mixed": ({"yes": 0.7, "no": 30}, None),
+    "mixed": ({"yes": 0.7, "no": 30}, {"yes": 0.7, "no": 0.3}),
+    "mixed, close to 100": ({"yes": 0.66, "no": 33}, {"yes": 2 / 3, "no": 1 / 3}),
+    "mixed, exactly 100": ({"yes": 0.01, "no": 99}, {"yes": 0.01, "no": 0.99}),
+    "mixed, or small percentages": ({"yes": 0.02, "no": 97}, None),
+    "a small percentage": ({"yes": 0.1, "no": 99.9}, {"yes": 0.001, "no": 0.999}),
+    "a rounded small percentage": ({"yes": 0.5, "no": 99}, {"yes": 0.5 / 99.5, "no": 99 / 99.5}),
+    "mixed, far from 100": ({"yes": 0.7, "no": 50}, None),
+    "odds": ({"yes": 1, "no": 8}, None),
+    "mixed, over a hundred": ({"yes": 0.01, "no": 101}, None),
     "above all": ({"yes": 70}, {"yes": 0.7}),
     "over a hundred": ({"yes": 170}, None),
     "not a number": ({"yes": math.nan, "no": 0.5}, None),
@@ -60,6 +68,17 @@ def test_stated_values_are_read_or_refused(
 ) -> None:
     found = read_distribution(raw, YES_NO)
     assert found == (None if read is None else pytest.approx(read))
+
+
+@pytest.mark.parametrize("total", [90, 110])
+def test_a_sum_exactly_at_the_limit_is_read(total: int) -> None:
+    for first in range(total - 100 if total > 100 else 0, min(100, total) + 1):
+        raw = {"yes": first / 100, "no": (total - first) / 100}
+        assert read_distribution(raw, YES_NO) == pytest.approx(
+            {"yes": first / total, "no": (total - first) / total}
+        )
+    assert read_distribution({"yes": 0.6, "no": 0.299}, YES_NO) is None
+    assert read_distribution({"yes": 0.8, "no": 0.301}, YES_NO) is None
 
 
 def test_a_judge_whose_percentages_sum_to_103() -> None:
@@ -145,6 +164,13 @@ def test_movement_is_of_those_who_spoke_twice() -> None:
     assert movement(before, {"optimist": {"yes": 0.605}}, "yes") is None
     assert movement(before, {"historian": {"yes": 0.9}}, "yes") is None
     assert movement({}, before, "yes") is None
+
+
+@pytest.mark.parametrize("before", range(100))
+def test_a_move_of_exactly_one_percent_is_reported(before: int) -> None:
+    low, high = {"optimist": {"yes": before / 100}}, {"optimist": {"yes": (before + 1) / 100}}
+    assert movement(low, high, "yes") == "toward"
+    assert movement(high, low, "yes") == "away"
 
 
 def test_the_spread_and_the_mean_of_what_is_known() -> None:

@@ -105,6 +105,21 @@ def test_readings_beyond_the_margin_are_contested(other: float, contested: bool)
     assert scored(ANN, 6, other, margin=2).contested is contested
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((4, 3.5, 6, 8.5, 0), (5.5, 6.5, 8.5, 10, 1)),
+        # Here a single criterion is exactly twice the margin apart.
+        ((9.3, 5, 5, 5, 5), (5.3, 5, 5, 5, 5)),
+    ],
+)
+def test_readings_exactly_the_margin_apart_are_not_contested(
+    one: tuple[float, ...], other: tuple[float, ...]
+) -> None:
+    readings = {0: dict(zip(WEIGHTS, one, strict=True)), 1: dict(zip(WEIGHTS, other, strict=True))}
+    assert not turn_score("t", "ann", readings, [], WEIGHTS, 2).contested
+
+
 @pytest.mark.parametrize(("low", "contested"), [(0.0, True), (5.9, True), (6.0, False)])
 def test_differences_that_cancel_out_are_contested_too(low: float, contested: bool) -> None:
     one = marks(5, logical_coherence=10, evidence_quality=low)
@@ -149,6 +164,23 @@ def test_a_winner_needs_a_margin(best: float, margin: float, winner: str | None)
     result = find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, best, best)]), margin)
     why = f"the best lead by {best - 6:.2f}, a winner needs {margin:g}"
     assert result == (Result(winner) if winner else Result(None, why, draw=True))
+
+
+@pytest.mark.parametrize(
+    ("best", "margin", "shown"),
+    [
+        (6.4967, 0.5, "0.497"),
+        (6.4999996, 0.5, "0.4999996"),
+        (6.499, 0.5, "0.499"),
+        (6.1233, 0.1234, "0.12"),
+        (6.24999, 0.25, "0.24999"),
+    ],
+)
+def test_a_lead_just_under_the_margin_does_not_look_like_it(
+    best: float, margin: float, shown: str
+) -> None:
+    result = find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, best, best)]), margin)
+    assert result.no_winner == f"the best lead by {shown}, a winner needs {margin:g}"
 
 
 def test_a_winner_must_lead_in_both_orders() -> None:

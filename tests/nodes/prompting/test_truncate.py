@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.nodes.prompting.truncate import keep_beginning, keep_ending, split_room
+from contend.nodes.prompting.truncate import (
+    keep_beginning,
+    keep_ending,
+    split_room,
+    whole_sentences,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +75,18 @@ def test_room_is_counted_in_bytes() -> None:
         ("One. Two. Three.", 16, "One. Two. Three."),
         ("One. Two. Three.", 12, "One. Two."),
         ('He said "No." Then he left.', 20, 'He said "No."'),
-        ("No sentence ends here", 15, "No sentence"),
+        ("No sentence ends here", 15, "No sentence…"),
         ("Version 1.5 is out. More.", 22, "Version 1.5 is out."),
-        ("x" * 30, 10, "x" * 10),
+        ("x" * 30, 10, "x" * 9 + "…"),
+        ("It costs 5. Then more.", 15, "It costs 5."),
+        ("It ended in 1990. Then more.", 20, "It ended in 1990."),
+        ("We had a few, etc. Then we left.", 25, "We had a few, etc."),
+        ("So do I. Then more.", 14, "So do I."),
+        ("It takes 5 ms. Then more.", 20, "It takes 5 ms."),
+        ("Costs fall.\n1. Rent goes up", 17, "Costs fall."),
+        ("Costs fall. The plan, e.g. the one in Bremen, works.", 30, "Costs fall."),
+        ("1. Costs fall. Rents rise.", 20, "1. Costs fall."),
+        ("This is new. No. We think so.", 20, "This is new. No."),
     ],
 )
 def test_an_excerpt_ends_with_a_sentence_and_is_marked(
@@ -80,5 +94,64 @@ def test_an_excerpt_ends_with_a_sentence_and_is_marked(
 ) -> None:
     excerpt = keep_beginning(text, characters)
     whole = kept == text
-    note = "" if whole else f"(An excerpt: the first {len(kept)} of {len(text)} characters.)"
+    note = (
+        ""
+        if whole
+        else f"(An excerpt: the first {len(kept.rstrip('…'))} of {len(text)} characters.)"
+    )
     assert (excerpt.text, excerpt.note) == (kept, note)
+
+
+@pytest.mark.parametrize(
+    ("text", "characters", "kept"),
+    [
+        ("1. Costs fall and fall", 12, "1. Costs…"),
+        ("12) Costs fall and fall", 12, "12) Costs…"),
+        ("a. Costs fall and fall", 12, "a. Costs…"),
+        ("iv. Costs fall and fall", 13, "iv. Costs…"),
+        ("- 2. Costs fall and fall", 14, "- 2. Costs…"),
+        ("**1.** Costs fall and fall", 16, "**1.** Costs…"),
+        ("The plan, e.g. the one in Bremen, works.", 30, "The plan, e.g. the one in…"),
+        ("As Dr. Smith has said before", 20, "As Dr. Smith has…"),
+        ("The U.S. economy grows", 17, "The U.S. economy…"),
+        ("See fig. 3 and more", 15, "See fig. 3 and…"),
+        ("As Ms. Smith has said before", 20, "As Ms. Smith has…"),
+        ("Fees fall: 1. rents", 16, "Fees fall: 1.…"),
+        ("1. 长的文字没有空格也要保留", 10, "1. 长的文字没有…"),
+    ],
+)
+def test_list_numbers_and_abbreviations_end_no_sentence(
+    text: str, characters: int, kept: str
+) -> None:
+    assert keep_beginning(text, characters).text == kept
+
+
+def test_a_cut_leaves_more_than_a_list_number() -> None:
+    kept = keep_beginning("1. " + "word " * 200, 300).text
+    assert kept.startswith("1. word word")
+    assert 290 < len(kept) <= 300
+    assert kept.endswith(" word…")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Costs fall. Rents ri", "Costs fall."),
+        ("Costs fall.", "Costs fall."),
+        ("1. First the cost falls because the pl", "1. First the cost falls because the…"),
+        ("The plan, e.g. the one in Bremen, saves", "The plan, e.g. the one in Bremen,…"),
+        ("It was whole ", "It was whole…"),
+        ("Perhaps", "Perhaps…"),
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_a_text_that_breaks_off_ends_with_a_sentence_or_a_word(text: str, kept: str) -> None:
+    assert whole_sentences(text) == kept
+
+
+@given(st.text(alphabet="ab1.e,g \n)!", max_size=60), st.integers(1, 70))
+def test_an_excerpt_is_never_longer_than_its_limit(text: str, characters: int) -> None:
+    kept = keep_beginning(text, characters).text
+    assert len(kept) <= characters
+    assert text.startswith(kept.removesuffix("…"))
