@@ -46,7 +46,7 @@ async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
 
 
 async def test_an_early_stop_is_told_with_its_reason() -> None:
-    played = await play(full_cast(skeptic=critique(ready=True)))
+    played = await play(full_cast(skeptic=critique(ready=True, severity="major")))
     (stop,) = played.named("early_stop")
     assert stop["metadata"]["reason"] == "skeptic_ready"
     decision = played.named("judge_decision")[0]["metadata"]
