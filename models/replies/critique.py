@@ -105,7 +105,6 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
         score=block.score,
         points=points,
         none_critical=_none_critical(points, speech),
-        unlisted_critical=_leaves_out_critical(points, speech),
     )
 
 

@@ -76,7 +76,8 @@ from langgraph.graph import END, START, StateGraph
 
 from contend.graph.routing import after_judging
 from contend.graph.settings.solo import SoloSettings
-from contend.graph.state import DebateInput, DebateState
+from contend.graph.channels import GraphState
+from contend.graph.state import DebateInput
 from contend.nodes.judge_continue import judge_continue
 from contend.nodes.propose import propose
 from contend.nodes.retrieve import retrieve
@@ -84,7 +85,7 @@ from contend.nodes.score import score
 from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
-builder = StateGraph(DebateState, context_schema=SoloSettings, input_schema=DebateInput)
+builder = StateGraph(GraphState, context_schema=SoloSettings, input_schema=DebateInput)
 builder.add_node(retrieve)
 builder.add_node(propose)
 builder.add_node(judge_continue)
