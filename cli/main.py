@@ -14,18 +14,24 @@ from typer.core import TyperGroup
 from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
+from contend.cli.commands.fork import fork
+from contend.cli.commands.history import history, tree
 from contend.cli.commands.list import list_debates
 from contend.cli.commands.options import show_help
 from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
+from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
-_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
+_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input, 3 paused, 4 model failed, 5 replay differs."
+    "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, 5 differs."
+)
 
 _GROUPS = {
     "Debates": ("ask", "resume"),
     "Results": ("list", "show", "rate", "export", "delete", "prune"),
+    "Time travel": ("history", "replay", "fork", "tree"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
 }
@@ -63,6 +69,10 @@ app.command("rate")(rate)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
+app.command("history")(history)
+app.command("replay")(replay)
+app.command("fork", short_help="Continue a debate in another way, as a new one.")(fork)
+app.command("tree")(tree)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from contend.debates import tables
 from contend.debates.events import Event
+from contend.debates.family import Family, Origin, read_family, read_origin, write_origin
 from contend.debates.journal import Journal, encode, insert_events
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
@@ -26,6 +27,7 @@ from contend.debates.loading import (
 from contend.debates.migrations import bring_up_to_date
 from contend.debates.missing_events import add_missing_events, append_event
 from contend.debates.record import StoredDebate, dump_state
+from contend.debates.recordings import Recordings
 from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.events import node_event
 from contend.graph.record import Status
@@ -57,6 +59,7 @@ class Repository:
     def __init__(self, where: "Path | Postgres") -> None:
         self._engine = tables.open_engine(where)
         self.journal = Journal(self._engine)
+        self.recordings = Recordings(self._engine)
         try:
             bring_up_to_date(self._engine)
         except BaseException:
@@ -75,6 +78,7 @@ class Repository:
         *,
         demonstration: bool,
         task_id: str | None = None,
+        origin: Origin | None = None,
     ) -> None:
         row = tables.debates.insert().values(
             id=debate_id,
@@ -95,6 +99,8 @@ class Repository:
                 raise DebateExists(debate_id) from taken
             if task_id is not None:
                 _accept(connection, debate_id, task_id)
+            if origin:
+                write_origin(connection, debate_id, origin)
 
     def save(
         self,
@@ -196,6 +202,14 @@ class Repository:
         query = sa.select(tables.accepted.c.debate_id).where(tables.accepted.c.task_id == task_id)
         with self._engine.connect() as connection:
             return connection.execute(query).scalar()
+
+    def origin(self, debate_id: str) -> Origin | None:
+        with self._engine.connect() as connection:
+            return read_origin(connection, debate_id)
+
+    def family(self, debate_id: str) -> Family:
+        with self._engine.connect() as connection:
+            return read_family(connection, debate_id)
 
     def newest_of_task(self, task_id: str) -> str | None:
         """Return the id of the newest debate of a task."""

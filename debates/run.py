@@ -37,6 +37,7 @@ from contend.graph.state import DebateState, Remark
 from contend.graph.values import Degradation
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
+from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
 from contend.nodes.timing import start_clock
@@ -130,7 +131,8 @@ class _Run:
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
-            await self._run(given)
+            with using_tape(Tape(keep=self._record)):
+                await self._run(given)
         finally:  # while we still hold the lease
             await self.records.journal.flush(self.lease)
 
@@ -158,6 +160,11 @@ class _Run:
                 writer = answer_writer(self.state.get("turns", []))
                 await self._close("done", "complete", answer, **writer)
 
+    async def _record(self, key: CallKey, call: RecordedCall) -> None:
+        """Record a call before its result counts as finished, so that no crash leaves a gap."""
+        with suppress(DatabaseUnavailable):  # the debate goes on; it cannot be replayed
+            await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
+
     def _send(self, event: Event) -> None:
         self.records.journal.add(event, self.lease)
         self.watch(event)
@@ -174,8 +181,9 @@ class _Run:
         snapshot = await self._snapshot()
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
-        if not snapshot.created_at:
+        if not (snapshot.created_at and self.debate.last_seq):  # a fork begins with a checkpoint
             self.announcer.pass_on(start_event(self.debate))
+        if not snapshot.created_at:
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         await self._store_unseen()

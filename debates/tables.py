@@ -74,6 +74,28 @@ sa.Index(
     postgresql_where=events.c.is_chunk,
 )
 
+calls = sa.Table(
+    "debate_calls",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("asked", sa.String(200), primary_key=True),
+    sa.Column("messages", sa.String(32), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("call", sa.Text, nullable=False),
+)
+
+forks = sa.Table(
+    "debate_forks",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    # No foreign key: the parent may be deleted.
+    sa.Column("parent_id", sa.String(36), nullable=False, index=True),
+    sa.Column("round", sa.Integer),
+    sa.Column("node", sa.String(32), nullable=False),
+    sa.Column("edited", sa.String(200)),
+)
+_OWNED = (turns, events, calls, forks, resolutions, accepted)
+
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
     """Create the engine for a file or a server, without connecting."""
@@ -110,7 +132,7 @@ def delete_debate(connection: sa.Connection, debate_id: str) -> int:
     ]
     owned: list[tuple[sa.TableClause, sa.ColumnElement[Any]]] = [
         *((each, each.c.thread_id) for each in checkpoints),
-        *((each, each.c.debate_id) for each in (turns, events, resolutions, accepted)),
+        *((each, each.c.debate_id) for each in _OWNED),
         (debates, debates.c.id),  # last, because the others refer to it
     ]
     for rows, key in owned:

@@ -39,6 +39,14 @@ class ModelFailed(RuntimeError):
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
+class NotRecorded(RuntimeError):
+    """A recording has no answer to what is asked."""
+
+    def __init__(self, asked: str) -> None:
+        self.asked = asked
+        super().__init__(f"The recording has no answer for this call: {asked}")
+
+
 class Paused(Exception):
     """A pause was requested while a call waited for its retry; no call was running."""
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat, Usage
@@ -20,6 +21,7 @@ from contend.models.providers.registry import (
     open_model,
     provider_of,
 )
+from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
 from contend.models.tracing import scrub_traces
 
@@ -55,6 +57,9 @@ class Aids:
 NO_AIDS = Aids()
 
 
+_REPLY = TypeAdapter(Reply)
+
+
 @dataclass(frozen=True)
 class Extracted(Generic[Block]):
     block: Block | None
@@ -67,6 +72,20 @@ async def ask_model(
     settings: DebateSettings,
     listener: Listener,
     aids: Aids = NO_AIDS,
+) -> Answered[Reply]:
+    tools = [tool.name for tool in aids.tools]
+    parameters = {"temperature": seat.temperature, "tools": tools, "token_limit": aids.limit}
+    request = CallRequest(seat.model, messages, parameters)
+    ask = partial(_ask, seat, messages, settings, aids)
+    return await on_tape(request, listener, _REPLY, ask)
+
+
+async def _ask(
+    seat: Seat,
+    messages: list[BaseMessage],
+    settings: DebateSettings,
+    aids: Aids,
+    listener: Listener,
 ) -> Answered[Reply]:
 
     async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
@@ -93,6 +112,19 @@ async def ask_model(
 
 
 async def extract(
+    seat: Seat,
+    messages: list[BaseMessage],
+    schema: type[Block],
+    settings: DebateSettings,
+    listener: Listener,
+) -> Answered[Extracted[Block]]:
+    request = CallRequest(seat.model, messages, {"form": schema.__name__})
+    form: TypeAdapter[Extracted[Block]] = TypeAdapter(Extracted[schema])  # type: ignore[valid-type]
+    fill = partial(_extract, seat, messages, schema, settings)
+    return await on_tape(request, listener, form, fill)
+
+
+async def _extract(
     seat: Seat,
     messages: list[BaseMessage],
     schema: type[Block],

@@ -47,6 +47,8 @@ class Listener:
     trouble: Callable[[Trouble], None] = lambda _trouble: None
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
+    asked: str = ""  # names the call in a recording
+    marks: tuple[str, ...] = ()  # what no other debate has in its prompts
     time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
 
 

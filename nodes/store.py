@@ -5,7 +5,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.state import DebateState
-from contend.nodes.calls.turn import debate_id
+from contend.nodes.calls.stream import debate_id
 from contend.nodes.record import build_record
 
 

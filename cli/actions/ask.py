@@ -115,6 +115,12 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
 
+def run_fork(
+    records: Repository, debate: StoredDebate, output: Output, notice: str, say: str
+) -> int:
+    return _Session(records, debate, output, notice).run(Remark(say=say))
+
+
 def _read_question(given: str) -> str:
     question = _read_stdin() if given == "-" else given
     if not question.strip():

@@ -50,16 +50,16 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     if isinstance(where, Path):
         from contend.graph.checkpoints.sqlite_saver import sqlite_saver
 
-        async with sqlite_saver(where, _serializer()) as saver:
+        async with sqlite_saver(where, serializer()) as saver:
             yield saver
     else:
         from contend.graph.checkpoints.postgres_saver import postgres_saver
 
-        async with postgres_saver(where, _serializer()) as saver:
+        async with postgres_saver(where, serializer()) as saver:
             yield saver
 
 
-def _serializer() -> JsonPlusSerializer:
+def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads our own values only: no checkpoint can run code."""
     # langgraph only makes such a list if a graph is compiled with its saver; on a server it is not.
     ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]

@@ -15,12 +15,12 @@ from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.seats import is_small
+from contend.nodes.calls.stream import debate_id
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,
     TurnResult,
     add_extraction_cost,
-    debate_id,
     extract_once,
     gather_results,
     pause_if_asked,

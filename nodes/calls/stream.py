@@ -12,10 +12,21 @@ from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.replies.visible import SpeechFilter
 from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
+from contend.nodes.prompting.values import fence_mark
 
 # Viewers cannot read faster, and every event costs each of them something.
 _SECONDS_BETWEEN_CHUNKS = 0.033
 _PARAGRAPH = "\n\n"
+
+
+def debate_id(runtime: Runtime[Any]) -> str:
+    info = runtime.execution_info
+    return (info.thread_id if info else None) or "local"
+
+
+def call_name(round_number: int, phase: str, seat: str) -> str:
+    """Return the name of a seat's calls in a recording."""
+    return ".".join(filter(None, (f"r{round_number}", phase, seat)))
 
 
 def seconds_now() -> float:
@@ -66,12 +77,14 @@ class TurnStream:
     _told_of_block: bool = False
 
     def listener(self) -> Listener:
-        debate = self.runtime.execution_info.thread_id if self.runtime.execution_info else None
+        debate = debate_id(self.runtime)
         return Listener(
             self.text,
             self.trouble,
             lambda: self.pause_requested,
-            debate or "",
+            debate,
+            asked=call_name(self.round_number, self.phase, self.seat.id),
+            marks=(self.hidden_mark, fence_mark(debate)),
             time_is_up=self._time_is_up,
         )
 

@@ -25,7 +25,7 @@ from contend.models.seats import is_small
 from contend.models.text import clean_data
 from contend.models.tokens import count_tokens
 from contend.nodes.calls.evidence import gather_evidence, with_quotes_checked
-from contend.nodes.calls.stream import TurnStream, report_problem
+from contend.nodes.calls.stream import TurnStream, debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
@@ -53,11 +53,6 @@ class Extraction(TypedDict):
     usage: Usage
     seconds: float
     degraded: list[Degradation]
-
-
-def debate_id(runtime: Runtime[Any]) -> str:
-    info = runtime.execution_info
-    return (info.thread_id if info else None) or "local"
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:

@@ -12,12 +12,11 @@ from contend.graph.phases import PhaseName
 from contend.graph.state import CallSubject, DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.nodes.calls.decide import StoredTurn, store_failure, turn_or_failure
-from contend.nodes.calls.stream import report_problem
+from contend.nodes.calls.stream import debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
     Extraction,
     TurnResult,
-    debate_id,
     fill_form,
     lost_call,
     pause_if_asked,

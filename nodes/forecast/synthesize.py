@@ -13,7 +13,8 @@ from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_words
 from contend.nodes.calls.decide import read_decision
-from contend.nodes.calls.turn import TurnResult, debate_id, publish_turn
+from contend.nodes.calls.stream import debate_id
+from contend.nodes.calls.turn import TurnResult, publish_turn
 from contend.nodes.calls.work import Work, turn_work, update_of, with_turns
 from contend.nodes.forecast.argue import normalise_stated, with_numbers
 from contend.nodes.forecast.arguments import context_of, kept_arguments

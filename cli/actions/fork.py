@@ -1,0 +1,58 @@
+"""Forks a debate and runs the fork."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from contend.cli import database
+from contend.cli.actions.ask import TerminalReporter, run_fork
+from contend.cli.view.console import Output
+from contend.debates.fork import Edit, ForkPoint, fork_debate, reply_of
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Fork:
+    debate: str
+    at: str
+    changes: dict[str, Any]
+    edit: str
+    text_file: Path | None
+    say: str
+
+
+def fork_and_run(wanted: Fork, output: Output) -> int:
+    if bool(wanted.at) == bool(wanted.edit):
+        raise BadInput("Give either --at ROUND[:PHASE] or --edit TURN: where the fork begins.")
+    if wanted.text_file and not wanted.edit:
+        raise BadInput("--text-file works only with --edit.")
+    with database.existing(wanted.debate) as (records, parent):
+        where = _edit(records, parent, wanted) if wanted.edit else ForkPoint.parse(wanted.at)
+        reporter = TerminalReporter(quiet=output.quiet)
+        forked = asyncio.run(fork_debate(records, parent, where, wanted.changes, reporter))
+        place = f"turn {wanted.edit}" if wanted.edit else wanted.at
+        notice = f"Forked from debate {parent.id[:8]} at {place}."
+        return run_fork(records, forked, output, notice, wanted.say)
+
+
+def _edit(records: Repository, parent: StoredDebate, wanted: Fork) -> Edit:
+    before = asyncio.run(reply_of(records, parent, wanted.edit))
+    if wanted.text_file:
+        text: str | None = _read(wanted.text_file)
+    else:
+        text = click.edit(before, extension=".md")
+    if text is None or text.strip() == before.strip():
+        raise BadInput(f"Turn {wanted.edit} was not changed, so nothing was forked.")
+    return Edit(wanted.edit, text)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.expanduser().read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {path} as text (--text-file).") from error

@@ -1,0 +1,70 @@
+"""Plays a debate back, or runs its code again on the recorded answers."""
+
+import asyncio
+from dataclasses import asdict
+from functools import partial
+
+from contend.cli import database
+from contend.cli.exit_codes import DIFFERS, OK
+from contend.cli.view.console import stdout, write_json
+from contend.cli.view.format import counted, plain
+from contend.cli.view.renderer import Renderer
+from contend.debates import replay
+from contend.debates.events import Event, Watch
+from contend.debates.record import StoredDebate
+from contend.debates.replay import Difference
+from contend.graph.errors import BadInput
+
+
+def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
+    with database.existing(reference) as (records, debate):
+        records.store_missing_events(debate.id)
+        events = [stored.as_event() for stored in records.journal.read(debate.id, 0)]
+    if not events:
+        raise BadInput(f"Debate {debate.id[:8]} has not begun; there is nothing to play back.")
+    if as_events:
+        asyncio.run(replay.play_events(events, partial(write_json, one_line=True), speed))
+        return OK
+    renderer = Renderer(stdout(widest=None), is_raw=is_raw)
+    try:
+        asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
+    finally:
+        renderer.sections.end()
+    renderer.footer(debate)
+    return OK
+
+
+def _show(renderer: Renderer, debate: StoredDebate) -> Watch:
+    def show(event: Event) -> None:
+        if event["event"] == "debate_start":
+            renderer.header(debate, "Replay of a recorded debate; no model is called.")
+        renderer.show(event)
+
+    return show
+
+
+def replay_strictly(reference: str, *, as_json: bool) -> int:
+    with database.existing(reference) as (records, debate):
+        replayed = asyncio.run(replay.replay_strictly(records, debate))
+    if as_json:
+        write_json(asdict(replayed))
+    else:
+        _print(replayed)
+    return DIFFERS if replayed.differences else OK
+
+
+def _print(replayed: replay.Replayed) -> None:
+    screen = stdout()
+    done = f"{counted(replayed.steps, 'step')} on {counted(replayed.calls, 'recorded call')}"
+    if not replayed.differences:
+        screen.print(f"Replayed {done}: the code takes the same path.", style="success")
+        return
+    found = counted(len(replayed.differences), "difference")
+    screen.print(f"Replayed {done}: {found}.", style="error")
+    for each in replayed.differences:
+        screen.print(_line(each), markup=False, soft_wrap=True)
+
+
+def _line(difference: Difference) -> str:
+    number = "" if difference.round is None else f"Round {difference.round}, "
+    return plain(f"- {number}{', '.join(difference.nodes)}: {difference.what}")

@@ -1,0 +1,33 @@
+"""Options of `contend replay`."""
+
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands.options import DebateId, Plain
+
+
+def replay(
+    debate: DebateId,
+    speed: Annotated[
+        float, typer.Option(metavar="N", min=0.01, help="How many times as fast as it was.")
+    ] = 1.0,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Run the code again on the recorded answers and list what differs (exit code 5).",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --strict: print JSON.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print one JSON event per line.")
+    ] = False,
+    plain: Plain = False,
+) -> int:
+    """Play a debate back, without calling any model."""
+    from contend.cli.actions.replay import play, replay_strictly  # slow to import
+
+    if strict:
+        return replay_strictly(debate, as_json=json)
+    return play(debate, speed, as_events=events or json, is_raw=plain)

@@ -1,0 +1,61 @@
+"""Which debate was forked from which, and where."""
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+
+import sqlalchemy as sa
+
+from contend.debates.tables import forks
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a debate was forked from another."""
+
+    parent_id: str
+    round: int | None
+    node: str  # the last node whose work they share
+    edited: str | None = None  # the turn that a person rewrote
+
+
+@dataclass(frozen=True)
+class Family:
+    """The debates that come from the same one."""
+
+    eldest: str
+    origins: dict[str, Origin]
+
+    def children(self) -> dict[str, list[str]]:
+        """Return the forks of each debate, oldest first."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for debate_id, origin in self.origins.items():
+            found[origin.parent_id].append(debate_id)
+        return found
+
+
+def write_origin(connection: sa.Connection, debate_id: str, origin: Origin) -> None:
+    connection.execute(forks.insert().values(debate_id=debate_id, **asdict(origin)))
+
+
+def read_family(connection: sa.Connection, debate_id: str) -> Family:
+    eldest = debate_id
+    while origin := read_origin(connection, eldest):
+        eldest = origin.parent_id
+    origins: dict[str, Origin] = {}
+    generation = [eldest]
+    while generation:
+        query = sa.select(forks).where(forks.c.parent_id.in_(generation)).order_by(forks.c.node)
+        rows = connection.execute(query).mappings().all()
+        origins |= {row["debate_id"]: _origin(row) for row in rows}
+        generation = [row["debate_id"] for row in rows]
+    return Family(eldest, origins)
+
+
+def read_origin(connection: sa.Connection, debate_id: str) -> Origin | None:
+    query = sa.select(forks).where(forks.c.debate_id == debate_id)
+    row = connection.execute(query).mappings().one_or_none()
+    return _origin(row) if row else None
+
+
+def _origin(row: sa.RowMapping) -> Origin:
+    return Origin(row["parent_id"], row["round"], row["node"], row["edited"])

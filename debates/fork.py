@@ -1,0 +1,217 @@
+"""Fork a debate: a new one that shares its beginning and goes on in another way."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+from uuid import uuid4
+
+from contend.debates.family import Origin
+from contend.debates.history import HistoryStep, opened_graph, read_history
+from contend.debates.prepare import Reporter, check_seats
+from contend.debates.record import StoredDebate
+from contend.debates.replay import at_step, run_step
+from contend.debates.repository import Repository
+from contend.debates.settings_sources import settings_from
+from contend.graph.errors import BadInput, NotRecorded
+from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateInput, DebateState, Turn
+from contend.graph.values import Seat
+from contend.models.recording import CallKey, Heard, RecordedCall, Tape, with_marks
+from contend.models.replies.control import nonce, without_block
+from contend.models.seats import choose_seats, is_demonstration
+from contend.models.text import clean
+from contend.nodes.calls.stream import call_name
+from contend.nodes.prompting.values import fence_mark
+
+_INPUT = DebateInput.__annotations__
+_AFTER = {*AFTER_THE_ROUNDS, "store"}
+
+
+class ForkPoint(NamedTuple):
+    """The end of a round, or of a phase of it."""
+
+    round: int
+    phase: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "ForkPoint":
+        number, _, phase = text.partition(":")
+        if not number.strip().isdecimal():
+            raise BadInput(f"'{text}' is not in the form ROUND or ROUND:PHASE, such as 2:critique.")
+        return cls(int(number), phase.strip())
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A turn that a person rewrites: the whole reply, with the block in which it decides."""
+
+    turn: str
+    text: str
+
+
+async def fork_debate(
+    records: Repository,
+    parent: StoredDebate,
+    where: ForkPoint | Edit,
+    changes: Mapping[str, Any],
+    reporter: Reporter | None = None,
+) -> StoredDebate:
+    """Write a new debate that goes on from a checkpoint of its parent, which stays as it is."""
+    if parent.status == "running":
+        raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
+    settings = _changed_settings(parent, changes)
+    async with opened_graph(parent) as graph:
+        born = await asyncio.to_thread(records.origin, parent.id)
+        steps = await read_history(graph, parent.id, born)
+        if isinstance(where, Edit):
+            turn = _find_turn(parent.turns, where.turn)
+            step = _step_of(steps, turn)
+            state = await _edited(records, parent, steps[steps.index(step) - 1], turn, where.text)
+        else:
+            turn, step = None, find_step(steps, where)
+            state = step.state
+        state = {**state, "seats": await _seats(state, settings, changes, reporter or Reporter())}
+        *_, node = await at_step(parent, step)
+        origin = Origin(parent.id, step.round, node, turn.id if turn else None)
+        fork_id = await asyncio.to_thread(_write, records, parent, state, settings, origin)
+        config: Any = {"configurable": {"thread_id": fork_id}}
+        await graph.aupdate_state(config, state, as_node=node)
+    return await asyncio.to_thread(records.find, fork_id)
+
+
+def _write(
+    records: Repository,
+    parent: StoredDebate,
+    state: DebateState,
+    settings: DebateSettings,
+    origin: Origin,
+) -> str:
+    fork_id = str(uuid4())
+    given = cast("DebateState", {key: state[key] for key in state if key in _INPUT})  # type: ignore[literal-required]
+    records.start(
+        fork_id,
+        parent.protocol,
+        given,
+        settings.model_dump(mode="json"),
+        demonstration=is_demonstration(state["seats"]),
+        origin=origin,
+    )
+    return fork_id
+
+
+async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
+    """Return what the model answered in a turn, as a person may edit it."""
+    turn = _find_turn(debate.turns, turn_id)
+    calls = await asyncio.to_thread(records.recordings.read, debate.id)
+    _, call = _call_of(debate.id, turn, calls)
+    return str((call.answer or {})["result"]["text"])
+
+
+def find_step(steps: Sequence[HistoryStep], point: ForkPoint) -> HistoryStep:
+    """Return the last step of a round, or of a phase in it."""
+    for at in range(len(steps) - 1, 0, -1):
+        step = steps[at]
+        if step.round == point.round and _is_at(step, point.phase):
+            # A decision that cost no call is made again, since the settings may have changed.
+            is_free = "stop" in step.state and "stop" not in steps[at - 1].state and not step.turns
+            return steps[at - 1] if is_free and not point.phase else step
+    raise BadInput(f"There is no such place in the debate. It has: {_places(steps)}.")
+
+
+def _is_at(step: HistoryStep, phase: str) -> bool:
+    if not phase:
+        return not _AFTER.intersection(step.nodes)
+    return phase in step.nodes or any(turn.phase == phase for turn in step.turns)
+
+
+def _places(steps: Sequence[HistoryStep]) -> str:
+    names = (f"{step.round}:{node}" for step in steps for node in step.nodes if step.is_of_node)
+    return ", ".join(dict.fromkeys(names))
+
+
+def _changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> DebateSettings:
+    stored = parent.as_settings()
+    if not changes:
+        return stored
+    return settings_from(parent.protocol, {**stored.model_dump(mode="json"), **changes}, "--set")
+
+
+async def _seats(
+    state: DebateState, settings: DebateSettings, changes: Mapping[str, Any], reporter: Reporter
+) -> list[Seat]:
+    """Return the seats under the changed settings; they must be those of the parent."""
+    seats = state["seats"]
+    if changes:
+        chosen = (await choose_seats(settings)).seats
+        if {seat.id for seat in chosen} != {seat.id for seat in seats}:
+            raise BadInput("A fork cannot add or remove seats; it can only change their models.")
+        # Positions that a moderator found are not in the settings.
+        position = {seat.id: seat.position for seat in seats}
+        seats = [each.model_copy(update={"position": position[each.id]}) for each in chosen]
+    await check_seats({**state, "seats": seats}, settings, reporter, fetch=True)
+    return seats
+
+
+def _step_of(steps: Sequence[HistoryStep], turn: Turn) -> HistoryStep:
+    for step in steps[1:]:
+        if turn.id in (each.id for each in step.turns):
+            return step
+    raise BadInput(f"No checkpoint of this debate comes before turn {turn.id}.")
+
+
+async def _edited(
+    records: Repository, parent: StoredDebate, before: HistoryStep, turn: Turn, given: str
+) -> DebateState:
+    """Run the step of the turn again on the recording, with the person's text in its place."""
+    text = clean(given).strip()
+    if not text:
+        raise BadInput(f"The new text of turn {turn.id} is empty.")
+    calls = await asyncio.to_thread(records.recordings.read, parent.id)
+    key, call = _call_of(parent.id, turn, calls)
+    try:
+        tape = Tape({**calls, key: _with_text(call, text)}, is_complete=True)
+        state = await run_step(parent, before, tape)
+    except NotRecorded as unknown:
+        raise BadInput(
+            f"Your text does not say what the {turn.role} decides in turn {turn.id}. Keep the "
+            "block at the end of the text, and change its values."
+        ) from unknown
+    turns = [_as_human(each) if each.id == turn.id else each for each in state["turns"]]
+    return {**state, "turns": turns}
+
+
+def _as_human(turn: Turn) -> Turn:
+    return turn.model_copy(update={"status": "human", "model": ""})
+
+
+def _with_text(call: RecordedCall, text: str) -> RecordedCall:
+    result = {**(call.answer or {})["result"], "text": text, "thinking": "", "usage": {}}
+    answer = {**(call.answer or {}), "result": result}
+    heard = [Heard(at=0, text=text, model=call.model)]
+    return call.model_copy(update={"heard": heard, "answer": answer})
+
+
+def _call_of(
+    debate_id: str, turn: Turn, calls: Mapping[CallKey, RecordedCall]
+) -> tuple[CallKey, RecordedCall]:
+    """Return the recorded call that gave the turn its text."""
+    tag = nonce(debate_id, turn.id)
+    asked = call_name(turn.round, turn.phase, turn.seat)
+    for key, recorded in calls.items():
+        if key.asked != asked or not recorded.answer or "form" in recorded.parameters:
+            continue
+        call = with_marks(recorded, (tag, fence_mark(debate_id)))
+        text = str((call.answer or {})["result"]["text"])
+        if turn.text in (text, without_block(text, tag)):
+            return key, call
+    raise BadInput(f"Turn {turn.id} cannot be edited: no model call is recorded for it.")
+
+
+def _find_turn(turns: Sequence[Turn], turn_id: str) -> Turn:
+    found = next((turn for turn in turns if turn.id == turn_id), None)
+    if found is None:
+        ids = ", ".join(turn.id for turn in turns if turn.phase != "remark")
+        raise BadInput(f"There is no turn '{turn_id}' in this debate. It has: {ids}.")
+    return found

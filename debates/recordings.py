@@ -1,0 +1,36 @@
+"""The recorded model calls of debates, in the database."""
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from contend.debates.tables import calls, write
+
+if TYPE_CHECKING:  # slow to import, and only runs and replays need it
+    from contend.models.recording import CallKey, RecordedCall
+
+
+class Recordings:
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
+        """Store a call; one that a crash made necessary again replaces the first."""
+        dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
+        text = call.model_dump_json(exclude_defaults=True)
+        row = dialect.insert(calls).values(debate_id=debate_id, **key._asdict(), call=text)
+        row = row.on_conflict_do_update(
+            index_elements=list(calls.primary_key), set_={"call": row.excluded.call}
+        )
+        with write(self._engine) as connection:
+            connection.execute(row)
+
+    def read(self, debate_id: str) -> "dict[CallKey, RecordedCall]":
+        from contend.models.recording import CallKey, RecordedCall
+
+        columns = calls.c.asked, calls.c.messages, calls.c.number, calls.c.call
+        query = sa.select(*columns).where(calls.c.debate_id == debate_id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return {CallKey(*key): RecordedCall.model_validate_json(text) for *key, text in rows}

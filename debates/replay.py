@@ -1,0 +1,164 @@
+"""Replay a debate: show its events again, or run its graph again on the recorded calls."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise, zip_longest
+from typing import Any, cast
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic_core import to_jsonable_python
+
+from contend.debates.events import Event, Watch
+from contend.debates.history import Graph, HistoryStep, compile_graph, opened_graph, read_history
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.checkpoints.saver import serializer
+from contend.graph.errors import BadInput, ModelFailed, NotRecorded
+from contend.graph.state import DebateState
+from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
+
+_Calls = Mapping[CallKey, RecordedCall]
+
+# What says when something happened, or how long it took.
+_TIMES = {"started_at", "ended_at", "seconds", "duration_ms", "completed_at", "wall_clock_time_ms"}
+# The record repeats the rest of the state.
+_NOT_COMPARED = {"trace"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the code of today takes another path than the debate did."""
+
+    round: int | None
+    nodes: tuple[str, ...]
+    what: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    steps: int
+    calls: int
+    differences: list[Difference]
+
+
+async def play_events(
+    events: Sequence[Event],
+    watch: Watch,
+    speed: float,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Send stored events with the pauses they had, as many times faster as `speed`."""
+    before: datetime | None = None
+    for event in events:
+        at = datetime.fromisoformat(event["ts"])
+        # A pause is not played: nothing happened in it.
+        if before is not None and at > before and event["event"] != "resumed":
+            await sleep((at - before).total_seconds() / speed)
+        before = at
+        watch(event)
+
+
+async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed:
+    """Run every step again from the state it began with, and compare what comes of it."""
+    calls = await asyncio.to_thread(records.recordings.read, debate.id)
+    if not calls:
+        raise BadInput(
+            f"Debate {debate.id[:8]} has no recording: an earlier release or another program ran "
+            "it. Without --strict, its events can be replayed."
+        )
+    async with opened_graph(debate) as graph:
+        origin = await asyncio.to_thread(records.origin, debate.id)
+        steps = await read_history(graph, debate.id, origin)
+        pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
+        found = [
+            await _compare(debate, before, after, calls, await _answer_at(graph, before))
+            for before, after in pairs
+        ]
+    return Replayed(len(found), len(calls), [each for each in found if each])
+
+
+def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
+    """Return whether a node ran whose work depends on nothing but its state and the calls."""
+    return before.nodes != ("__start__",) and after.is_of_node
+
+
+async def run_step(
+    debate: StoredDebate, before: HistoryStep, tape: Tape, answer: Any = None
+) -> DebateState:
+    """Run what follows a step in memory, on the tape; `answer` is a person's at a pause."""
+    graph, config, _ = await at_step(debate, before)
+    given: Command[Any] | None = None
+    while True:
+        with using_tape(tape):
+            await graph.ainvoke(given, config, context=debate.as_settings(), interrupt_after="*")
+        snapshot = await graph.aget_state(config)
+        if not snapshot.interrupts:
+            return cast("DebateState", snapshot.values)
+        given = Command(resume=answer or {})
+
+
+async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
+    """Return a graph in memory that is where the debate was after a step, and the last node."""
+    config: Any = {"configurable": {"thread_id": debate.id}}
+    follows: tuple[str, ...] = ()
+    for node in step.nodes:  # of nodes that ran in parallel, one leads on
+        graph = compile_graph(debate.protocol, InMemorySaver(serde=serializer()))
+        await graph.aupdate_state(config, step.state, as_node=node)
+        follows = (await graph.aget_state(config)).next
+        if follows == step.next:
+            return graph, config, node
+    raise _OtherPath(", ".join(follows) or "the end")
+
+
+class _OtherPath(Exception):
+    """Another node follows than the one that did."""
+
+
+async def _compare(
+    debate: StoredDebate, before: HistoryStep, after: HistoryStep, calls: _Calls, answer: Any
+) -> Difference | None:
+    try:
+        state = await run_step(debate, before, Tape(calls, is_complete=True), answer)
+    except _OtherPath as other:
+        what = f"{other} follows instead of {', '.join(before.next) or 'the end'}"
+        return Difference(before.round, before.nodes, what)
+    except NotRecorded as unknown:
+        what = f"another prompt than the recorded one is sent for {unknown.asked}"
+        return Difference(after.round, after.nodes, what)
+    except ModelFailed as failed:
+        return Difference(after.round, after.nodes, f"the step fails: {failed}")
+    what = _first_difference(after.state, state)
+    return Difference(after.round, after.nodes, what) if what else None
+
+
+async def _answer_at(graph: Graph, step: HistoryStep) -> Any:
+    """Return what a person answered at the pause after this step."""
+    saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
+    saved = await saver.aget_tuple(step.config)
+    writes = (saved.pending_writes if saved else None) or []
+    return next((value for _, channel, value in writes if channel == "__resume__"), None)
+
+
+def _first_difference(old: DebateState, new: DebateState) -> str:
+    """Name the first part of the state that differs; empty if all is the same."""
+    kept = [
+        {name: value for name, value in each.items() if name not in _NOT_COMPARED}
+        for each in (old, new)
+    ]
+    return _difference(*map(to_jsonable_python, kept))
+
+
+def _difference(old: Any, new: Any, path: str = "") -> str:
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = sorted((old.keys() | new.keys()) - _TIMES)
+        pairs = [(old.get(name), new.get(name), f"{path}.{name}") for name in names]
+    elif isinstance(old, list) and isinstance(new, list):
+        pairs = [(*pair, f"{path}[{at}]") for at, pair in enumerate(zip_longest(old, new))]
+    else:
+        where = path.removeprefix(".")
+        return "" if old == new else f"{where} was {old!r:.200} and is now {new!r:.200}"
+    return next(filter(None, (_difference(*pair) for pair in pairs)), "")

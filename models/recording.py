@@ -1,0 +1,231 @@
+"""Record model calls, and answer calls from a recording instead of a model."""
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, TypeAdapter
+
+from contend.graph.errors import ModelFailed, NotRecorded
+from contend.models.retries import Answered, Listener, Result, Trouble
+from contend.models.text import clean_piece
+
+# Pieces that arrive within this time are one: viewers cannot tell them apart.
+_SECONDS_OF_A_PIECE = 0.03
+# In a recording, each secret mark of a debate is as many of one of these characters.
+_FIRST_PLACEHOLDER = 0xE000
+_SENT = {"type", "content", "tool_calls", "tool_call_id"}
+
+
+class Heard(BaseModel):
+    """What the listener of a call received: a piece of text, or trouble."""
+
+    at: float  # seconds after the call began
+    text: str = ""
+    model: str = ""
+    trouble: Trouble | None = None
+
+
+class RecordedCall(BaseModel):
+    model: str
+    parameters: dict[str, Any]
+    heard: list[Heard]
+    seconds: float
+    answer: dict[str, Any] | None = None
+    failure: dict[str, str] | None = None  # the arguments of ModelFailed
+
+
+class CallKey(NamedTuple):
+    """Names a call; the same in every debate that asks the same."""
+
+    asked: str  # of whom, in which round and phase
+    messages: str  # their hash
+    number: int = 0  # counts the calls of one run that ask the same
+
+
+class CallRequest(NamedTuple):
+    model: str
+    messages: Sequence[BaseMessage]
+    parameters: dict[str, Any]
+
+
+@dataclass
+class Tape:
+    """The calls of a debate: those that are known are answered from it, others are recorded."""
+
+    known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
+    keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
+    is_complete: bool = False  # a call that is not known is an error
+    speed: float | None = None  # None: without waiting
+    _made: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def key_of(self, request: CallRequest, listener: Listener) -> CallKey:
+        same = listener.asked, _hash(request.messages, listener.marks)
+        self._made[same] += 1
+        return CallKey(*same, self._made[same] - 1)
+
+    async def wait_until(self, seconds: float, began: float) -> None:
+        if self.speed is not None:
+            passed = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(max(0.0, seconds / self.speed - passed))
+
+
+_tape: ContextVar[Tape | None] = ContextVar("tape", default=None)
+
+
+@contextmanager
+def using_tape(tape: Tape) -> Iterator[None]:
+    before = _tape.set(tape)
+    try:
+        yield
+    finally:
+        _tape.reset(before)
+
+
+async def on_tape(
+    request: CallRequest,
+    listener: Listener,
+    form: TypeAdapter[Result],
+    call: Callable[[Listener], Awaitable[Answered[Result]]],
+) -> Answered[Result]:
+    """Answer a call from the tape in use, or make it and record it."""
+    tape = _tape.get()
+    if tape is None:
+        return await call(listener)
+    key = tape.key_of(request, listener)
+    if key in tape.known:
+        return await _play(tape, tape.known[key], listener, form)
+    if tape.is_complete:
+        raise NotRecorded(key.asked)
+    return await _record(tape, key, request, listener, form, call)
+
+
+async def _play(
+    tape: Tape, recorded: RecordedCall, listener: Listener, form: TypeAdapter[Result]
+) -> Answered[Result]:
+    began = asyncio.get_running_loop().time()
+    call = with_marks(recorded, listener.marks)
+    for heard in call.heard:
+        await tape.wait_until(heard.at, began)
+        if heard.trouble:
+            listener.trouble(heard.trouble)
+        else:
+            listener.text(heard.text, heard.model)
+    await tape.wait_until(call.seconds, began)
+    if call.answer is None:
+        raise ModelFailed(**(call.failure or {}))
+    result = form.validate_python(call.answer["result"])
+    return Answered(result, call.answer["model"], fell_back=call.answer["fell_back"])
+
+
+async def _record(
+    tape: Tape,
+    key: CallKey,
+    request: CallRequest,
+    listener: Listener,
+    form: TypeAdapter[Result],
+    call: Callable[[Listener], Awaitable[Answered[Result]]],
+) -> Answered[Result]:
+    recorder = _Recorder(listener, asyncio.get_running_loop().time())
+    made = RecordedCall(model=request.model, parameters=request.parameters, heard=[], seconds=0)
+    try:
+        answered = await call(recorder.listener())
+    except ModelFailed as failed:
+        why = {"seat": failed.seat, "model": failed.model, "kind": failed.kind, "why": failed.why}
+        await recorder.end(tape, key, made.model_copy(update={"failure": why}))
+        raise
+    answer = {"model": answered.model, "fell_back": answered.fell_back}
+    answer |= {"result": form.dump_python(answered.result, mode="json")}
+    await recorder.end(tape, key, made.model_copy(update={"answer": answer}))
+    return answered
+
+
+@dataclass
+class _Recorder:
+    inner: Listener
+    began: float
+    heard: list[Heard] = field(default_factory=list)
+
+    def listener(self) -> Listener:
+        return replace(self.inner, text=self._text, trouble=self._trouble)
+
+    def _text(self, piece: str, model: str) -> None:
+        last, now = self.heard[-1] if self.heard else None, self._seconds()
+        if last and last.model == model and now - last.at < _SECONDS_OF_A_PIECE:
+            last.text += clean_piece(piece)
+        else:
+            self.heard.append(Heard(at=now, text=clean_piece(piece), model=model))
+        self.inner.text(piece, model)
+
+    def _trouble(self, trouble: Trouble) -> None:
+        self.heard.append(Heard(at=self._seconds(), trouble=trouble))
+        self.inner.trouble(trouble)
+
+    def _seconds(self) -> float:
+        return round(asyncio.get_running_loop().time() - self.began, 3)
+
+    async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
+        if tape.keep:
+            whole = made.model_copy(update={"heard": self.heard, "seconds": self._seconds()})
+            await tape.keep(key, _without_marks(whole, self.inner.marks))
+
+
+def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
+    """Hash what is sent, without the marks that differ from debate to debate."""
+    parts = [each.model_dump(include=_SENT) for each in messages]
+    text = _replace(json.dumps(parts, ensure_ascii=False, default=str), _pairs(marks))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _pairs(marks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each mark with its placeholder, which is as long."""
+    given = [(mark, chr(_FIRST_PLACEHOLDER + number)) for number, mark in enumerate(marks)]
+    return [(mark, sign * len(mark)) for mark, sign in given if mark]
+
+
+def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
+    return _translate(call, _pairs(marks))
+
+
+def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
+    """Return the call as the debate with these marks made it."""
+    return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
+
+
+def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall:
+    texts = _replace_across([each.text for each in call.heard], pairs)
+    heard = [
+        each.model_copy(update={"text": text}) for each, text in zip(call.heard, texts, strict=True)
+    ]
+    return call.model_copy(update={"heard": heard, "answer": _replace_in(call.answer, pairs)})
+
+
+def _replace_across(texts: Sequence[str], pairs: list[tuple[str, str]]) -> list[str]:
+    """Replace in texts that belong together: a mark may begin in one and end in the next."""
+    whole = _replace("".join(texts), pairs)
+    ends = list(accumulate(len(text) for text in texts))
+    return [whole[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+
+
+def _replace_in(data: Any, pairs: list[tuple[str, str]]) -> Any:
+    if isinstance(data, str):
+        return _replace(data, pairs)
+    if isinstance(data, list):
+        return [_replace_in(each, pairs) for each in data]
+    if isinstance(data, dict):
+        return {key: _replace_in(value, pairs) for key, value in data.items()}
+    return data
+
+
+def _replace(text: str, pairs: list[tuple[str, str]]) -> str:
+    for old, new in pairs:
+        text = text.replace(old, new)
+    return text
