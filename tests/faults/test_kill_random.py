@@ -16,12 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.actions.test_ask_moderated import SIDES
-from tests.cli.support import QUESTION, Command, debaters, spoken
+from tests.cli.support import Command, spoken
 from tests.faults.preloaded import run
-from tests.support.floor_server import floor_script
-from tests.support.forecasting import forecasters
 from tests.support.model_server import Call, ModelServer, Reply, Request
+from tests.support.protocols import PROTOCOLS, ask_in, script_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -30,17 +28,6 @@ KILLS = int(os.environ.get("CONTEND_TEST_KILLS", "3"))
 IS_MEASUREMENT = "CONTEND_TEST_KILLS" in os.environ
 # A finished call may be paid again if it ended less than this before the kill.
 SECONDS_EXPOSED = 0.05
-
-SEATS = [word for name in ("ann", "ben", "cyd") for word in ("--seat", f"{name}=openai:{name}")]
-JUDGED = [*SEATS, "--set", "judge_model=openai:judge"]
-OUTCOMES = ["--outcome", "yes: It opens", "--outcome", "no: It does not"]
-DEBATES: dict[str, tuple[list[str], Any]] = {
-    "adversarial": (["-m", "openai:m", "--set", "max_rounds=3"], debaters()),
-    "forum": ([*JUDGED, "--set", "max_rounds=3"], debaters()),
-    "refine": ([*JUDGED, "--set", "max_debate_rounds=2"], debaters()),
-    "moderated": (["-m", "openai:m", *SIDES, "--set", "round_count=1"], floor_script()),
-    "forecast": (["-m", "openai:m", *OUTCOMES], forecasters()),
-}
 
 
 class Killer:
@@ -136,13 +123,12 @@ def models() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.mark.parametrize("protocol", DEBATES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_killed_at_random_moments(
     protocol: str, tmp_path: Path, models: ModelServer, database: str
 ) -> None:
-    more, script = DEBATES[protocol]
-    models.script = _slowly(script)
-    ask = ["ask", QUESTION, "-p", protocol, "--set", "retry_wait=0.01", *more]
+    models.script = _slowly(script_of(protocol))
+    ask = ask_in(protocol)
     undisturbed = Command(tmp_path / "calm", models).here(*ask, "--json").json
     contend = Command(tmp_path / "killed", models)
     contend.env["DATABASE_URL"] = os.environ.get("DATABASE_URL", "")
