@@ -1,6 +1,7 @@
 """Many debates at once on a busy machine: all end as they should, and nothing is paid twice."""
 
 import asyncio
+import json
 import os
 import re
 import sqlite3
@@ -9,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ import pytest
 from contend import create_debate
 from contend.graph.record import DebateRecord
 from contend.graph.settings import data_home
-from tests.cli.support import debaters
+from tests.cli.support import ROOT, Command, debaters
+from tests.faults.test_providers import SPEAKERS, speak
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer
 
@@ -24,8 +27,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 # More for a measurement: CONTEND_TEST_FORECASTS=300 CONTEND_TEST_HOGS=8.
 FORECASTS = int(os.environ.get("CONTEND_TEST_FORECASTS", "4"))
+# 500 for a measurement.
+DEBATES_IN_MEMORY = int(os.environ.get("CONTEND_TEST_DEBATES", "50"))
 HOGS = int(os.environ.get("CONTEND_TEST_HOGS", "1"))
 DEBATES, FORECASTS_AT_ONCE = 100, 32
+MEGABYTES_MORE = 60
 SHORT = {"min_rounds": 1, "max_rounds": 1, "templates": False, "model": "openai:m1"}
 
 
@@ -77,3 +83,21 @@ async def test_many_forecasts(server: ModelServer) -> None:
     assert Counter((each.status, each.error) for each in ended) == {("done", None): FORECASTS}
     assert len(server.calls) == 31 * FORECASTS
     _assert_each_paid_once(server)
+
+
+def test_memory_does_not_grow_with_the_number_of_debates(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.script, server.models = speak, list(SPEAKERS)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.faults.many_debates", str(DEBATES_IN_MEMORY)],
+        env=Command(tmp_path / "memory", server).env,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    result = json.loads(ran.stdout)
+    assert Counter(each["status"] for each in result["ended"]) == {"done": DEBATES_IN_MEMORY}
+    first, last = result["megabytes"]
+    sys.stdout.write(f"{first:.0f} MB after a fifth of the debates, {last:.0f} MB after all\n")
+    assert last - first < MEGABYTES_MORE

@@ -85,7 +85,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def _speak(request: Request) -> Reply:
+def speak(request: Request) -> Reply:
     if request.schema:
         return Reply("{}")  # what was asked for once more, in a form
     if "Your last reply was too long" in request.user:
@@ -102,7 +102,7 @@ class Faults:
         self.injected: Counter[str] = Counter()
 
     def __call__(self, request: Request) -> Reply:
-        reply = _speak(request)
+        reply = speak(request)
         if self.chance.random() >= SHARE:
             return reply
         name = list(FAULTS)[self.injected.total() % len(FAULTS)]
@@ -135,7 +135,7 @@ def test_every_debate_ends_done_or_failed_by_name(tmp_path: Path, langsmith: Lan
             check=False,
         )
         assert ran.returncode == 0, ran.stderr[-4000:].decode()
-        ended = json.loads(ran.stdout)
+        ended = json.loads(ran.stdout)["ended"]
         _report(ended, faults, len(models.calls))
         exported = _export(contend, tmp_path / "exports")
     failed = [each for each in ended if each["status"] == "failed"]
