@@ -24,8 +24,9 @@ from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
-_EPILOG = "Exit codes: 0 done, 1 error, 2 bad input, 3 paused, 4 model failed, 5 replay differs."
-    "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, 5 differs."
+_EPILOG = (
+    "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, "
+    "5 a replay differs."
 )
 
 _GROUPS = {

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
@@ -68,9 +69,10 @@ def _step(
     snapshot: StateSnapshot, before: HistoryStep | None, origin: Origin | None
 ) -> HistoryStep:
     state = cast("DebateState", snapshot.values)
-    first = origin.node if origin else "__start__"
+    first = origin.node if origin else START
     known = len(before.state.get("turns", [])) if before else 0
-    is_of_node = before is not None and (snapshot.metadata or {}).get("source") == "loop"
+    source = (snapshot.metadata or {}).get("source")
+    is_of_node = before is not None and source == "loop" and before.next != (START,)
     return HistoryStep(
         checkpoint=_id(snapshot.config),
         # A comment or an input is no node: what ran last is what ran before it.

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START
 from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
@@ -83,7 +84,7 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
     """Return whether a node ran whose work depends on nothing but its state and the calls."""
-    return before.nodes != ("__start__",) and after.is_of_node
+    return before.nodes != (START,) and after.is_of_node
 
 
 async def run_step(

@@ -87,12 +87,13 @@ def _node_of(
 
 
 def _draw(node: dict[str, Any], current: str, parent: Tree | None = None) -> Tree:
-    line = Text(node["id"][:8], style="heading" if node["id"] == current else "")
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(node["id"][:8], style="heading" if node["id"] == current else "")
     line.append(f"  {node['status']}", style="muted")
     if node["forked_at"]:
         where = f"turn {node['edited']} edited" if node["edited"] else f"after {node['forked_at']}"
         line.append(f"  {where}", style="muted")
-    line.append(f"  {one_line(node['answer'], 80)}")
+    line.append(f"  {one_line(node['answer'], _WIDEST)}")
     drawn = parent.add(line) if parent else Tree(line)
     for each in node["forks"]:
         _draw(each, current, drawn)

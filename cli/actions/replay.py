@@ -43,7 +43,7 @@ def _show(renderer: Renderer, debate: StoredDebate) -> Watch:
     return show
 
 
-def replay_strictly(reference: str, *, as_json: bool) -> int:
+def check_path(reference: str, *, as_json: bool) -> int:
     with database.existing(reference) as (records, debate):
         replayed = asyncio.run(replay.replay_strictly(records, debate))
     if as_json:

@@ -26,8 +26,8 @@ def replay(
     plain: Plain = False,
 ) -> int:
     """Play a debate back, without calling any model."""
-    from contend.cli.actions.replay import play, replay_strictly  # slow to import
+    from contend.cli.actions.replay import check_path, play  # slow to import
 
     if strict:
-        return replay_strictly(debate, as_json=json)
+        return check_path(debate, as_json=json)
     return play(debate, speed, as_events=events or json, is_raw=plain)

@@ -24,7 +24,7 @@ from tests.support.protocols import PROTOCOLS, ask_in, script_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 # More for a measurement: CONTEND_TEST_KILLS=50 on an idle machine.
-KILLS = int(os.environ.get("CONTEND_TEST_KILLS", "3"))
+KILLS = int(os.environ.get("CONTEND_TEST_KILLS", "1"))
 IS_MEASUREMENT = "CONTEND_TEST_KILLS" in os.environ
 # A finished call may be paid again if it ended less than this before the kill.
 SECONDS_EXPOSED = 0.05

@@ -1,0 +1,184 @@
+"""`contend fork`: a debate goes on in another way, as a new one."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import Command, spoken
+from tests.support.model_server import ModelServer, Reply
+from tests.support.protocols import PROTOCOLS, ask_in, script_of
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer(lambda _: Reply(""), models=None) as running:
+        yield running
+
+
+@pytest.fixture
+def contend(tmp_path: Path, models: ModelServer) -> Command:
+    return Command(tmp_path / "home", models)
+
+
+def _debate(contend: Command, models: ModelServer, protocol: str) -> dict[str, Any]:
+    models.script = script_of(protocol)
+    record: dict[str, Any] = contend(*ask_in(protocol), "--json").json
+    return record
+
+
+def _until(record: dict[str, Any], last_round: int) -> list[tuple[str, str]]:
+    after = {"synthesize", "score", "verdict"}
+    turns = [t for t in record["turns"] if t["round"] <= last_round and t["phase"] not in after]
+    return spoken({"turns": turns})
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_earlier_rounds_are_shared_and_unpaid(
+    protocol: str, contend: Command, models: ModelServer
+) -> None:
+    parent = _debate(contend, models, protocol)
+    before = contend("export", parent["id"], "--format", "json").out
+    paid = len(models.calls)
+    forked = contend("fork", parent["id"], "--at", "1", "--json")
+    assert forked.code == 0, forked.err
+    assert forked.json["id"] != parent["id"]
+    assert _until(forked.json, 1) == _until(parent, 1)
+    assert spoken(forked.json) == spoken(parent)
+    shared = len(_until(parent, 1))
+    assert len(models.calls) - paid <= paid - shared
+    assert contend("export", parent["id"], "--format", "json").out == before
+
+
+def test_another_skeptic_from_round_three_on(contend: Command, models: ModelServer) -> None:
+    parent = _debate(contend, models, "adversarial")
+    paid = len(models.calls)
+    forked = contend(
+        "fork", parent["id"], "--at", "2", "--set", "skeptic_model=openai:other", "--json"
+    ).json
+    assert [call.request.model for call in models.calls[paid:]] == ["m", "other", "m", "m"]
+    used = {turn["round"]: turn["model"] for turn in forked["turns"] if turn["role"] == "skeptic"}
+    assert used == {1: "openai:m", 2: "openai:m", 3: "openai:other"}
+
+
+def test_more_rounds_after_the_last_one(contend: Command, models: ModelServer) -> None:
+    parent = _debate(contend, models, "adversarial")
+    assert parent["stop_reason"] == "max_rounds"
+    more = ["--set", "max_rounds=4", "--set", "min_rounds=4"]
+    forked = contend("fork", parent["id"], "--at", "3", *more, "--json").json
+    assert max(turn["round"] for turn in forked["turns"]) == 4
+
+
+def test_an_edited_critique_ends_the_debate_earlier(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    parent = _debate(contend, models, "adversarial")
+    turn = next(each for each in parent["turns"] if each["id"] == "r1.critique.skeptic")
+    assert parent["stop"]["round"] == 3
+    text = tmp_path / "reply.md"
+    block = {"nonce": _nonce(contend, parent["id"]), "ready": True, "score": 9, "points": []}
+    text.write_text(f"All is well.\n\n```json\n{json.dumps(block)}\n```", "utf-8")
+    paid = len(models.calls)
+    forked = contend("fork", parent["id"], "--edit", turn["id"], "--text-file", str(text), "--json")
+    assert forked.code == 0, forked.err
+    critique = next(each for each in forked.json["turns"] if each["id"] == turn["id"])
+    assert (critique["text"], critique["status"]) == ("All is well.", "human")
+    assert forked.json["stop"] == {**forked.json["stop"], "reason": "skeptic_ready", "round": 1}
+    assert len(models.calls) - paid == 2, "the answer and its score"
+    assert contend("replay", forked.json["id"], "--strict").code == 0
+
+
+def _nonce(contend: Command, debate: str) -> str:
+    """What the editor would show."""
+    shown = contend("fork", debate, "--edit", "r1.critique.skeptic", EDITOR="sh -c 'cat $0 >seen'")
+    assert "was not changed" in shown.err
+    seen = (contend.home.parent / "seen").read_text("utf-8")
+    found = re.search(r'"nonce": "(\w+)"', seen)
+    assert found
+    return found[1]
+
+
+def test_an_edit_that_leaves_the_decision_open_is_refused(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    parent = _debate(contend, models, "adversarial")
+    text = tmp_path / "reply.md"
+    text.write_text("Who knows?", "utf-8")
+    edit = ["--edit", "r1.critique.skeptic", "--text-file", str(text)]
+    refused = contend("fork", parent["id"], *edit)
+    assert refused.code == 2
+    assert "Keep the block at the end" in refused.err
+    assert len(contend("list", "--json").json) == 1
+
+
+@pytest.mark.parametrize("protocol", ["forum", "refine"])
+def test_the_answers_of_others_in_the_same_step_are_not_paid_again(
+    protocol: str, contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    parent = _debate(contend, models, protocol)
+    first = parent["turns"][0]
+    text = tmp_path / "reply.md"
+    text.write_text(f"{first['text']} And more.", "utf-8")
+    paid = len(models.calls)
+    edit = ["--edit", first["id"], "--text-file", str(text)]
+    forked = contend("fork", parent["id"], *edit, "--json")
+    assert forked.code == 0, forked.err
+    assert len(models.calls) - paid == paid - 3
+    assert forked.json["turns"][0]["text"].endswith("And more.")
+
+
+def test_a_comment_for_the_fork(contend: Command, models: ModelServer) -> None:
+    parent = _debate(contend, models, "adversarial")
+    at = ["--at", "1", "--say", "Think of the cost."]
+    paid = len(models.calls)
+    forked = contend("fork", parent["id"], *at, "--json").json
+    assert "Think of the cost." in models.calls[paid].request.text
+    remarks = [turn["text"] for turn in forked["turns"] if turn["phase"] == "remark"]
+    assert remarks == ["Think of the cost."]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--at", "9"], "There is no such place in the debate. It has: "),
+        (["--at", "1:applause"], "There is no such place"),
+        (["--at", "soon"], "not in the form ROUND or ROUND:PHASE"),
+        ([], "either --at ROUND[:PHASE] or --edit TURN"),
+        (["--at", "1", "--edit", "r1.propose.proposer"], "either --at"),
+        (["--at", "1", "--text-file", "x"], "--text-file works only with --edit"),
+        (["--edit", "r9.propose.proposer", "--text-file", "x"], "There is no turn 'r9."),
+        (["--edit", "r1.propose.proposer", "--text-file", "missing"], "Cannot read missing"),
+        (["--at", "1", "--set", "max_round=4"], "max_rounds"),
+        (["--at", "1", "--set", "max_rounds=many"], "max_rounds"),
+    ],
+)
+def test_bad_input_changes_nothing(
+    options: list[str], problem: str, contend: Command, models: ModelServer
+) -> None:
+    parent = _debate(contend, models, "adversarial")
+    paid = len(models.calls)
+    refused = contend("fork", parent["id"], *options)
+    assert refused.code == 2
+    assert problem in refused.err
+    assert len(models.calls) == paid
+    assert len(contend("list", "--json").json) == 1
+
+
+def test_the_family_is_drawn(contend: Command, models: ModelServer) -> None:
+    parent = _debate(contend, models, "adversarial")["id"]
+    child = contend("fork", parent, "--at", "1", "--json").json["id"]
+    grandchild = contend("fork", child, "--at", "2", "--json").json["id"]
+    drawn = contend("tree", grandchild).out.splitlines()
+    assert [re.sub(r"[^0-9a-f]*([0-9a-f]{8}).*", r"\1", line) for line in drawn] == [
+        parent[:8],
+        child[:8],
+        grandchild[:8],
+    ]
+    assert "after 1:judge_continue" in drawn[1]
+    shown = contend("tree", parent, "--json").json
+    assert shown["forks"][0]["forks"][0]["id"] == grandchild
+    contend("delete", parent, "--yes")
+    assert contend("tree", child, "--json").json["status"] == "deleted"

@@ -1,0 +1,128 @@
+"""`contend replay`: a debate is played back, or its code runs again, without any model."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from contend import prompts
+from tests.cli.support import Command, change_database
+from tests.support.model_server import ModelServer, Reply
+from tests.support.protocols import PROTOCOLS, ask_in, script_of
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer(lambda _: Reply(""), models=None) as running:
+        yield running
+
+
+@pytest.fixture
+def contend(tmp_path: Path, models: ModelServer) -> Command:
+    return Command(tmp_path / "home", models)
+
+
+def _debate(contend: Command, models: ModelServer, protocol: str, *more: str) -> str:
+    models.script = script_of(protocol)
+    asked = contend(*ask_in(protocol), *more, "--json")
+    assert asked.code in (0, 3), asked.err
+    models.stop()  # from here on no model can be reached
+    return str(asked.json["id"])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_code_takes_the_same_path_on_the_recorded_answers(
+    protocol: str, contend: Command, models: ModelServer
+) -> None:
+    debate = _debate(contend, models, protocol)
+    replayed = contend("replay", debate, "--strict", "--json")
+    assert replayed.json["differences"] == []
+    assert replayed.json["calls"] == len(models.calls)
+    assert replayed.code == 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_same_events_are_played_back(
+    protocol: str, contend: Command, models: ModelServer
+) -> None:
+    models.script = script_of(protocol)
+    lines = contend(*ask_in(protocol), "--events").out.splitlines()
+    events = [json.loads(line) for line in lines]
+    models.stop()
+    played = contend("replay", events[0]["debate_id"], "--events", "--speed", "1e9")
+    assert _said(map(json.loads, played.out.splitlines())) == _said(events)
+
+
+def _said(events: Iterable[dict[str, object]]) -> list[tuple[object, ...]]:
+    """Events without times; chunks may be joined."""
+    return [
+        (event["event"], event["round"], event["content"], event["metadata"])
+        for event in events
+        if not str(event["event"]).endswith("_chunk")
+    ]
+
+
+def test_a_debate_is_shown_again(contend: Command, models: ModelServer) -> None:
+    debate = _debate(contend, models, "adversarial")
+    shown = contend("replay", debate, "--speed", "1e9").out
+    assert "no model is called" in shown
+    assert "This is proposal 1: keep it together." in shown
+    assert "Round 2" in shown
+    assert f"contend show {debate[:8]}" in shown
+
+
+def test_a_prompt_that_changed_by_a_word_is_named(
+    contend: Command, models: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debate = _debate(contend, models, "adversarial")
+    prompt = tmp_path / "adversarial" / "skeptic.again.md"
+    prompt.parent.mkdir()
+    prompt.write_text(f"{prompts.load('adversarial/skeptic.again')} Please.", "utf-8")
+    monkeypatch.setattr(prompts, "__path__", [*prompts.__path__, str(tmp_path)])
+    prompts.load.cache_clear()
+    replayed = contend("replay", debate, "--strict")
+    prompts.load.cache_clear()
+    assert replayed.code == 5
+    assert "Round 2, critique: another prompt than the recorded one" in replayed.out
+    assert "r2.critique.skeptic" in replayed.out
+    assert "Round 1" not in replayed.out
+
+
+def test_a_changed_rule_is_named(contend: Command, models: ModelServer) -> None:
+    debate = _debate(contend, models, "adversarial")
+    fewer = "json_set(settings, '$.max_rounds', 2, '$.min_rounds', 2)"
+    change_database(contend, f"UPDATE debates SET settings = {fewer}")
+    replayed = contend("replay", debate, "--strict")
+    assert replayed.code == 5
+    assert "Round 2, judge_continue: round was 3 and is now 2" in replayed.out
+
+
+def test_a_persons_comments_are_part_of_it(contend: Command, models: ModelServer) -> None:
+    models.script = script_of("adversarial")
+    paused = contend(*ask_in("adversarial"), "--pause", "each_round", "--json").json
+    contend("resume", paused["id"], "--say", "Think of the cost.", "--quiet")
+    contend("resume", paused["id"], "--finish", "--quiet")
+    models.stop()
+    replayed = contend("replay", paused["id"], "--strict", "--json")
+    assert replayed.json["differences"] == []
+    assert replayed.json["steps"] > 6
+
+
+def test_without_a_recording_only_events_are_played(contend: Command, models: ModelServer) -> None:
+    debate = _debate(contend, models, "adversarial")
+    change_database(contend, "DELETE FROM debate_calls")
+    refused = contend("replay", debate, "--strict")
+    assert refused.code == 2
+    assert "has no recording" in refused.err
+    assert contend("replay", debate, "--speed", "1e9").code == 0
+
+
+def test_recordings_hold_no_key_and_go_with_their_debate(
+    contend: Command, models: ModelServer
+) -> None:
+    debate = _debate(contend, models, "adversarial")
+    assert b"canary" not in (contend.home / "contend.db").read_bytes()
+    assert contend("delete", debate, "--yes").code == 0
+    refused = contend("replay", debate)
+    assert refused.code == 2
