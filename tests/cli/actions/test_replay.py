@@ -91,8 +91,8 @@ def test_a_prompt_that_changed_by_a_word_is_named(
 
 def test_a_changed_rule_is_named(contend: Command, models: ModelServer) -> None:
     debate = _debate(contend, models, "adversarial")
-    fewer = "json_set(settings, '$.max_rounds', 2, '$.min_rounds', 2)"
-    change_database(contend, f"UPDATE debates SET settings = {fewer}")
+    fewer = "UPDATE debates SET settings = json_set(settings, '$.max_rounds', ?, '$.min_rounds', ?)"
+    change_database(contend, fewer, 2, 2)
     replayed = contend("replay", debate, "--strict")
     assert replayed.code == 5
     assert "Round 2, judge_continue: round was 3 and is now 2" in replayed.out
