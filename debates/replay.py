@@ -1,9 +1,10 @@
 """Replay a debate: show its events again, or run its graph again on the recorded calls."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise, zip_longest
 from typing import Any, cast
 
@@ -19,8 +20,13 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput, ModelFailed, NotRecorded
+from contend.graph.events import chunk_event
+from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
 from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
+
+# A few words, with the space after them.
+_PIECE = re.compile(r"(?:\S+\s*){1,5}")
 
 _Calls = Mapping[CallKey, RecordedCall]
 
@@ -61,6 +67,43 @@ async def play_events(
             await sleep((at - before).total_seconds() / speed)
         before = at
         watch(event)
+
+
+def with_words(events: Sequence[Event]) -> list[Event]:
+    """Add the words of turns whose chunks are no longer stored, spread over their time."""
+    streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
+    added = [
+        chunk
+        for event in events
+        if event["event"] == "seat_complete" and _speaker(event) not in streamed
+        for chunk in _chunks(event)
+    ]
+    return sorted([*added, *events], key=lambda event: event["ts"])
+
+
+def _speaker(event: Event) -> tuple[Any, ...]:
+    about = event["metadata"]
+    return event["round"], about.get("seat"), about.get("phase")
+
+
+def _chunks(event: Event) -> list[Event]:
+    about = event["metadata"]
+    if not PHASES[about["phase"]].is_streamed or about["status"] == "human":
+        return []
+    pieces = _PIECE.findall(event["content"])
+    end, took = datetime.fromisoformat(event["ts"]), timedelta(milliseconds=about["elapsed_ms"])
+    name = chunk_event(about["role"], about["phase"])
+    seat = {key: about[key] for key in ("model", "role", "seat", "phase")}
+    return [
+        {
+            **event,
+            "ts": (end - took * (len(pieces) - at) / len(pieces)).isoformat(),
+            "event": name,
+            "content": piece,
+            "metadata": seat,
+        }
+        for at, piece in enumerate(pieces)
+    ]
 
 
 async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed:

@@ -19,7 +19,8 @@ from contend.graph.errors import BadInput
 def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
     with database.existing(reference) as (records, debate):
         records.store_missing_events(debate.id)
-        events = [stored.as_event() for stored in records.journal.read(debate.id, 0)]
+        stored = [each.as_event() for each in records.journal.read(debate.id, 0)]
+    events = replay.with_words(stored)
     if not events:
         raise BadInput(f"Debate {debate.id[:8]} has not begun; there is nothing to play back.")
     if as_events:

@@ -72,6 +72,19 @@ def test_a_debate_is_shown_again(contend: Command, models: ModelServer) -> None:
     assert f"contend show {debate[:8]}" in shown
 
 
+def test_words_are_spread_over_a_turn_whose_chunks_are_gone(
+    contend: Command, models: ModelServer
+) -> None:
+    debate = _debate(contend, models, "adversarial")
+    change_database(contend, "DELETE FROM debate_events WHERE is_chunk")
+    played = contend("replay", debate, "--events", "--speed", "1e9").out
+    events = [json.loads(line) for line in played.splitlines()]
+    first = [each for each in events if each["event"] == "proposer_chunk" and each["round"] == 1]
+    assert "".join(each["content"] for each in first) == "This is proposal 1: keep it together."
+    assert len(first) > 1
+    assert [each["ts"] for each in events] == sorted(each["ts"] for each in events)
+
+
 def test_a_prompt_that_changed_by_a_word_is_named(
     contend: Command, models: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
