@@ -42,13 +42,19 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
 
 def _edit(records: Repository, parent: StoredDebate, wanted: Fork) -> Edit:
     before = asyncio.run(reply_of(records, parent, wanted.edit))
-    if wanted.text_file:
-        text: str | None = _read(wanted.text_file)
-    else:
-        text = click.edit(before, extension=".md")
+    text = _read(wanted.text_file) if wanted.text_file else _open_editor(before)
     if text is None or text.strip() == before.strip():
         raise BadInput(f"Turn {wanted.edit} was not changed, so nothing was forked.")
     return Edit(wanted.edit, text)
+
+
+def _open_editor(text: str) -> str | None:
+    try:
+        return click.edit(text, extension=".md")
+    except click.ClickException as error:
+        raise BadInput(
+            f"{error.message.rstrip('.')}. Set EDITOR to your editor, or use --text-file."
+        ) from error
 
 
 def _read(path: Path) -> str:

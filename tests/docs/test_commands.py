@@ -62,6 +62,7 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
     (tmp_path / "question.txt").write_text("Which one?", encoding="utf-8")
     (tmp_path / "settings.yaml").write_text("min_rounds: 2\n", encoding="utf-8")
     (tmp_path / "contract.txt").write_text("Pets need consent.", encoding="utf-8")
+    (tmp_path / "better.md").write_text("A better answer.", encoding="utf-8")
     (tmp_path / "minutes").mkdir()
     (tmp_path / "minutes" / "may.md").write_text("Nobody minds dogs.", encoding="utf-8")
     (tmp_path / "chart.png").write_bytes(PIXEL)
@@ -70,6 +71,7 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
     command = Command(tmp_path / "home", models)
     command.env |= {
         "PATH": f"{Path(sys.executable).parent}:{command.env['PATH']}",
+        "EDITOR": "sed -i '1s/^/To be clear: /'",
         "OPENROUTER_BASE_URL": models.openrouter_url,
         "OPENROUTER_API_KEY": "or-canary-0123456789abcdef",
     }

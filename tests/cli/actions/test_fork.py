@@ -101,6 +101,13 @@ def _nonce(contend: Command, debate: str) -> str:
     return found[1]
 
 
+def test_an_editor_that_fails_changes_nothing(contend: Command, models: ModelServer) -> None:
+    parent = _debate(contend, models, "adversarial")
+    refused = contend("fork", parent["id"], "--edit", "r1.propose.proposer", EDITOR="false")
+    assert refused.code == 2
+    assert "Set EDITOR to your editor, or use --text-file." in refused.err
+
+
 def test_an_edit_that_leaves_the_decision_open_is_refused(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
