@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
@@ -24,7 +25,7 @@ from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
 
 _GROUPS = {
-    "Debates": ("ask", "resume"),
+    "Debates": ("ask", "resume", "batch"),
     "Results": ("list", "show", "rate", "export", "delete", "prune"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
@@ -57,6 +58,7 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
+app.command("batch", short_help="Debate every question of a file.")(batch)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("rate")(rate)
