@@ -1,7 +1,6 @@
 """The `contend` command."""
 
 import gc
-import json
 import os
 import sys
 import traceback
@@ -137,10 +136,11 @@ _INTERRUPTED = 130
 def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     usage = getattr(error, "format_message", None)
     if usage is not None:
+        from contend.cli.hints import explain_usage  # rarely needed
+
         command = _command(error, arguments)
-        paths = any(option in arguments for option in ("--docs", "--image"))
-        said = _offer_ask(usage(), arguments) or _nearest_option(error) or usage()
-        return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
+        said = explain_usage(error, arguments, command)
+        return _refuse(_usage_error(said, command), BAD_INPUT, debug=debug)
     from contend.graph.errors import BadInput, DamagedDebate  # slow to import
     from contend.models.failures import scrub
 
@@ -153,41 +153,6 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
 
 
-def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Say how to ask a question that was given in place of a command."""
-    question = next((each for each in arguments if not each.startswith("-")), "")
-    if not said.startswith("No such command") or " " not in question.strip():
-        return ""
-    shown = question if len(question) <= _LONGEST_OFFERED else "..."
-    return f"To debate a question, use ask: contend ask {json.dumps(shown, ensure_ascii=False)}."
-
-
-_LONGEST_OFFERED = 80
-# Options of similar tools, and what to use here.
-_OTHERWISE = {
-    "--rounds": "Set the rounds with --set min_rounds=1 --set max_rounds=3.",
-    "--max-rounds": "Set the rounds with --set max_rounds=3.",
-    "--budget": "To limit the cost, set fewer rounds: --set min_rounds=1 --set max_rounds=2.",
-    "--format": "Export the debate afterwards: contend export ID --format html.",
-    "--output": "Export the debate afterwards: contend export ID --output FILE.",
-}
-
-
-def _nearest_option(error: Exception) -> str:
-    """Suggest only the closest option; Click lists every similar one."""
-    options, given = getattr(error, "possibilities", None), getattr(error, "option_name", "")
-    if given in _OTHERWISE:
-        return f"No such option: {given}. {_OTHERWISE[given]}"
-    if not options or not given:
-        return ""
-    import difflib  # rarely needed
-
-    nearest = max(
-        sorted(options), key=lambda each: difflib.SequenceMatcher(None, each, given).ratio()
-    )
-    return f"No such option: {given}. Did you mean {nearest}?"
-
-
 def _command(error: Exception, arguments: list[str]) -> str:
     known = {command.name for command in app.registered_commands}
     first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
@@ -195,18 +160,14 @@ def _command(error: Exception, arguments: list[str]) -> str:
 
 
 _NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
-_QUOTES = ' Put the question in quotes: contend ask "...".'
-_REPEAT = " Repeat --docs or --image for each path."
 
 
-def _usage_error(said: str, command: str, *, paths: bool) -> str:
+def _usage_error(said: str, command: str) -> str:
     from contend.debates.exports.wording import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
-    unquoted = command == "contend ask" and ("extra argument" in said or "'QUESTION'" in said)
-    hint = (_REPEAT if paths else _QUOTES) if unquoted else ""
-    return f"{sentence(said)}{hint} See `{command} --help`."
+    return f"{sentence(said)} See `{command} --help`."
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:

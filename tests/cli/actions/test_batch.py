@@ -131,7 +131,7 @@ def test_debates_run_at_the_same_time(contend: Command, models: ModelServer) -> 
     working = debaters()
 
     def together(request: Request) -> Reply:
-        reply = working(request)
+        reply: Reply = working(request)
         if len(models.calls) <= 3:  # answered only once all three have called
             return Reply(reply.text, until=lambda: len(models.calls) >= 3)
         return reply
