@@ -164,7 +164,7 @@ class DebateRecord(_OnlySetFields):
 
     # forum and moderated
     winner: str | None = None  # a seat id
-    winner_by: Literal["one_left", "most_conceded_to", "first_named"] | None = None
+    winner_by: Literal["one_left", "most_conceded_to"] | None = None
 
     # forum
     active: list[str] = Field(default_factory=list)

@@ -29,6 +29,8 @@ def read_record(state: DebateState, debate: str) -> DebateRecord:
         return build_record(state, debate)
     # Release 0.2 and earlier stored points without their history.
     trace = {**state["trace"], "points": _points(state)}
+    if trace.get("winner_by") == "first_named":  # named a winner without a lead
+        trace |= {"winner": None, "winner_by": None}
     return DebateRecord.model_validate(trace)
 
 
@@ -100,7 +102,7 @@ def _concessions(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the last seat left, or the debater that wrote the answer, and why it did."""
+    """Return the last seat left, or the one that most conceded to; nobody wins a tie."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}
@@ -110,7 +112,10 @@ def _winner(state: DebateState) -> dict[str, str | None]:
     counts = count_concessions(state)
     others = [counts.get(seat, 0) for seat in active if seat != writer]
     is_ahead = counts.get(writer, 0) > max(others)
-    return {"winner": writer, "winner_by": "most_conceded_to" if is_ahead else "first_named"}
+    return {
+        "winner": writer if is_ahead else None,
+        "winner_by": "most_conceded_to" if is_ahead else None,
+    }
 
 
 def _judge_decisions(state: DebateState) -> list[JudgeDecision]:

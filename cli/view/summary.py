@@ -28,10 +28,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
-_WHY_IT_WON = {
-    "most_conceded_to": ", the most conceded-to of those left",
-    "first_named": ", the first named of those left",
-}
+_WHY_IT_WON = {"most_conceded_to": ", the most conceded-to of those left"}
 
 
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -42,6 +39,9 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if winner:
         why = _WHY_IT_WON.get(record.get("winner_by", "one_left"), "")
         facts.append(("Winner", f"{names.get(winner, winner)}{why}"))
+    elif (writer := wording.answer_writer_of(record) or "") in record["active"]:
+        why = "as many conceded to others" if record["eliminations"] else "nobody conceded"
+        facts.append(("Winner", f"nobody: {why}; {names[writer]} wrote the answer"))
     for entry in record["eliminations"]:
         who, to = (names.get(entry[each], entry[each]) for each in ("seat", "convinced_by"))
         why = one_line(argument_of(entry), 200)

@@ -116,10 +116,10 @@ def dissent(record: Record) -> list[str]:
         f"{names.get(point['raised_by'], point['raised_by'])}: {point['id']} {point['text']}"
         for point in wording.point_groups(record["points"])["open"]
     ]
-    winner, active = record.get("winner"), record.get("active") or []
-    for seat in active if winner else ():
+    writer, active = wording.answer_writer_of(record), record.get("active") or []
+    for seat in active if writer in active else ():
         last = [t for t in record["turns"] if t["seat"] == seat and t["phase"] == "propose"]
-        if seat != winner and last:
+        if seat != writer and last:
             lines.append(
                 f"{names.get(seat, seat)} did not concede: {short_answer(last[-1]['text'])}"
             )

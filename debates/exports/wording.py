@@ -141,6 +141,11 @@ def seat_names(seats: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {seat["id"]: seat["name"] for seat in seats}
 
 
+def answer_writer_of(record: Mapping[str, Any]) -> str | None:
+    """Return the seat that wrote the answer."""
+    return next((turn["seat"] for turn in record["turns"] if turn["phase"] == "synthesize"), None)
+
+
 def opening_title(roles: Iterable[str]) -> str:
     return OPENINGS if "position_advocate" in roles else INITIAL
 

@@ -186,9 +186,10 @@ async def test_a_concession_eliminates_by_id_and_the_others_go_on() -> None:
     assert (record["winner"], record["winner_by"]) == ("ben", "most_conceded_to")
 
 
-async def test_where_nobody_concedes_the_first_named_writes_and_wins() -> None:
-    record = (await converge()).state["trace"]
-    assert (record["winner"], record["winner_by"]) == ("ann", "first_named")
+async def test_where_nobody_concedes_the_first_named_writes_and_nobody_wins() -> None:
+    state = (await converge()).state
+    assert state["final_answer"] == "The answer of ann."
+    assert (state["trace"]["winner"], state["trace"]["winner_by"]) == (None, None)
 
 
 async def test_one_left_ends_it_and_writes_the_answer() -> None:
@@ -613,4 +614,5 @@ async def test_a_tie_of_concessions_is_decided_by_the_order_of_the_seats() -> No
     played = await run(forum_settings(names, **CONVERGE, max_rounds=3), **lines)
     record = played.state["trace"]
     assert record["moved"] == {"ann": ["dan"], "ben": ["cyd"]}
-    assert (record["winner"], record["winner_by"]) == ("ann", "first_named")
+    assert played.state["final_answer"] == "The answer of ann."
+    assert (record["winner"], record["winner_by"]) == (None, None)

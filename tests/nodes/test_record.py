@@ -9,7 +9,7 @@ from contend.graph.readings import AutoScore, Point
 from contend.graph.state import DebateState
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Usage
-from contend.nodes.record import build_record
+from contend.nodes.record import build_record, read_record
 from tests.support.scripted import THREAD, full_cast, play
 from tests.support.states import assessed, at, retrieval, state, template, turn
 
@@ -184,6 +184,13 @@ def test_a_debate_that_is_not_finished_has_a_trace(partial: DebateState) -> None
     assert trace["quality_score"] is None
     assert trace["total_rounds"] == len(partial.get("turns", []))
     assert json.loads(json.dumps(trace)) == trace
+
+
+def test_a_winner_that_release_0_2_named_without_a_lead_is_none() -> None:
+    stored = trace_of(whole(active=["ann", "ben"]), "t") | {"winner": "ann"}
+    for reason, winner in (("first_named", None), ("most_conceded_to", "ann")):
+        record = read_record(whole(trace=stored | {"winner_by": reason}), "t")
+        assert record.winner == winner
 
 
 async def test_the_node_writes_it() -> None:

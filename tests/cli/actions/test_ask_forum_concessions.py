@@ -145,7 +145,7 @@ def test_words_that_concede_nothing_keep_the_seat(
     contend: Command, models: ModelServer, words: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": words})
-    assert _outcome(record) == ([], "ann", "max_rounds")
+    assert _outcome(record) == ([], None, "max_rounds")
     assert "conviction_again" not in {part for _, part in asked(models)}
 
 
@@ -171,7 +171,7 @@ def test_a_concession_to_nobody_who_could_win_is_void(
     contend: Command, models: ModelServer, whom: str, told: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": _to(whom)})
-    assert _outcome(record) == ([], "ann", "max_rounds")
+    assert _outcome(record) == ([], None, "max_rounds")
     assert _troubles(record) == [("ann", "void_concession")] * 2
     assert record["degraded"][0]["why"].startswith(f"it concedes to {told}: no other active seat")
 
@@ -217,7 +217,7 @@ class TestDoubts:
     ) -> None:
         line, _ = doubted
         record = _run(contend, models, ann={"conviction": line, "conviction_again": _to("Cyd")})
-        assert _outcome(record) == ([], "ann", "max_rounds")
+        assert _outcome(record) == ([], None, "max_rounds")
         assert _troubles(record) == [("ann", "concession_withdrawn")] * 2
         assert len([1 for _, part in asked(models) if part == "conviction_again"]) == 2
 
@@ -272,4 +272,4 @@ def test_an_unreadable_conviction_is_read_by_one_more_call_or_keeps_the_seat(
     record = _run(contend, models, ann={"conviction": "Hard to say, really."})
     assert asked(models).count(("ann", "report")) == 2
     assert _troubles(record) == [("ann", "unreadable")] * 2
-    assert _outcome(record) == ([], "ann", "max_rounds")
+    assert _outcome(record) == ([], None, "max_rounds")

@@ -80,8 +80,10 @@ def test_who_still_disagrees() -> None:
     assert dissent(_record()) == ["Skeptic: S1 No cost."]
     forum = _record(
         points={"open": [], "resolved": []},
-        winner="proposer",
         active=["proposer", "skeptic"],
-        turns=[{"phase": "propose", "seat": "skeptic", "text": "Split it."}],
+        turns=[
+            {"phase": "propose", "seat": "skeptic", "text": "Split it."},
+            {"phase": "synthesize", "seat": "proposer", "text": "Keep it."},
+        ],
     )
     assert dissent(forum) == ["Skeptic did not concede: Split it."]
