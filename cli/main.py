@@ -15,9 +15,11 @@ from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
+from contend.cli.commands.open import open_debate
 from contend.cli.commands.options import show_help
 from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
+from contend.cli.commands.rename import rename
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
@@ -25,7 +27,7 @@ _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 mod
 
 _GROUPS = {
     "Debates": ("ask", "resume", "batch"),
-    "Results": ("list", "show", "rate", "export", "delete", "prune"),
+    "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
 }
@@ -60,7 +62,9 @@ app.command("resume")(ask.resume)
 app.command("batch", short_help="Debate every question of a file.")(batch)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
+app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
+app.command("rename", short_help="Give a debate a title.")(rename)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)

@@ -64,6 +64,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "usage": record.get("usage"),  # of finished debates
         "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
+        "title": debate.title,
     }
 
 
@@ -83,7 +84,7 @@ def _print_table(debates: list[dict[str, Any]]) -> None:
             debate["stop_reason"] or "-",
             _score(debate),
             *_took(debate),
-            Text(one_line(debate["question"], 200)),
+            Text(one_line(debate["title"] or debate["question"], 200)),
         )
     stdout(widest=_WIDEST_TABLE).print(table)
 
@@ -102,7 +103,7 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
     line.append(f"  {started}  round {debate['rounds']}  score {_score(debate)}")
     screen.print(line, soft_wrap=True)
     more = [", ".join(_took(debate))] if debate["usage"] else []
-    for text in (debate["question"], *more):
+    for text in (debate["title"] or debate["question"], *more):
         screen.print(Text(f"  {one_line(text, screen.width - 4)}"), soft_wrap=True)
 
 
