@@ -142,11 +142,7 @@ async def preflight(
 async def usable_models() -> list[UsableModel]:
     """List what can be used now: Ollama's models, a hosted one per API key, the built-in ones."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
-    hosted = [
-        UsableModel(model, provider)
-        for provider, model in _HOSTED.items()
-        if os.environ.get(API_KEYS[provider], "").strip()
-    ]
+    hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
     embedded = [
         UsableModel(f"embedded:{name}", "embedded")
@@ -155,6 +151,15 @@ async def usable_models() -> list[UsableModel]:
         and str(EMBEDDED_EMBEDDING) != f"embedded:{name}"
     ]
     return [*ollama, *hosted, *embedded]
+
+
+def hosted_models() -> list[str]:
+    """Return one model of each hosted provider whose key is set."""
+    return [
+        model
+        for provider, model in _HOSTED.items()
+        if os.environ.get(API_KEYS[provider], "").strip()
+    ]
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:
@@ -243,9 +248,9 @@ def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
 
 
 def _choose_without_ollama() -> tuple[str, str]:
-    for provider, model in _HOSTED.items():
-        if os.environ.get(API_KEYS[provider], "").strip():
-            return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
+    if hosted := hosted_models():
+        key = API_KEYS[parse_spec(hosted[0]).provider]
+        return hosted[0], f"No model chosen; using {hosted[0]}, because {key} is set."
     chosen = weights.default_chat_model(data_home())
     model = f"embedded:{chosen.name}"
     notice = f"No API key and no Ollama models found; using the built-in model {model}."
