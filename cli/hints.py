@@ -102,10 +102,10 @@ def _offer_ask(said: str, arguments: list[str]) -> str:
 
 def _offer_command(error: Any, said: str) -> str:
     """Offer our command for one of another tool; Click offers those that are spelt alike."""
-    known = getattr(getattr(error.ctx, "command", None), "commands", {})
-    given = said.partition("'")[2].partition("'")[0]
     if not said.startswith("No such command"):
         return ""
+    known = error.ctx.command.commands
+    given = said.partition("'")[2].partition("'")[0]
     if given == "version":
         return "No such command 'version'. Use: contend --version."
     meant = next((each for each in _COMMANDS.get(given, ()) if each in known), "")
@@ -113,8 +113,7 @@ def _offer_command(error: Any, said: str) -> str:
 
 
 def _offer_option(error: Any, given: str) -> str:
-    params = getattr(getattr(error.ctx, "command", None), "params", [])
-    known = [name for each in params for name in each.opts]
+    known = [name for each in error.ctx.command.params for name in each.opts]
     if meant := next((each for each in _OPTIONS.get(given, ()) if each in known), ""):
         return f"Did you mean {meant}?"
     # All advice is about commands that run debates.

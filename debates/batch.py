@@ -19,7 +19,7 @@ from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.leases import LeaseLost
 from contend.debates.record import StoredDebate
-from contend.debates.repository import Repository
+from contend.debates.repository import DebateExists, Repository
 from contend.debates.run import run_debate
 from contend.debates.settings_sources import Given, configure
 from contend.graph.errors import BadInput, QuestionTooLong
@@ -197,9 +197,8 @@ class Batch:
         await self._record(job.debate_id, error)
 
     async def _run(self, debate: StoredDebate, control: RunControl) -> None:
-        running = asyncio.create_task(
-            run_debate(self._records, debate, lambda _: None, control),
-        )
+        # A task of its own: it is cancelled if another process takes over the debate.
+        running = asyncio.create_task(run_debate(self._records, debate, lambda _: None, control))
         try:
             await running
         except asyncio.CancelledError:
@@ -213,9 +212,12 @@ class Batch:
     def _start(self, job: BatchJob) -> StoredDebate:
         if job.prepared is None:
             return self._records.find(job.debate_id)
-        return prepare.write_debate(
-            self._records, job.prepared, job.request, debate_id=job.debate_id
-        )
+        try:
+            return prepare.write_debate(
+                self._records, job.prepared, job.request, debate_id=job.debate_id
+            )
+        except DebateExists:  # another process runs the same batch
+            return self._records.find(job.debate_id)
 
     async def _record(self, debate_id: str, error: str | None) -> None:
         async with self._writing:

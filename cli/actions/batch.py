@@ -14,7 +14,7 @@ from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import print_message, stderr
-from contend.cli.view.format import counted, one_line
+from contend.cli.view.format import cost, counted, one_line
 from contend.debates.batch import (
     MOST_FAILURES,
     Batch,
@@ -25,7 +25,7 @@ from contend.debates.batch import (
 )
 from contend.debates.batch_folder import BatchFolder, BatchResult
 from contend.debates.batch_questions import read_questions
-from contend.debates.exports.wording import dollars, duration, sentence
+from contend.debates.exports.wording import duration, sentence
 from contend.debates.repository import Repository
 
 _STYLES = {"done": "success", "failed": "error"}
@@ -37,7 +37,7 @@ def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, qu
     checked, notices = check_questions(questions, options, file.name, dict(os.environ))
     folder = BatchFolder(out.expanduser())
     ids = folder.open(questions, options.identity())
-    reporter = TerminalReporter(quiet=quiet)
+    reporter = _BatchReporter(quiet=quiet)
     for notice in [] if quiet else notices:
         reporter.note(notice)
     todo = [
@@ -51,7 +51,21 @@ def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, qu
         )
         folder.write_plan()
         session = _Session(folder, jobs, records, quiet=quiet)
+        session.announce(jobs, parallel)
         return session.run(parallel)
+
+
+class _BatchReporter(TerminalReporter):
+    """Prints a note once, however many debates it is about."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._noted: set[str] = set()
+
+    def note(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            super().note(text)
 
 
 class _Session:
@@ -66,8 +80,17 @@ class _Session:
         self._bar = Progress(*shown, console=screen, transient=True, disable=off)
         self._task = self._bar.add_task("", total=self._total, completed=self._done)
         self._batch = Batch(records, folder, jobs, self._report)
-        if self._done and not quiet:
-            print_message(f"{counted(self._done, 'question')} of {self._total} already answered.")
+
+    def announce(self, jobs: list[BatchJob], parallel: int) -> None:
+        """Say what is done already, which models were chosen, and what comes."""
+        lines = dict.fromkeys(job.prepared.plan.notice for job in jobs if job.prepared)
+        if self._done:
+            lines[f"{counted(self._done, 'question')} of {self._total} already answered."] = None
+        if jobs:
+            at_once = min(parallel, len(jobs))
+            lines[f"Debating {counted(len(jobs), 'question')}, {at_once} at a time."] = None
+        for line in lines:
+            self._print(line, "")
 
     def run(self, parallel: int) -> int:
         start_collecting()
@@ -104,7 +127,7 @@ class _Session:
         counts = Counter(each.status for each in self._folder.results.values())
         costs = [each.cost_usd for each in self._folder.results.values() if each.seconds]
         known = [each for each in costs if each is not None]
-        total = dollars(sum(known) if len(known) == len(costs) else None)
+        total = cost(sum(known) if len(known) == len(costs) else None)
         states = ", ".join(f"{count} {status}" for status, count in counts.items())
         print_message(f"{self._total} questions: {states}. Cost: {total}.")
         print_message(f"Results: {self._folder.path / 'results.csv'}")

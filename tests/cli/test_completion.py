@@ -48,6 +48,7 @@ def test_what_is_broken_offers_nothing(contend: Command, monkeypatch: pytest.Mon
         assert all(each.startswith("openai:") for each, _ in complete_model("o"))
 
 
+@pytest.mark.slow
 def test_the_shell_asks_the_command(contend: Command) -> None:
     debate = contend.ask_here("--json").json["id"]
     for words, offered in (("contend show ", debate[:8]), ("contend ask x -m olla", "ollama:m")):

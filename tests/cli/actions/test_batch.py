@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from contend.debates import prepare
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from tests.cli.support import ANSWER, SHORT, Command, Ended, debaters
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
@@ -40,6 +43,7 @@ def test_every_question_has_a_row_of_results_and_a_document(
 ) -> None:
     ended = _batch(contend)
     assert (ended.code, ended.out) == (0, "")
+    assert "All models chosen by you.\nDebating 3 questions, 3 at a time.\n" in ended.err
     assert "3 questions: 3 done." in ended.err
     assert "Results: results/results.csv" in ended.err
     rows = _results(contend)
@@ -140,6 +144,7 @@ def test_debates_run_at_the_same_time(contend: Command, models: ModelServer) -> 
     assert _batch(contend, "--parallel", "3").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("questions")
 def test_ctrl_c_pauses_and_nothing_finished_is_paid_again(
     contend: Command, models: ModelServer
@@ -180,6 +185,26 @@ def test_forecasts_take_their_outcomes_from_the_file(contend: Command, models: M
     (row,) = _results(contend)
     assert row["status"] == "done"
     assert contend.here("show", row["debate_id"], "--json").json["forecast"]
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_debate_that_another_process_runs_is_left_to_it(
+    contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = prepare.write_debate
+
+    def write_twice(records: Repository, *given: Any, **more: Any) -> StoredDebate:
+        """Write and lease the debate, as another process does a moment before."""
+        if "Is tea better?" in given[0].question:
+            records.acquire(written(records, *given, **more).id)
+        return written(records, *given, **more)
+
+    monkeypatch.setattr(prepare, "write_debate", write_twice)
+    ended = _batch(contend)
+    assert ended.code == 3
+    assert [row["status"] for row in _results(contend)] == ["done", "running", "done"]
+    assert "is being run by another process" in _results(contend)[1]["error"]
+    assert len(models.calls) == 2 * CALLS
 
 
 @pytest.mark.parametrize(
