@@ -19,7 +19,6 @@ from contend.models.text import shorten
 
 _PLAN, _CSV, _JSONL = "batch.json", "results.csv", "results.jsonl"
 _MOST_BYTES = 500_000_000
-_VERSION = 1
 NOT_STARTED = "not started"
 
 
@@ -60,7 +59,7 @@ class BatchFolder:
         known = self._read_plan(questions, options)
         ids = known | {_key(q): str(uuid4()) for q in questions if _key(q) not in known}
         rows = [{"id": ids[key], **json.loads(key)} for key in ids]
-        self._plan = {"version": _VERSION, "options": dict(options), "debates": rows}
+        self._plan = {"options": dict(options), "debates": rows}
         earlier = self._read_results()
         for row in rows:
             unknown = BatchResult(row["question"], row["id"])
@@ -98,18 +97,18 @@ class BatchFolder:
             return {}
         try:
             plan = json.loads(read_regular(self.path / _PLAN, _MOST_BYTES))
-            rows = {_dumped(_without_id(row)): row["id"] for row in plan["debates"]}
-            before = plan["options"]
-        except (ValueError, KeyError, TypeError) as error:
+            found = [row for row in plan["debates"] if row["question"]]
+            rows = {_dumped(_without_id(row)): row["id"] for row in found}
+            before = {name: plan["options"][name] for name in options}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{self.path / _PLAN} is damaged. {_OTHER}") from error
-        changed = [name for name in options if options[name] != before.get(name)]
+        changed = [name for name in options if options[name] != before[name]]
         if changed:
             raise BadInput(
                 f"The folder {self.path} belongs to a batch with other options: "
                 f"{', '.join(changed)}. Use the same options, or choose another folder with --out."
             )
-        lost = rows.keys() - set(map(_key, questions))
-        if lost:
+        if lost := rows.keys() - set(map(_key, questions)):
             said = shorten(json.loads(min(lost))["question"], 60)
             raise BadInput(
                 f"The folder {self.path} belongs to another batch: it has the question '{said}', "
@@ -122,7 +121,7 @@ class BatchFolder:
         if not path.exists():
             return {}
         try:
-            rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
             found = [BatchResult(**{n: row[n] for n in names if n in row}) for row in rows]
         except (OSError, ValueError, TypeError) as error:
             raise BadInput(

@@ -62,7 +62,7 @@ def _refuse_repeated(questions: Iterable[BatchQuestion]) -> None:
 
 
 def _read_text(text: str) -> Iterator[BatchQuestion]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield BatchQuestion(f"Line {number}", line.strip())
 
@@ -88,7 +88,7 @@ def _read_csv(text: str) -> Iterator[BatchQuestion]:
 
 
 def _read_jsonl(text: str) -> Iterator[BatchQuestion]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"Line {number}"

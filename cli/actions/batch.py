@@ -25,9 +25,10 @@ from contend.debates.batch import (
 )
 from contend.debates.batch_folder import BatchFolder, BatchResult
 from contend.debates.batch_questions import read_questions
-from contend.debates.exports.wording import duration, sentence
+from contend.debates.exports.wording import duration
 from contend.debates.repository import Repository
 
+_LONGEST_ERROR = 300
 _STYLES = {"done": "success", "failed": "error"}
 
 
@@ -116,7 +117,7 @@ class _Session:
             self._done += 1
         self._bar.update(self._task, completed=self._done)
         said = [result.debate_id[:8], f"{result.status:7}", duration((result.seconds or 0) * 1000)]
-        said += [one_line(result.question, 60), sentence(result.error) if result.error else ""]
+        said += [one_line(result.question, 60), one_line(result.error or "", _LONGEST_ERROR)]
         self._print("  ".join(filter(None, said)), _STYLES.get(result.status, "warning"))
 
     def _print(self, line: str, style: str = "warning") -> None:
@@ -129,7 +130,7 @@ class _Session:
         known = [each for each in costs if each is not None]
         total = cost(sum(known) if len(known) == len(costs) else None)
         states = ", ".join(f"{count} {status}" for status, count in counts.items())
-        print_message(f"{self._total} questions: {states}. Cost: {total}.")
+        print_message(f"{counted(self._total, 'question')}: {states}. Cost: {total}.")
         print_message(f"Results: {self._folder.path / 'results.csv'}")
         if self._done == self._total:
             return OK

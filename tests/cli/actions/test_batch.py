@@ -169,6 +169,15 @@ def test_ctrl_c_pauses_and_nothing_finished_is_paid_again(
     assert len(models.calls) == 3 * CALLS
 
 
+def test_an_unusual_line_break_in_a_question_breaks_no_row(contend: Command) -> None:
+    question = "Is it\u2028\x85so?"
+    _write(contend, json.dumps({"question": question}, ensure_ascii=False), name="q.jsonl")
+    assert _batch(contend, file="q.jsonl").code == 0
+    assert "1 question of 1 already answered." in _batch(contend, file="q.jsonl").err
+    lines = (contend.home.parent / "results" / "results.jsonl").read_text("utf-8").split("\n")
+    assert json.loads(lines[0])["question"] == question
+
+
 def test_a_row_may_have_settings_of_its_own(contend: Command) -> None:
     _write(contend, "question,maxRounds", "A?,1", "B?,")
     assert _batch(contend).code == 0
@@ -266,7 +275,10 @@ def test_the_folder_of_another_batch_is_refused(contend: Command, models: ModelS
 def test_a_damaged_folder_is_refused(contend: Command) -> None:
     folder: Path = contend.home.parent / "results"
     folder.mkdir()
-    for text in ("{", "[]", '{"options": {}, "debates": [{}]}'):
+    options = dict.fromkeys(("protocol", "model", "settings"))
+    whole: dict[str, Any] = {"options": options, "debates": [{"id": "x", "question": "A?"}]}
+    broken: list[dict[str, Any]] = [{"debates": [1]}, {"debates": [{"id": "x"}]}, {"options": 1}]
+    for text in ("{", "[]", *(json.dumps(whole | each) for each in broken)):
         (folder / "batch.json").write_text(text, encoding="utf-8")
         ended = _batch(contend)
         assert ended.code == 2
