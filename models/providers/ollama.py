@@ -51,11 +51,12 @@ async def pulled_models() -> list[str]:
 async def model_like(used: Iterable[str]) -> str | None:
     """Return the largest other chat model that this machine can run as well as these."""
     sizes = await _pulled_sizes()
-    known = [sizes[each] for name in used for each in (name, f"{name}:latest") if each in sizes]
-    if not known:
+    taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
+    if not taken:
         return None
+    known = [sizes[name] for name in taken]
     least, most = min(known) / 2, max(known)
-    fitting = [name for name in sizes if name not in used and least <= sizes[name] <= most]
+    fitting = [name for name in sizes if name not in taken and least <= sizes[name] <= most]
     async with _client() as client:
         for name in sorted(fitting, key=lambda name: (-sizes[name], name)):
             with suppress(Exception):  # one that cannot be described is left out

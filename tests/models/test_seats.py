@@ -67,6 +67,11 @@ async def test_an_unnamed_judge_gets_a_model_that_no_debater_uses(server: ModelS
     plan = await choose_seats(ForumSettings())
     assert plan.seats[3].model == "ollama:gemma3:27b"
     assert "The judge is the same model as Debater 3; choose another with" in plan.notice
+    server.models = ["gemma3:latest", "qwen3:32b"]
+    pair = [{"name": "A", "model": "gemma3"}, {"name": "B", "model": "qwen3:32b"}]
+    tagged = {"seats": pair, "judge_mode": "self_convergence"}
+    plan = await choose_seats(ForumSettings.model_validate(tagged))
+    assert plan.seats[2].model == "ollama:gemma3"  # gemma3:latest is the same model
     named = await choose_seats(ForumSettings(judge_model="ollama:gemma3:27b"))
     assert "judge" not in named.notice
 
