@@ -1,11 +1,8 @@
 """What the shell offers on Tab. It loads no model package, and finds nothing rather than fail."""
 
-import http.client
-import json
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from contend.debates.record import StoredDebate
@@ -77,6 +74,10 @@ def _usable() -> Iterator[Choice]:
 
 
 def _ollama_models() -> list[str]:
+    import http.client  # not needed for help
+    import json
+    from urllib.parse import urlsplit
+
     given = os.environ.get("OLLAMA_HOST") or "127.0.0.1"
     try:
         host = urlsplit(given if "//" in given else f"http://{given}")
