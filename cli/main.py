@@ -1,7 +1,6 @@
 """The `contend` command."""
 
 import gc
-import json
 import os
 import sys
 import traceback
@@ -12,14 +11,17 @@ import typer
 from typer.core import TyperGroup
 
 from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
 from contend.cli.commands.fork import fork
 from contend.cli.commands.history import history, tree
 from contend.cli.commands.list import list_debates
+from contend.cli.commands.open import open_debate
 from contend.cli.commands.options import show_help
 from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
+from contend.cli.commands.rename import rename
 from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -30,8 +32,8 @@ _EPILOG = (
 )
 
 _GROUPS = {
-    "Debates": ("ask", "resume"),
-    "Results": ("list", "show", "rate", "export", "delete", "prune"),
+    "Debates": ("ask", "resume", "batch"),
+    "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
@@ -64,9 +66,12 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
+app.command("batch", short_help="Debate every question of a file.")(batch)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
+app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
+app.command("rename", short_help="Give a debate a title.")(rename)
 app.command("export", short_help="Export a debate as a document or a folder.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
@@ -146,10 +151,11 @@ _INTERRUPTED = 130
 def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     usage = getattr(error, "format_message", None)
     if usage is not None:
+        from contend.cli.hints import explain_usage  # rarely needed
+
         command = _command(error, arguments)
-        paths = any(option in arguments for option in ("--docs", "--image"))
-        said = _offer_ask(usage(), arguments) or _nearest_option(error) or usage()
-        return _refuse(_usage_error(said, command, paths=paths), BAD_INPUT, debug=debug)
+        said = explain_usage(error, arguments, command)
+        return _refuse(_usage_error(said, command), BAD_INPUT, debug=debug)
     from contend.graph.errors import BadInput, DamagedDebate  # slow to import
     from contend.models.failures import scrub
 
@@ -162,41 +168,6 @@ def _explain(error: Exception, arguments: list[str], *, debug: bool) -> int:
     return _refuse(scrub(f"{said}.{again}"), FAILED, debug=debug)
 
 
-def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Say how to ask a question that was given in place of a command."""
-    question = next((each for each in arguments if not each.startswith("-")), "")
-    if not said.startswith("No such command") or " " not in question.strip():
-        return ""
-    shown = question if len(question) <= _LONGEST_OFFERED else "..."
-    return f"To debate a question, use ask: contend ask {json.dumps(shown, ensure_ascii=False)}."
-
-
-_LONGEST_OFFERED = 80
-# Options of similar tools, and what to use here.
-_OTHERWISE = {
-    "--rounds": "Set the rounds with --set min_rounds=1 --set max_rounds=3.",
-    "--max-rounds": "Set the rounds with --set max_rounds=3.",
-    "--budget": "To limit the cost, set fewer rounds: --set min_rounds=1 --set max_rounds=2.",
-    "--format": "Export the debate afterwards: contend export ID --format html.",
-    "--output": "Export the debate afterwards: contend export ID --output FILE.",
-}
-
-
-def _nearest_option(error: Exception) -> str:
-    """Suggest only the closest option; Click lists every similar one."""
-    options, given = getattr(error, "possibilities", None), getattr(error, "option_name", "")
-    if given in _OTHERWISE:
-        return f"No such option: {given}. {_OTHERWISE[given]}"
-    if not options or not given:
-        return ""
-    import difflib  # rarely needed
-
-    nearest = max(
-        sorted(options), key=lambda each: difflib.SequenceMatcher(None, each, given).ratio()
-    )
-    return f"No such option: {given}. Did you mean {nearest}?"
-
-
 def _command(error: Exception, arguments: list[str]) -> str:
     known = {command.name for command in app.registered_commands}
     first = f" {arguments[0]}" if arguments and arguments[0] in known else ""
@@ -204,18 +175,14 @@ def _command(error: Exception, arguments: list[str]) -> str:
 
 
 _NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
-_QUOTES = ' Put the question in quotes: contend ask "...".'
-_REPEAT = " Repeat --docs or --image for each path."
 
 
-def _usage_error(said: str, command: str, *, paths: bool) -> str:
+def _usage_error(said: str, command: str) -> str:
     from contend.debates.exports.wording import sentence
 
     said = said.replace("Value error, ", "").replace(_NO_INTEGER, "it must be a whole number")
     said = said.replace("Input should be", "it must be").replace("argument(s)", "arguments")
-    unquoted = command == "contend ask" and ("extra argument" in said or "'QUESTION'" in said)
-    hint = (_REPEAT if paths else _QUOTES) if unquoted else ""
-    return f"{sentence(said)}{hint} See `{command} --help`."
+    return f"{sentence(said)} See `{command} --help`."
 
 
 def _refuse(message: str, code: int, *, debug: bool) -> int:

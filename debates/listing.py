@@ -22,7 +22,7 @@ _COLUMNS = [
 @dataclass(frozen=True)
 class Filter:
     words: str = ""
-    """Words in the question or the answer."""
+    """Words in the question, the title or the answer."""
     protocol: str | None = None
     status: Status | None = None
     before: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ def read_page(connection: sa.Connection, wanted: Filter, limit: int) -> ListPage
 def _conditions(connection: sa.Connection, wanted: Filter) -> list[sa.ColumnElement[bool]]:
     found: list[sa.ColumnElement[bool]] = []
     if wanted.words:
-        texts = (debates.c.question, _answer(connection))
+        texts = (debates.c.question, debates.c.title, _answer(connection))
         found.append(sa.or_(*(each.icontains(wanted.words, autoescape=True) for each in texts)))
     if wanted.protocol:
         found.append(debates.c.protocol == wanted.protocol)

@@ -31,6 +31,12 @@ class StoredDebate(BaseModel):
     turns: list[Turn] = []
     resolution: str | None = None
     """Which outcome of a forecast came true, if known."""
+    title: str | None = None
+    """What a user calls it instead of by its question."""
+
+    @property
+    def shown_title(self) -> str:
+        return self.title or self.question
 
     def check(self) -> None:
         """Raise an error if the state or the settings cannot be used."""
@@ -68,6 +74,7 @@ class StoredDebate(BaseModel):
         )
         more: dict[str, Any] = {"stop_reason": self.stop_reason, "turns": self.turns}
         more["warnings"] = cautions_of(record.as_json())
+        more |= {"title": self.title} if self.title else {}
         return record.model_copy(update={**about, **more, **self.forecast_fate(), **self._output()})
 
     def as_json(self) -> dict[str, Any]:

@@ -237,9 +237,15 @@ class Repository:
             return add_missing_events(connection, debate_id)
 
     def rate(self, debate_id: str, rating: int) -> None:
+        self._set(debate_id, user_rating=rating)
+
+    def rename(self, debate_id: str, title: str | None) -> None:
+        self._set(debate_id, title=title)
+
+    def _set(self, debate_id: str, **values: Any) -> None:
+        row = tables.debates.update().where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
-            row = tables.debates.update().where(tables.debates.c.id == debate_id)
-            connection.execute(row.values(user_rating=rating))
+            connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
         """Return all finished debates of a protocol without their turns, oldest first."""

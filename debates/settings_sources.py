@@ -71,6 +71,8 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
+    """A value and where it comes from; a flag that is not an option is given as one."""
+
     value: Any
     source: str
 
@@ -230,10 +232,11 @@ def _where(error: Exception) -> str:
 
 def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[str, Given]:
     given = {}
-    for key, value in flags.items():
-        name = _known(schema, key, "--set")
+    for key, flag in flags.items():
+        value, source = (flag.value, flag.source) if isinstance(flag, Given) else (flag, "--set")
+        name = _known(schema, key, source)
         if isinstance(value, str):
-            given[name] = Given(_read(schema, name, value, "--set"), "--set")
+            given[name] = Given(_read(schema, name, value, source), source)
         else:
             given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given

@@ -36,6 +36,7 @@ debates = sa.Table(
     sa.Column("lease_owner", sa.String(36)),
     sa.Column("lease_holder", sa.String(255)),
     sa.Column("lease_until", sa.String(32)),
+    sa.Column("title", sa.Text),
 )
 turns = sa.Table(
     "debate_turns",

@@ -26,7 +26,7 @@ async def main() -> None:
         if event["event"] == "seat_complete":
             print(f"{event['metadata']['seat']}: {event['content']}\n")
     record = await debate.result()
-    print(f"{record.winner_name} won ({record.winner_by}):\n\n{record.final_answer}")
+    print(f"{record.winner_name} wrote the answer ({record.winner_by}):\n\n{record.final_answer}")
 
 
 asyncio.run(main())

@@ -191,6 +191,7 @@ class DebateRecord(_OnlySetFields):
     resolution: str | None = None
 
     # what the database adds
+    title: str | None = None  # what a user calls it instead of by its question
     protocol: str = ""
     status: Status = "running"
     created_at: str = ""

@@ -37,6 +37,10 @@ def _known_sum(left: Number | None, right: Number | None) -> Number | None:
     return None if left is None or right is None else left + right
 
 
+# Roles that write, score or chair, but argue for nothing.
+NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
+
+
 class Seat(Value):
     """One seat of the debate. Two seats may share a model, so the id is never the model's name."""
 

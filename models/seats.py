@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.values import Document, Image, Seat
+from contend.graph.values import NOT_DEBATING, Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.providers import weights
 from contend.models.providers.registry import (
@@ -51,7 +51,9 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
     chosen, notice = await _choose_models(settings)
     seats = [_write_specs_in_full(seat) for seat in chosen]
-    return SeatPlan(seats, notice, await choose_embedding(settings, seats))
+    seats, about_judge = await _choose_judge(seats, settings)
+    notices = " ".join(filter(None, (notice, about_judge)))
+    return SeatPlan(seats, notices, await choose_embedding(settings, seats))
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
@@ -76,6 +78,39 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
     names = ", ".join(seat.name for seat in others)
     models = ", ".join(dict.fromkeys(seat.model for seat in others))
     return chosen, f"No model chosen for {names}; using {models}."
+
+
+async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
+    """Give a judge that nobody chose a model that no debater uses, or say that there is none."""
+    judge = next((seat for seat in seats if seat.role == "judge"), None)
+    debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
+    sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
+    if judge is None or not sharing or settings.is_named(judge):
+        return seats, ""
+    if other := await _other_model({seat.model for seat in debaters}):
+        chosen = [_set_model(seat, other) if seat is judge else seat for seat in seats]
+        return chosen, f"The judge is {other}, because no debater uses it."
+    if parse_spec(judge.model).provider == "embedded":  # a warning above the answer says it
+        return seats, ""
+    return seats, (
+        f"The judge is the same model as {', '.join(sharing)}; choose another with "
+        f"{settings.how_to_name(judge)}."
+    )
+
+
+async def _other_model(used: set[str]) -> str | None:
+    """Return another model of Ollama if debaters use it; of others it is unknown what they have."""
+    specs = [parse_spec(model) for model in used]
+    local = [spec.name for spec in specs if spec.provider == "ollama"]
+    if not local:
+        return None
+    from contend.models.providers.ollama import model_like  # slow to import
+
+    try:
+        found = await model_like(local)
+    except BadInput:  # preflight explains it
+        return None
+    return f"ollama:{found}" if found else None
 
 
 async def preflight(
@@ -107,11 +142,7 @@ async def preflight(
 async def usable_models() -> list[UsableModel]:
     """List what can be used now: Ollama's models, a hosted one per API key, the built-in ones."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
-    hosted = [
-        UsableModel(model, provider)
-        for provider, model in _HOSTED.items()
-        if os.environ.get(API_KEYS[provider], "").strip()
-    ]
+    hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
     embedded = [
         UsableModel(f"embedded:{name}", "embedded")
@@ -120,6 +151,15 @@ async def usable_models() -> list[UsableModel]:
         and str(EMBEDDED_EMBEDDING) != f"embedded:{name}"
     ]
     return [*ollama, *hosted, *embedded]
+
+
+def hosted_models() -> list[str]:
+    """Return one model of each hosted provider whose key is set."""
+    return [
+        model
+        for provider, model in _HOSTED.items()
+        if os.environ.get(API_KEYS[provider], "").strip()
+    ]
 
 
 def models_of(seats: Iterable[Seat]) -> list[str]:
@@ -208,9 +248,9 @@ def _check_length(seat: Seat, settings: DebateSettings, question: str) -> None:
 
 
 def _choose_without_ollama() -> tuple[str, str]:
-    for provider, model in _HOSTED.items():
-        if os.environ.get(API_KEYS[provider], "").strip():
-            return model, f"No model chosen; using {model}, because {API_KEYS[provider]} is set."
+    if hosted := hosted_models():
+        key = API_KEYS[parse_spec(hosted[0]).provider]
+        return hosted[0], f"No model chosen; using {hosted[0]}, because {key} is set."
     chosen = weights.default_chat_model(data_home())
     model = f"embedded:{chosen.name}"
     notice = f"No API key and no Ollama models found; using the built-in model {model}."

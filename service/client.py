@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from contend.debates.events import Event
 from contend.graph.record import Status
+from contend.service.address import DEBATES_PREFIX
 from contend.service.errors import ErrorBody
 from contend.service.listing import DebateList
-from contend.service.lookup import DEBATES_PREFIX
 from contend.service.summaries import DebateDetails, DebateSummary
 
 _TRIES = 8

@@ -12,12 +12,12 @@ from contend.debates.exports.formats import EXPORT_FORMATS
 from contend.debates.live import Viewing
 from contend.debates.prune import delete_debates
 from contend.graph.errors import BadInput
+from contend.service.address import DEBATES_PREFIX
 from contend.service.auth import require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
 from contend.service.errors import Refused
 from contend.service.lookup import (
     CHANGE_ERRORS,
-    DEBATES_PREFIX,
     FIND_ERRORS,
     DebateId,
     TheRuns,

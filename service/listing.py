@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field
 
 from contend.debates.listing import Filter
 from contend.graph.record import Status
+from contend.service.address import DEBATES_PREFIX
 from contend.service.auth import require_token_from_network
 from contend.service.errors import Refused
-from contend.service.lookup import DEBATES_PREFIX, TheRuns, summarize_now
+from contend.service.lookup import TheRuns, summarize_now
 from contend.service.openapi import errors
 from contend.service.summaries import DebateSummary
 

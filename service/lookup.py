@@ -13,8 +13,6 @@ from contend.service.openapi import ID, errors
 from contend.service.runs import Runs
 from contend.service.summaries import DebateSummary, summarize
 
-DEBATES_PREFIX = "/api/v1/debates"
-
 
 def get_runs(request: Request) -> Runs:
     runs: Runs = request.app.state.runs

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from contend.graph.state import Remark
+from contend.service.address import DEBATES_PREFIX
 from contend.service.auth import client_of, require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
 from contend.service.lookup import (
     CHANGE_ERRORS,
-    DEBATES_PREFIX,
     DebateId,
     TheRuns,
     find_debate,

@@ -25,6 +25,7 @@ class DebateSummary(BaseModel):
     id: str
     protocol: str
     question: str
+    title: str | None = Field(None, description="What a user calls it instead of by its question.")
     status: Status
     created_at: str
     updated_at: str
@@ -63,7 +64,16 @@ def _summary(debate: StoredDebate, *, here: bool, waiting_for_you: bool) -> dict
     return {
         **debate.model_dump(
             include={
-                *("id", "protocol", "question", "status", "created_at", "updated_at", "error"),
+                *(
+                    "id",
+                    "protocol",
+                    "question",
+                    "title",
+                    "status",
+                    "created_at",
+                    "updated_at",
+                    "error",
+                ),
                 *("demonstration", "user_rating", "stop_reason"),
             }
         ),

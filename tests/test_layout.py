@@ -11,6 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.support.project import copy_project
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ["graph", "nodes", "prompts", "models", "retrieval", "debates", "service", "cli", "evals"]
 PRODUCT = [path for room in [*ROOMS, "contend"] for path in sorted((ROOT / room).rglob("*.py"))]
@@ -73,10 +75,7 @@ def test_modules_are_short() -> None:
 @pytest.mark.slow
 def test_the_wheel_holds_one_package_that_no_file_of_the_caller_breaks(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
-        if (ROOT / name).exists():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    copy_project(source)
     wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
     subprocess.run([*wheel, str(source)], check=True)
     (built,) = tmp_path.glob("contend-*.whl")

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
+from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, plain, resume_command
@@ -35,10 +35,6 @@ from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.models.providers.weights import Progress, Weights
 from contend.nodes.retrieve import checked_question
-
-_SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
 
 # Whoever waits so long does something else meanwhile.
 _LONG = 60.0
@@ -168,21 +164,13 @@ class _Session:
         running = asyncio.create_task(
             run_debate(self._records, self._debate, self._watch(), self._control, remark)
         )
-        self._listen(running)
+        on_stop_signal(partial(self._stop, running))
         try:
             return await running
         except asyncio.CancelledError:
             if self._signals < 2:
                 raise RuntimeError("another process took over this debate") from None
             return self._records.find(self._debate.id)
-
-    def _listen(self, running: asyncio.Task[StoredDebate]) -> None:
-        loop, stop = asyncio.get_running_loop(), partial(self._stop, running)
-        for number in _SIGNALS:
-            try:
-                loop.add_signal_handler(number, stop)
-            except NotImplementedError:  # Windows
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
     def _stop(self, running: asyncio.Task[StoredDebate]) -> None:
         """Pause after the current turn on the first signal, stop at once on the second."""

@@ -64,6 +64,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "usage": record.get("usage"),  # of finished debates
         "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
+        "title": debate.title,
     }
 
 
@@ -83,7 +84,7 @@ def _print_table(debates: list[dict[str, Any]]) -> None:
             debate["stop_reason"] or "-",
             _score(debate),
             *_took(debate),
-            Text(one_line(debate["question"], 200)),
+            Text(one_line(debate["title"] or debate["question"], 200)),
         )
     stdout(widest=_WIDEST_TABLE).print(table)
 
@@ -95,15 +96,29 @@ def _took(debate: dict[str, Any]) -> tuple[str, str]:
 
 
 def _print_two_lines(debate: dict[str, Any]) -> None:
-    screen = stdout()
-    line = Text(debate["id"][:8], style="heading")
-    line.append(f"  {debate['status']}", style=_STATUS_STYLES.get(debate["status"], "warning"))
-    started = local_time(debate["created_at"])
-    line.append(f"  {started}  round {debate['rounds']}  score {_score(debate)}")
-    screen.print(line, soft_wrap=True)
+    screen, status = stdout(), debate["status"]
+    facts = [
+        Text(debate["id"][:8], style="heading"),
+        Text(status, style=_STATUS_STYLES.get(status, "warning")),
+        *map(Text, (local_time(debate["created_at"]), f"round {debate['rounds']}")),
+        Text(f"score {_score(debate)}"),
+    ]
+    for line in _packed(facts, screen.width):
+        screen.print(line, soft_wrap=True)
     more = [", ".join(_took(debate))] if debate["usage"] else []
-    for text in (debate["question"], *more):
+    for text in (debate["title"] or debate["question"], *more):
         screen.print(Text(f"  {one_line(text, screen.width - 4)}"), soft_wrap=True)
+
+
+def _packed(facts: list[Text], width: int) -> list[Text]:
+    """Put facts on as few lines as hold each of them whole."""
+    lines = [facts[0]]
+    for fact in facts[1:]:
+        if lines[-1].cell_len + 2 + fact.cell_len <= width:
+            lines[-1] = Text.assemble(lines[-1], "  ", fact)
+        else:
+            lines.append(Text.assemble("  ", fact))
+    return lines
 
 
 def _score(debate: dict[str, Any]) -> str:

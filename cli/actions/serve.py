@@ -19,6 +19,7 @@ from contend.cli.garbage import start_collecting
 from contend.cli.view.console import print_message
 from contend.debates.prepare import draft_debate, prepare_debate
 from contend.graph.errors import BadInput
+from contend.service.address import published_address
 from contend.service.app import create_app
 from contend.service.auth import TOKEN_VARIABLE
 from contend.service.logs import show_notes
@@ -61,7 +62,8 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     server = _PausingServer(running, app.state.runs)
     if open_page and sys.stdout.isatty():
         threading.Thread(target=webbrowser.open, args=(f"http://{place}/",), daemon=True).start()
-    server.run(sockets=[listening])
+    with published_address(host, port):
+        server.run(sockets=[listening])
 
 
 class _PausingServer(uvicorn.Server):

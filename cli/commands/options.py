@@ -9,13 +9,19 @@ from typing import Annotated
 
 import typer
 
+from contend.cli.completion import complete_debate, complete_model, complete_protocol
 from contend.graph import protocols
 
 # The module names, because the settings are slow to import; a test compares the two.
 PROTOCOLS = [each.name for each in iter_modules(protocols.__path__) if each.name != "base"]
 
 DebateId = Annotated[
-    str, typer.Argument(metavar="ID", help="The debate's id, or a unique prefix of it.")
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The debate's id, or a unique prefix of it.",
+        autocompletion=complete_debate,
+    ),
 ]
 Protocol = Annotated[
     str,
@@ -24,11 +30,18 @@ Protocol = Annotated[
         "-p",
         metavar="NAME",
         help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
+        autocompletion=complete_protocol,
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="PROVIDER:NAME", help="Default model for all roles."),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="PROVIDER:NAME",
+        help="Default model for all roles.",
+        autocompletion=complete_model,
+    ),
 ]
 Seats = Annotated[
     list[str] | None,

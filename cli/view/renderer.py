@@ -64,6 +64,8 @@ class Renderer:
     def header(self, debate: StoredDebate, notice: str) -> None:
         state, page = debate.as_state(), self._page
         rounds = self.prepare(debate)
+        if debate.title:
+            page.paragraph(debate.title, "heading", indent=0)
         page.paragraph(one_line(debate.question, _LONGEST_QUESTION), "heading", indent=0)
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))

@@ -18,8 +18,8 @@ SECTIONS_AFTER_ROUNDS = {
     "verdict": "Verdict",
     "synthesize": "Answer",
 }
-# Only the decision of these turns is printed, on one line; `show --thinking` prints them whole.
-_SUMMARISED = ("conviction_check", "judge_continue")
+# These turns are printed on one line; `show --full` prints them whole.
+_SUMMARISED = ("conviction_check", "judge_continue", "request")
 # Not streamed: a moderator's turn may begin with a ruling, a fact check takes several calls, and
 # proposed positions come after the streamed text.
 _NOT_STREAMED = frozenset(name for name, row in PHASES.items() if not row.is_streamed)
@@ -101,6 +101,11 @@ class Sections:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":
             self._list(turn)
+        elif turn.phase == "request":
+            self._page.line()
+            room = self._page.width if self._page.console.is_terminal else _LONGEST_REASON
+            line = self._seats.title(turn.seat).append(": ", style="muted")
+            self._page.print(line.append(one_line(turn.text, room - len(line)), style="muted"))
         elif turn.reading:
             self.print_decision(str(turn.reading["decision"]), str(turn.reading["reasoning"]))
         else:

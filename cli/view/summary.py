@@ -28,10 +28,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
-_WHY_IT_WON = {
-    "most_conceded_to": ", the most conceded-to of those left",
-    "first_named": ", the first named of those left",
-}
+_WHY_IT_WON = {"most_conceded_to": ", the most conceded-to of those left"}
 
 
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -39,7 +36,10 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     names, winner = wording.seat_names(record["seats"]), record["winner"]
     facts = []
-    if winner:
+    if winner and record.get("winner_by") == "first_named":
+        why = "as many conceded to others" if record["eliminations"] else "nobody conceded"
+        facts.append(("Winner", f"nobody: {why}; {names.get(winner, winner)} wrote the answer"))
+    elif winner:
         why = _WHY_IT_WON.get(record.get("winner_by", "one_left"), "")
         facts.append(("Winner", f"{names.get(winner, winner)}{why}"))
     for entry in record["eliminations"]:

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from contend.debates.exports import wording
+from contend.graph.values import NOT_DEBATING
 
 Data = Mapping[str, Any]
 
-# These seats write, score or chair, but argue for nothing.
-_NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 # A seat with one of these gave no turn of its own.
 _MISSING = frozenset(
     {"failed", "sat_out", "kept_previous", "generic_feedback", "judge_silent", "not_merged"}
@@ -66,7 +65,7 @@ def _rounds(numbers: Iterable[int]) -> str:
 
 def _judge_words(seats: Sequence[Data]) -> str:
     judging = {seat["model"] for seat in seats if seat["role"] == "judge"}
-    debating = [seat for seat in seats if seat["role"] not in _NOT_DEBATING]
+    debating = [seat for seat in seats if seat["role"] not in NOT_DEBATING]
     sharing = [seat["name"] for seat in debating if seat["model"] in judging]
     if not sharing:
         return ""

@@ -18,7 +18,7 @@ _COLOURS = 8
 def to_page(debate: StoredDebate) -> str:
     names = [seat.name for seat in debate.as_state().get("seats", [])]
     style = (files(__package__) / "page.css").read_text("utf-8")
-    title = escape(debate.question)
+    asked = f"<p>{escape(debate.question)}</p>\n" if debate.title else ""
     body = "\n".join(_section(text, names) for text in sections_of(debate))
     return f"""<!doctype html>
 <html lang="en">
@@ -26,15 +26,15 @@ def to_page(debate: StoredDebate) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(" ".join(debate.question.split())[:120])}</title>
+<title>{escape(" ".join(debate.shown_title.split())[:120])}</title>
 <style>
 {style}</style>
 </head>
 <body>
 <main>
 <header>
-<h1>{title}</h1>
-<p class="facts">{_facts(debate)}</p>
+<h1>{escape(debate.shown_title)}</h1>
+{asked}<p class="facts">{_facts(debate)}</p>
 </header>
 {body}
 </main>

@@ -55,8 +55,9 @@ def sections_of(stored: StoredDebate) -> list[str]:
 
 
 def _embedded(stored: StoredDebate) -> StoredDebate:
-    data = embed_data(stored.model_dump(mode="json", exclude={"question"}))
-    return StoredDebate.model_validate({**data, "question": stored.question})
+    headings = {"question": stored.question, "title": stored.title}
+    data = embed_data(stored.model_dump(mode="json", exclude={*headings}))
+    return StoredDebate.model_validate({**data, **headings})
 
 
 def _in_short(record: Mapping[str, Any]) -> str:
@@ -93,11 +94,11 @@ def _bullets(lines: Iterable[str]) -> str:
 def _head(debate: StoredDebate) -> str:
     started = wording.local_time(debate.created_at)
     parts = [
-        f"# {shorten(debate.question, _LONGEST_HEADING)}",
+        f"# {shorten(debate.shown_title, _LONGEST_HEADING)}",
         f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}",
         *wording.known_as(debate.as_settings(), debate.as_state().get("seats", [])),
     ]
-    if len(" ".join(debate.question.split())) > _LONGEST_HEADING:
+    if debate.title or len(" ".join(debate.question.split())) > _LONGEST_HEADING:
         parts.append(_section("Question", _fenced(debate.question)))
     return "\n\n".join(parts)
 

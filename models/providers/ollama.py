@@ -16,7 +16,7 @@ from contend.models.providers.registry import Opened, Options, Provider, unknown
 from contend.models.providers.watch import watch_client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from ollama import AsyncClient, ShowResponse
 
@@ -45,6 +45,27 @@ def provider(_: str) -> Provider:
 
 async def pulled_models() -> list[str]:
     """Return the models of a running Ollama; raise BadInput if none is running."""
+    return list(await _pulled_sizes())
+
+
+async def model_like(used: Iterable[str]) -> str | None:
+    """Return the largest other chat model that this machine can run as well as these."""
+    sizes = await _pulled_sizes()
+    taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
+    if not taken:
+        return None
+    known = [sizes[name] for name in taken]
+    least, most = min(known) / 2, max(known)
+    fitting = [name for name in sizes if name not in taken and least <= sizes[name] <= most]
+    async with _client() as client:
+        for name in sorted(fitting, key=lambda name: (-sizes[name], name)):
+            with suppress(Exception):  # one that cannot be described is left out
+                if "completion" in ((await client.show(name)).capabilities or ()):
+                    return name
+    return None
+
+
+async def _pulled_sizes() -> dict[str, int]:
     async with _client() as client:
         try:
             listed = await client.list()
@@ -59,7 +80,7 @@ async def pulled_models() -> list[str]:
                 f"({first_line(error) or type(error).__name__}). Correct OLLAMA_HOST, "
                 "or choose another model with --model."
             ) from error
-    return [model.model for model in listed.models if model.model]
+    return {model.model: int(model.size or 0) for model in listed.models if model.model}
 
 
 @asynccontextmanager

@@ -108,19 +108,25 @@ def parse_spec(text: str) -> ModelSpec:
         raise BadInput(
             f"Write a model as PROVIDER:NAME. Did you mean '{hosted}:{head}' (or 'ollama:{head}')?"
         )
+    before, _, after = text.strip().partition("/")
+    if before in _OWN and after:
+        raise BadInput(f"Write a model as PROVIDER:NAME. Did you mean '{before}:{after}'?")
     return ModelSpec("ollama", text.strip())
 
 
 def taken_for_ollama(text: str) -> str:
     """Explain why a spec without a provider was taken for Ollama's; empty if it was not."""
-    head, colon, _ = text.strip().partition(":")
+    head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
     why = f"there is no provider '{head}'" if colon else "it has no provider"
+    said = f"'{text.strip()}' was taken for an Ollama model, because {why}."
+    nearest = difflib.get_close_matches(head, [*_OWN, *_GENERIC], n=1, cutoff=0.8)
+    if colon and nearest:
+        return f"{said} Did you mean '{nearest[0]}:{tail}'?"
     return (
-        f"'{text.strip()}' was taken for an Ollama model, because {why}. Write a model as "
-        f"PROVIDER:NAME; providers are {', '.join(_OWN)}, and others if installed, such as "
-        "anthropic."
+        f"{said} Write a model as PROVIDER:NAME; providers are {', '.join(_OWN)}, and others if "
+        "installed, such as anthropic."
     )
 
 

@@ -67,13 +67,14 @@ class DebateView {
     this.panels = createPanels(state, this.jump);
     this.composer = createComposer(this.id, { whenPaused: () => this.whenPaused(), report: this.report });
     const place = (name, attributes = {}) => (this[name] = el("div", { class: name, ...attributes }));
-    this.title = el("h1.question", { tabindex: "-1" }, state.question);
+    const { title } = this.detail;
+    this.title = el("h1.question", { tabindex: "-1" }, title || state.question);
     this.orderButton = button("", () => this.switchOrder(), { class: "link" });
     this.followButton = button("", () => this.goToNewest(), { class: "follow-button", hidden: true });
     this.asideSwitch = button("What is decided", () => this.toggleAside(), { class: "button aside-switch", "aria-expanded": "false", "aria-controls": "decided" });
     this.aside = el("aside.decided", { id: "decided", "aria-label": "What is decided" });
     show(this.view,
-      el("div.debate-head", this.title, this.head.nodes, place("controls", { role: "group", "aria-label": "Debate" })),
+      el("div.debate-head", this.title, title && el("p.muted", state.question), this.head.nodes, place("controls", { role: "group", "aria-label": "Debate" })),
       el("div.debate",
         this.rail.node,
         el("div.transcript-column", place("asked"), place("notices"), this.answer.node,
@@ -83,7 +84,7 @@ class DebateView {
       this.followButton, this.asideSwitch);
     show(this.aside, this.composer.node, ...this.panels.nodes);
     this.update(new Set(["status", "seats", "rail", "answer", "order"]));
-    this.tools.focusTitle(this.title, state.question);
+    this.tools.focusTitle(this.title, title || state.question);
     if (state.status === "running") this.place.follow();
   }
 
@@ -168,7 +169,7 @@ class DebateView {
     if (changed.has("answer") || changed.has("status")) this.answer.update();
     if (changed.has("order")) this.drawOrder();
     this.rail.update();
-    document.title = `${state.status === "running" ? "● " : ""}${state.question} · Contend`;
+    document.title = `${state.status === "running" ? "● " : ""}${this.detail.title || state.question} · Contend`;
   }
 
   drawTurn(key) {

@@ -11,7 +11,7 @@ export function debateRow(summary, more) {
   const about = [summary.protocol, rowNote(summary)].filter(Boolean).join(" · ");
   return el("li.debate-row",
     el("span", { class: `row-state state-${summary.waiting_for_you ? "waiting" : summary.status}` }, el("i.dot", { "aria-hidden": "true" }), summaryState(summary)),
-    el("span.row-main", el("a.row-question", { href: `#/debates/${summary.id}` }, summary.question), more && excerpt(summary)),
+    el("span.row-main", el("a.row-question", { href: `#/debates/${summary.id}` }, summary.title || summary.question), more && excerpt(summary)),
     el("span.row-about", about), el("time.row-time", { datetime: summary.created_at }, timeAgo(summary.created_at)), more);
 }
 

@@ -47,10 +47,12 @@ def test_help_loads_nothing_heavy() -> None:
 
 READING = """
 import json, os, sys
+from contend.cli.completion import complete_debate, complete_model
 from contend.cli.main import run
 for home, debate in json.loads(sys.argv[1]).items():
     os.environ["CONTEND_HOME"] = home
     assert run(["list"]) == run(["show", debate]) == run(["rate", debate, "8"]) == 0
+    assert complete_debate(debate[:4]) and complete_model("")
 assert run(["config"]) == 0
 sys.exit(", ".join({"langgraph", "langchain_core"} & {*sys.modules}) or 0)
 """

@@ -141,10 +141,16 @@ def kept_before() -> Path:
     return path
 
 
-def _rows(path: Path) -> dict[str, list[Any]]:
+def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return what is in the tables; a column that was added says nothing yet."""
     with closing(sqlite3.connect(path)) as file:
+        file.row_factory = sqlite3.Row
         kept = ("debates", "debate_turns", "checkpoints", "writes")
-        return {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in kept}  # noqa: S608
+        found = {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in kept}  # noqa: S608
+    return {
+        name: [{key: row[key] for key in row.keys() if row[key] is not None} for row in rows]  # noqa: SIM118
+        for name, rows in found.items()
+    }
 
 
 def test_the_file_of_the_release_before_alembic_is_taken_over(kept_before: Path) -> None:

@@ -28,6 +28,7 @@ def _blocks(text: str, language: str) -> list[str]:
 
 
 (EXAMPLE,) = _blocks(TEXTS[ROOT / "docs" / "forecast.md"], "json")
+TABLES = _blocks(TEXTS[ROOT / "docs" / "batch.md"], "csv")
 COMMANDS = list(
     dict.fromkeys(
         line
@@ -68,6 +69,8 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
     (tmp_path / "chart.png").write_bytes(PIXEL)
     (tmp_path / "tea.md").write_text(GOOD, encoding="utf-8")
     (tmp_path / "request.json").write_text(EXAMPLE, encoding="utf-8")
+    for name, table in zip(("questions.csv", "forecasts.csv"), TABLES, strict=True):
+        (tmp_path / name).write_text(table, encoding="utf-8")
     command = Command(tmp_path / "home", models)
     command.env |= {
         "PATH": f"{Path(sys.executable).parent}:{command.env['PATH']}",

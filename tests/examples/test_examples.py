@@ -91,7 +91,7 @@ def test_forum(models: ModelServer, tmp_path: Path) -> None:
     said = run("forum.py", models, tmp_path / "home", "openai:m")
     for seat in ("ann", "ben", "cyd"):
         assert f"{seat}: NOT CONVINCED" in said
-    assert "Ann won (first_named):" in said
+    assert "Ann wrote the answer (first_named):" in said
 
 
 def test_forecast(models: ModelServer, tmp_path: Path) -> None:

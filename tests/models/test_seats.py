@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contend.graph.errors import BadInput
-from contend.graph.settings import AdversarialSettings, data_home
+from contend.graph.settings import AdversarialSettings, ForumSettings, data_home
 from contend.models.providers import weights
 from contend.models.providers.registry import Options, check_models, parse_spec, provider_of
 from contend.models.providers.weights import DEFAULT, KNOWN, SMALLEST, weights_path
@@ -43,10 +43,37 @@ async def test_an_ollama_with_the_protocols_models_comes_first(server: ModelServ
     assert "Ollama" in notice
 
 
-async def test_a_judge_ollama_lacks_shares_a_model(server: ModelServer) -> None:
+async def test_a_judge_ollama_lacks_shares_a_model_and_the_notice_says_so(
+    server: ModelServer,
+) -> None:
     server.models = OLLAMA
-    models, _ = await seated()
+    models, notice = await seated()
     assert models[3] == "ollama:qwen3:32b"
+    assert notice.endswith(
+        "The judge is the same model as Proposer; choose another with "
+        "--set judge_model=PROVIDER:NAME."
+    )
+
+
+async def test_an_unnamed_judge_gets_a_model_that_no_debater_uses(server: ModelServer) -> None:
+    embedding, small, huge = "nomic-embed-text", "smollm2:135m", "llama4:400b"
+    server.models = [*OLLAMA, "gemma3:27b", embedding, small, huge, "mistral:24b", "phi4:14b"]
+    server.embedders = {embedding}
+    server.sizes = {small: 0.1, huge: 9, "phi4:14b": 0.7}
+    plan = await choose_seats(ForumSettings())  # its own default judge is also Debater 3
+    assert [seat.model for seat in plan.seats][2:] == ["ollama:gemma3:27b", "ollama:mistral:24b"]
+    assert plan.notice.endswith("The judge is ollama:mistral:24b, because no debater uses it.")
+    server.models = [*OLLAMA, "gemma3:27b", embedding, small, huge]
+    plan = await choose_seats(ForumSettings())
+    assert plan.seats[3].model == "ollama:gemma3:27b"
+    assert "The judge is the same model as Debater 3; choose another with" in plan.notice
+    server.models = ["gemma3:latest", "qwen3:32b"]
+    pair = [{"name": "A", "model": "gemma3"}, {"name": "B", "model": "qwen3:32b"}]
+    tagged = {"seats": pair, "judge_mode": "self_convergence"}
+    plan = await choose_seats(ForumSettings.model_validate(tagged))
+    assert plan.seats[2].model == "ollama:gemma3"  # gemma3:latest is the same model
+    named = await choose_seats(ForumSettings(judge_model="ollama:gemma3:27b"))
+    assert "judge" not in named.notice
 
 
 async def test_an_ollama_without_them_is_passed_over_for_a_key(server: ModelServer) -> None:
@@ -101,13 +128,16 @@ async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_named_models_are_kept_and_shared_out() -> None:
     models, notice = await seated(skeptic_model="openai:m1")
     assert set(models) == {"openai:m1"}
-    assert notice == "No model chosen for Proposer, Synthesizer, Judge; using openai:m1."
+    assert notice == (
+        "No model chosen for Proposer, Synthesizer, Judge; using openai:m1. The judge is the same "
+        "model as Proposer, Skeptic; choose another with --set judge_model=PROVIDER:NAME."
+    )
 
 
 async def test_named_models_stand_beside_ollamas(server: ModelServer) -> None:
     server.models = OLLAMA
     models, _ = await seated(skeptic_model="openai:m1")
-    assert models == ["ollama:qwen3:32b", "openai:m1", "ollama:qwen3:32b", "openai:m1"]
+    assert models == ["ollama:qwen3:32b", "openai:m1", "ollama:qwen3:32b", "ollama:llama3.3:70b"]
 
 
 async def test_all_named_means_as_named() -> None:

@@ -504,6 +504,9 @@ class ModelServer:
         self.vision: set[str] = set()
         """Models that say of themselves that they see."""
         self.tool_users: set[str] = set()
+        self.embedders: set[str] = set()
+        self.sizes: dict[str, float] = {}
+        """Gigabytes of models that are not of the same size as the others."""
         """Models that say of themselves that they call tools."""
         self.embedded: list[str] = []
         """Every text that was to be embedded."""
@@ -659,7 +662,13 @@ class ModelServer:
 
     async def _tags(self, _request: web.Request) -> web.Response:
         models = [
-            {"name": name, "model": name, "modified_at": _CREATED_AT, "size": 1, "details": {}}
+            {
+                "name": name,
+                "model": name,
+                "modified_at": _CREATED_AT,
+                "size": int(self.sizes.get(name, 1) * 1_000_000_000),
+                "details": {},
+            }
             for name in self.models or ()
         ]
         return web.json_response({"models": models})
@@ -675,7 +684,7 @@ class ModelServer:
             {
                 "details": details,
                 "model_info": info,
-                "capabilities": ["completion"]
+                "capabilities": ["embedding" if name in self.embedders else "completion"]
                 + ["vision"] * (name in self.vision)
                 + ["tools"] * (name in self.tool_users),
             }

@@ -76,7 +76,7 @@ def moderated() -> Table:
 
 
 TABLES = [adversarial, refine, judged, conceding, displayed, moderated]
-HIDDEN = ("score", "conviction_check", "judge_continue")
+HIDDEN = ("score", "conviction_check", "judge_continue", "request")
 
 
 def in_envelope(said: NodeEvent) -> Event:
@@ -110,6 +110,20 @@ async def test_every_speech_is_shown_once(
     assert "waiting" not in said
     assert "thinking" not in said
     assert ("\x1b" in show.out.getvalue()) == terminal
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+async def test_a_request_of_the_moderator_takes_one_line(width: int) -> None:
+    settings = moderated_settings(round_count=1)
+    words = "Ann, you have the floor.\n\n" + "Please speak to the point. " * 9
+    cast = floor_cast(moderator={"request": ruled(text=words)})
+    played = await play(cast, settings=settings)
+    show = Show(width, settings=settings)(*(in_envelope(each) for each in played.events))
+    (first, *_) = lines = [each for each in show.left.splitlines() if "have the floor" in each]
+    assert first.startswith("Moderator: Ann, you")
+    assert len(lines) == len([turn for turn in played.turns if turn.phase == "request"])
+    assert all(len(each) <= width and each.endswith("…") for each in lines)
+    assert show.left.count("Please speak") == len(lines) * first.count("Please speak")
 
 
 async def test_a_forum_that_concedes() -> None:

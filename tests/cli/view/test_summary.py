@@ -43,6 +43,20 @@ def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("eliminations", "why"),
+    [([], "nobody conceded"), (["ann", "ben"], "as many conceded to others")],
+)
+def test_nobody_wins_a_tie(eliminations: list[str], why: str) -> None:
+    gone = [
+        {"seat": f"x{n}", "round": 2, **LEFT, "reasoning": "So.", "convinced_by": to}
+        for n, to in enumerate(eliminations)
+    ]
+    debate = debate_of(forum_settings(("Ann", "Ben")), active=["ann", "ben"], eliminations=gone)
+    written = turn("synthesize", 3).model_copy(update={"seat": "ann"})
+    assert dict(facts(debate, written))["Winner"] == f"nobody: {why}; Ann wrote the answer"
+
+
+@pytest.mark.parametrize(
     ("degraded", "why"),
     [
         ([], "the judge stopped the debate"),

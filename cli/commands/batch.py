@@ -1,0 +1,43 @@
+"""Options of `contend batch`; actions/batch.py does the work."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands import options
+
+
+def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Questions: .csv with a column `question`, .jsonl, or .txt."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")
+    ],
+    protocol: options.Protocol = "adversarial",
+    model: options.Model = None,
+    seat: options.Seats = None,
+    position: options.Positions = None,
+    assignments: options.Assignments = None,
+    config: options.Config = None,
+    parallel: Annotated[
+        int, typer.Option(metavar="N", min=1, max=32, help="Debates to run at the same time.")
+    ] = 4,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> int:
+    """Debate every question of a file, and write one row of results per question.
+
+    Other columns of the file are settings of that question; `outcomes` and `due` are those of a
+    forecast. Run the same command again to continue a batch that was stopped.
+    """
+    with options.loading_note(is_hidden=quiet):
+        from contend.cli.actions.batch import run_batch
+        from contend.debates.batch import BatchOptions
+        from contend.debates.settings_sources import parse_options
+
+    flags = parse_options(protocol, assignments or [], seat or [], position or [])
+    return run_batch(file, out, BatchOptions(protocol, flags, model, config), parallel, quiet=quiet)

@@ -1,0 +1,19 @@
+"""Options of `contend open`."""
+
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands.options import DebateId
+
+
+def open_debate(
+    debate: DebateId,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Print the address, but open no browser.")
+    ] = False,
+) -> None:
+    """Open a debate in the browser: the page of a running service, or an HTML file."""
+    from contend.cli.actions.open import show_in_browser  # slow to import
+
+    show_in_browser(debate, open_page=not no_open)

@@ -1,0 +1,19 @@
+"""Options of `contend rename`."""
+
+from typing import Annotated
+
+import typer
+
+from contend.cli.commands.options import DebateId
+
+
+def rename(
+    debate: DebateId,
+    title: Annotated[
+        str, typer.Argument(metavar="TITLE", help="The new title; '' shows the question again.")
+    ],
+) -> None:
+    """Give a debate a title, which lists, the page and exports show; the question stays."""
+    from contend.cli.actions.rename import rename_debate  # slow to import
+
+    rename_debate(debate, title)

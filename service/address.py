@@ -1,0 +1,52 @@
+"""Where the service of a data folder listens, so that other commands find its page."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from contend.graph.settings import data_home
+from contend.models.files import write_private_file
+
+DEBATES_PREFIX = "/api/v1/debates"
+_SECONDS_TO_ANSWER = 2.0
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - replaced, not used
+
+
+def _file() -> Path:
+    return data_home() / "service.json"
+
+
+@contextmanager
+def published_address(host: str, port: int) -> Iterator[None]:
+    """Tell other commands where this service is for as long as it runs."""
+    content = json.dumps({"host": _ANY_ADDRESS.get(host, host), "port": port}).encode()
+    with suppress(OSError):  # the service works without it
+        write_private_file(_file(), content)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if _file().read_bytes() == content:  # not that of a later service
+                _file().unlink()
+
+
+def page_of(debate_id: str) -> str | None:
+    """Return the address of a debate's page, if a service of this data folder shows it."""
+    try:
+        found = json.loads(_file().read_bytes())
+        host, port = str(found["host"]), int(found["port"])
+        connection = http.client.HTTPConnection(host, port, timeout=_SECONDS_TO_ANSWER)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    try:
+        connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException):  # it was killed, or something else listens there
+        return None
+    finally:
+        connection.close()
+    place = f"[{host}]" if ":" in host else host
+    # Without the token it does not say more; its page asks for it.
+    return f"http://{place}:{port}/#/debates/{debate_id}" if status in (200, 401) else None
