@@ -19,6 +19,7 @@ from contend.cli.commands.options import show_help
 from contend.cli.commands.prune import prune
 from contend.cli.commands.rate import rate
 from contend.cli.commands.show import show_debate
+from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed."
@@ -110,7 +111,7 @@ def main() -> None:
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     code = run(sys.argv[1:])
     _flush()
-    sys.exit(code)
+    exit_process(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -124,6 +125,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last handler; a person must never see a traceback
         return _explain(error, arguments, debug=debug)
     if code == _INTERRUPTED:
+        abandon_threads()
         return _refuse("Interrupted before anything started.", FAILED, debug=False)
     return code if isinstance(code, int) else OK
 

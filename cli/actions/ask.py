@@ -16,6 +16,7 @@ from langgraph.runtime import RunControl
 from contend.cli import database
 from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
+from contend.cli.ending import end_soon
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
@@ -185,6 +186,7 @@ class _Session:
             self._control.request_drain("signal")
             self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
         elif self._signals == 2:
+            end_soon(f"Stopped. Continue with: {resume_command(self._debate.id)}")
             running.cancel()
 
     def _watch(self) -> Watch:

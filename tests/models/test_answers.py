@@ -19,7 +19,8 @@ from contend.models.providers import embedded
 from contend.models.providers.weights import SMALLEST
 from contend.models.retries import Listener, Trouble
 
-OPENAI, OLLAMA, EMBEDDED = "openai:m1", "ollama:m1", "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
+OPENAI, OPENROUTER, OLLAMA = "openai:m1", "openrouter:a/m1", "ollama:m1"
+EMBEDDED = "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
 Step = float | bytes  # seconds of silence, or bytes
 WORDS = ("one ", "two")
 
@@ -83,8 +84,9 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
         monkeypatch.setattr(
             library.AsyncHTTPTransport, "handle_async_request", wire.handler(library, kind)
         )
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    for service in ("OPENAI", "OPENROUTER"):
+        monkeypatch.setenv(f"{service}_BASE_URL", "http://127.0.0.1:1/v1")
+        monkeypatch.setenv(f"{service}_API_KEY", "key")
     served = embedded._Served(None, "http://127.0.0.1:1", "key")
     monkeypatch.setattr(embedded, "_serve", lambda _: served)
     monkeypatch.setattr(embedded, "find_weights", lambda *_: Path(f"{SMALLEST}.gguf"))
@@ -98,7 +100,7 @@ async def ask(model: str, troubles: list[Trouble], **changes: Any) -> str:
     return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result.text
 
 
-every_shape = pytest.mark.parametrize("model", [OPENAI, OLLAMA, EMBEDDED])
+every_shape = pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA, EMBEDDED])
 
 
 @every_shape
@@ -118,7 +120,7 @@ async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) 
     assert [each.failure.kind for each in troubles] == ["idle", "idle"]
 
 
-@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
 async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str) -> None:
     wire.steps, troubles = steps(model, [301.0], []), list[Trouble]()
@@ -144,6 +146,7 @@ async def test_the_total_timeout_includes_the_wait_for_the_first_token(wire: Wir
 
 PINGS: dict[str, list[Step]] = {
     OPENAI: [5.0, b": ping\n\n", 5.0, b": ping\n\n", 5.0, openai_event({"content": ""}), 5.0],
+    OPENROUTER: [*(5.0, b": OPENROUTER PROCESSING\n\n") * 3, 5.0],
     OLLAMA: [5.0, b"\n", 5.0, b"\r\n\n", 5.0, ollama_line(""), 5.0],
     EMBEDDED: [5.0, b":\n\n", 5.0, b": ping\n\n", 5.0],
 }
@@ -157,7 +160,7 @@ async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
     assert (wire.requests, troubles) == (1, [])
 
 
-@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
 async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
     ping: Step = b"\n" if model == OLLAMA else b": ping\n\n"
