@@ -6,12 +6,13 @@ import os
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
 from contend.cli.commands.list import list_debates
@@ -28,7 +29,7 @@ _GROUPS = {
     "Debates": ("ask", "resume"),
     "Results": ("list", "show", "rate", "export", "delete", "prune"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
-    "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
+    "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
 }
 
 
@@ -74,6 +75,7 @@ app.command("serve", short_help="Serve the HTTP API for forecasts.")(serve.serve
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)
+app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(templates.app, name="templates")
 
@@ -119,6 +121,7 @@ def run(arguments: list[str]) -> int:
     if not debug:
         warnings.simplefilter("ignore")
     try:
+        _load_keys(arguments)
         code = app(arguments, prog_name="contend", standalone_mode=False)
     except BrokenPipeError:
         return FAILED
@@ -128,6 +131,17 @@ def run(arguments: list[str]) -> int:
         abandon_threads()
         return _refuse("Interrupted before anything started.", FAILED, debug=False)
     return code if isinstance(code, int) else OK
+
+
+def _load_keys(arguments: list[str]) -> None:
+    """Read .env and the stored keys, unless only a help text or the version is wanted."""
+    if not arguments or {"-h", "--help", "--version"} & {*arguments}:
+        return
+    from contend.cli.view.console import print_message  # slow to import
+    from contend.models.keys import load_keys
+
+    for notice in load_keys(Path()):
+        print_message(f"Note: {notice}", style="warning")
 
 
 # Typer returns this for Ctrl-C outside a running debate.

@@ -89,19 +89,30 @@ async def preflight(
     """Refuse what would fail after the first paid call, and return notices."""
     for key in settings.prices:
         parse_spec(key)
-    for model in dict.fromkeys(models_of(settings.build_seats())):
-        if taken := taken_for_ollama(model):
-            try:
-                await check_models([model])
-            except BadInput as refused:
-                raise BadInput(f"{taken} {refused}") from refused
-    notices = await check_models(models_of(seats))
+    try:
+        notices = await check_models(models_of(seats))
+    except BadInput as refused:
+        if not (explained := await _explain_bare_names(settings)):
+            raise
+        raise BadInput(" ".join([*explained, str(refused)])) from refused
     for seat in seats:
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
     check_sight(seats, settings, images)
     return notices
+
+
+async def _explain_bare_names(settings: DebateSettings) -> list[str]:
+    """Return why names without a provider were taken for Ollama's, where it lacks them."""
+    explained = []
+    for model in dict.fromkeys(models_of(settings.build_seats())):
+        if taken := taken_for_ollama(model):
+            try:
+                await check_models([model])
+            except BadInput:
+                explained.append(taken)
+    return explained
 
 
 async def usable_models() -> list[UsableModel]:

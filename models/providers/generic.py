@@ -1,5 +1,6 @@
 """Any other provider that langchain's init_chat_model knows, when its package is installed."""
 
+import os
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,19 @@ from pydantic import ValidationError
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
-from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.keys import missing_key
+from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
 from contend.models.providers.watch import watch_client
 
 # According to their sources, the last chunk of a complete stream has a finish reason.
 _REPORT_FINISH = frozenset({
     "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
     "together", "xai",
+})  # fmt: skip
+
+# Without other ways to sign in than the key of their service.
+_NEED_KEY = frozenset({
+    "anthropic", "deepseek", "fireworks", "groq", "mistralai", "together", "xai",
 })  # fmt: skip
 
 # Provider -> the optional dependency of this package that installs it.
@@ -66,7 +73,18 @@ async def _check(provider_name: str, names: list[str]) -> None:
         except ImportError as error:
             raise BadInput(_missing_package(provider_name, name, error)) from error
         except Exception as error:
-            raise BadInput(f"Cannot use {provider_name}:{name}: {_why(error)}") from error
+            why = f"{_why(error)}{_key_hint(provider_name)}"
+            raise BadInput(f"Cannot use {provider_name}:{name}: {why}") from error
+    # Some open without a key, and would fail in the first call.
+    if provider_name in _NEED_KEY and _key_hint(provider_name):
+        raise missing_key(provider_name)
+
+
+def _key_hint(provider_name: str) -> str:
+    name = PROVIDER_KEYS.get(provider_name)
+    if not name or os.environ.get(name, "").strip():
+        return ""
+    return f" ({name} is not set. Add it with: contend keys set {name})"
 
 
 def _missing_package(provider_name: str, name: str, error: ImportError) -> str:

@@ -24,7 +24,15 @@ from pydantic import SecretStr
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
-from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
+from contend.models.keys import check_key, how_to_correct, missing_key
+from contend.models.providers.registry import (
+    API_KEYS,
+    Opened,
+    Options,
+    Provider,
+    raise_refusals,
+    unknown_model,
+)
 from contend.models.providers.watch import watch_client
 
 CHECK_TIMEOUT = 10.0
@@ -159,10 +167,8 @@ def _key(service: Service) -> str:
     name = API_KEYS[service.label]
     key = os.environ.get(name, "").strip()
     if not key:
-        raise BadInput(f"{name} is not set; {service.label} models need it.")
-    if not key.isprintable() or " " in key:
-        raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
-    return key
+        raise missing_key(service.label)
+    return check_key(name, key)
 
 
 async def _check(service: Service, names: list[str]) -> list[str]:
@@ -190,7 +196,8 @@ async def _check(service: Service, names: list[str]) -> list[str]:
     if _is_compatible_server(service):
         return [_unlisted_notice(name, available, base_url) for name in missing]
     fix = "Check the name and the account's access."
-    raise unknown_model(service.label, missing[0], available, fix)
+    raise_refusals([unknown_model(service.label, name, available, fix) for name in missing])
+    return []
 
 
 def _is_compatible_server(service: Service) -> bool:
@@ -239,5 +246,5 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
 
 
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
-    name, why = API_KEYS[service.label], first_line(error.message)
-    return BadInput(f"{service.label} refused the key in {name}: {why}")
+    name, why = API_KEYS[service.label], first_line(error.message).rstrip(".")
+    return BadInput(f"{service.label} refused the key in {name}: {why}. {how_to_correct(name)}")
