@@ -91,6 +91,7 @@ def provider(name: str) -> Provider:
     return Provider(
         open=partial(_open_chat, service),
         check=partial(_check, service),
+        has_list_prices=partial(_is_at_default_address, service),
         open_embeddings=partial(_open_embeddings, service),
         takes_images=lambda name: _look_up_ability(name, "image_inputs"),
         takes_tools=lambda name: _look_up_ability(name, "tool_calling"),
@@ -202,8 +203,12 @@ async def _check(service: Service, names: list[str]) -> list[str]:
 
 def _is_compatible_server(service: Service) -> bool:
     """Return whether this is a server other than OpenAI's; such a list may be incomplete."""
-    host = urlsplit(service.base_url()).hostname
-    return service.label == "openai" and host != "api.openai.com"
+    return service.label == "openai" and not _is_at_default_address(service)
+
+
+def _is_at_default_address(service: Service) -> bool:
+    addresses = (service.base_url(), service.default_address)
+    return len({urlsplit(each).hostname for each in addresses}) == 1
 
 
 def _unlisted_notice(name: str, available: list[str], base_url: str) -> str:

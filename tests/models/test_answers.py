@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import httpx2
@@ -14,7 +15,9 @@ from langchain_core.messages import HumanMessage
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
+from contend.models.answers import Reply
 from contend.models.calls import ask_model
+from contend.models.prices import Price
 from contend.models.providers import embedded
 from contend.models.providers.weights import SMALLEST
 from contend.models.retries import Listener, Trouble
@@ -29,6 +32,11 @@ def openai_event(delta: dict[str, str], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
     return b"data: " + json.dumps({**event, "choices": [choice]}).encode() + b"\n\n"
+
+
+def openai_usage(**counts: Any) -> bytes:
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    return b"data: " + json.dumps({**event, "choices": [], "usage": counts}).encode() + b"\n\n"
 
 
 def ollama_line(text: str, finish: str | None = None) -> bytes:
@@ -94,10 +102,14 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 async def ask(model: str, troubles: list[Trouble], **changes: Any) -> str:
+    return (await answer(model, troubles, **changes)).text
+
+
+async def answer(model: str, troubles: list[Trouble], **changes: Any) -> Reply:
     seat = Seat(id="proposer", name="Proposer", role="proposer", model=model, temperature=0.7)
     settings = AdversarialSettings.model_validate({"idle_timeout": 6} | changes)
     listener = Listener(trouble=troubles.append)
-    return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result.text
+    return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result
 
 
 every_shape = pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA, EMBEDDED])
@@ -168,3 +180,16 @@ async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         await ask(model, [], first_token_timeout=20)
     assert failed.value.kind == "first_token"
+
+
+@pytest.mark.parametrize("details", [{"cached_tokens": 1500}, None])
+async def test_cached_input_is_read_and_priced(wire: Wire, details: Any) -> None:
+    counts = {"prompt_tokens": 2000, "completion_tokens": 300, "total_tokens": 2300}
+    usage = openai_usage(**counts, prompt_tokens_details=details)
+    text, ending = openai_event({"content": "one"}), openai_event({}, "stop")
+    wire.steps = [text, ending, usage, b"data: [DONE]\n\n"]
+    table = {OPENAI: Price(1, 4, cached=0.1)}
+    with patch("contend.models.prices.price_of", lambda spec, _: table[str(spec)]):
+        reply = await answer(OPENAI, [])
+    assert reply.usage.cached_tokens == (1500 if details else None)
+    assert reply.usage.cost_usd == pytest.approx(0.00185 if details else 0.0032)
