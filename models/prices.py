@@ -13,7 +13,7 @@ from contend.graph.values import Usage
 from contend.models.files import parse_yaml
 from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
-Prices = Mapping[str, tuple[float, float]]
+Prices = Mapping[str, tuple[float, ...]]
 
 _TABLE = Path(__file__).parent / "prices.yaml"
 # The dated snapshot of a model costs what the model costs.
@@ -42,7 +42,8 @@ def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Pric
     """Return the user's price, zero for local models, or the price in the table that ships."""
     names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
     if name := next(names, None):
-        return Price(*prices[name], source="your settings")
+        sent, written, *cached = prices[name]
+        return Price(sent, written, cached[0] if cached else None, source="your settings")
     provider = provider_of(spec)
     if provider.is_free:
         return Price(0.0, 0.0, source="this machine")

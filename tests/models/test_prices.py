@@ -122,6 +122,8 @@ def test_cached_input_costs_less_where_its_price_is_known() -> None:
     assert priced(USED, spec, {}).cost_usd == pytest.approx(0.0011)
     own = {"openai:gpt-5-mini": (0.25, 2.0)}
     assert priced(CACHED, spec, own).cost_usd == pytest.approx(0.0011)
+    with_cached = {"openai:gpt-5-mini": (0.25, 2.0, 0.0)}
+    assert priced(CACHED, spec, with_cached).cost_usd == pytest.approx(0.000725)
 
 
 def test_usage_without_cached_tokens_can_be_read() -> None:

@@ -449,7 +449,30 @@ def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.Monke
     said = "ANTHROPIC_API_KEY is not set; anthropic models need it. Add it with: contend keys set "
     assert refused("anthropic:x") == f"{said}ANTHROPIC_API_KEY"
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-0123456789abcdef")
-    assert asyncio.run(check_models(["anthropic:x"])) == []
+    monkeypatch.setitem(generic._MODEL_LISTS, "anthropic", "http://127.0.0.1:1/v1/models")
+    assert asyncio.run(check_models(["anthropic:x"])) == [], "it cannot be reached"
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "groq"])
+def test_a_wrong_key_is_found_though_the_model_opens(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(name: str, **_: object) -> BaseChatModel:
+        return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    key = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(key, "sk-canary-0123456789abcdef")
+    said = f"{provider} refused the key in {key}. Correct it in the environment."
+    with answering({"/models": (401, "{}"), "/busy": (429, "{}"), "/v1": (200, "{}")}) as address:
+        monkeypatch.setitem(generic._MODEL_LISTS, provider, f"{address}/models")
+        assert refused(f"{provider}:x") == said
+        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", "http://127.0.0.1:1")
+        assert asyncio.run(check_models([f"{provider}:x"])) == [], "another service has its key"
+        monkeypatch.delenv(f"{provider.upper()}_BASE_URL")
+        for path in ("busy", "v1"):
+            monkeypatch.setitem(generic._MODEL_LISTS, provider, f"{address}/{path}")
+            assert asyncio.run(check_models([f"{provider}:x"])) == []
 
 
 def test_all_that_is_missing_is_named_at_once(
