@@ -17,11 +17,6 @@ KEY = "a-key-of-no-known-form-0123"
 
 
 @pytest.fixture(autouse=True)
-def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)
-
-
-@pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo what is added to the environment."""
     monkeypatch.setattr(os, "environ", os.environ.copy())

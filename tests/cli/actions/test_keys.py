@@ -1,7 +1,6 @@
 """`contend keys`, and debates with keys that are not in the environment."""
 
 import getpass
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +9,6 @@ from tests.cli.support import ASK, Command, debaters
 from tests.support.model_server import ModelServer, Reply, openai_error
 
 KEY = "a-key-of-no-known-form-0123"
-
-
-@pytest.fixture(autouse=True)
-def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)
 
 
 @pytest.fixture
