@@ -23,32 +23,34 @@ def estimate_line(question: str, settings: DebateSettings, seats: Sequence[Seat]
 def print_plan(prepared: PreparedDebate, output: Output) -> None:
     """Print the plan of a debate that is not started."""
     settings, seats = prepared.settings, prepared.plan.seats
-    line = estimate_line(prepared.question, settings, seats)
     if output.json:
         write_json(_as_json(prepared))
         return
-    shown = [line] if output.quiet else [*_plan_lines(prepared), line, _NOTHING_STARTED]
-    for each in shown:
-        print_hanging(stdout(), plain(each), hang=2)
+    screen, line = stdout(), estimate_line(prepared.question, settings, seats)
+    if output.quiet:
+        print_hanging(screen, plain(line))
+        return
+    print_hanging(screen, settings.protocol)
+    width = max(len(seat.name) for seat in seats) + 2
+    for seat in seats:
+        models = ", then ".join(models_of([seat]))
+        print_hanging(screen, plain(seat.name.ljust(width) + models), hang=width)
+    for each in (prepared.plan.notice, *_price_lines(prepared), line, _NOTHING_STARTED):
+        print_hanging(screen, plain(each))
 
 
 _NOTHING_STARTED = "Nothing was started: no model was called and nothing is recorded."
 
 
-def _plan_lines(prepared: PreparedDebate) -> list[str]:
-    seats = prepared.plan.seats
-    widest = max(len(seat.name) for seat in seats)
-    roles = [f"{seat.name.ljust(widest)}  {', then '.join(models_of([seat]))}" for seat in seats]
-    prices = [
-        f"{model}: {_price_words(price_of(parse_spec(model), prepared.settings.prices))}"
-        for model in dict.fromkeys(models_of(seats))
-    ]
-    return [prepared.settings.protocol, *roles, prepared.plan.notice, *prices]
+def _price_lines(prepared: PreparedDebate) -> list[str]:
+    own = prepared.settings.prices
+    models = dict.fromkeys(models_of(prepared.plan.seats))
+    return [f"{model}: {_price_words(model, price_of(parse_spec(model), own))}" for model in models]
 
 
-def _price_words(price: Price | None) -> str:
+def _price_words(model: str, price: Price | None) -> str:
     if price is None:
-        return "price unknown; set it with `prices`"
+        return f"price unknown; set it with --set 'prices={{\"{model}\": [INPUT, OUTPUT]}}'"
     if not price.input and not price.output:
         return f"free ({price.source})"
     cached = "" if price.cached is None else f"${price.cached:g} cached, "
