@@ -110,7 +110,7 @@ def check_key(name: str, value: str) -> str:
 def missing_key(provider: str) -> BadInput:
     name = PROVIDER_KEYS[provider]
     return BadInput(
-        f"{name} is not set; {provider} models need it. Add it with: contend keys set {name}"
+        f"{name} is not set; {provider} models need it. Add it with `contend keys set {name}`."
     )
 
 
@@ -118,7 +118,7 @@ def how_to_correct(name: str) -> str:
     source = source_of(name)
     if source in (ENVIRONMENT, DOTENV):
         return f"Correct it in {source}."
-    return f"Replace it with: contend keys set {name}"
+    return f"Replace it with `contend keys set {name}`."
 
 
 def _add(values: dict[str, str], source: str) -> None:
@@ -203,5 +203,5 @@ def _reveal(name: str, value: str | None) -> str:
     except Exception as error:
         raise BadInput(
             f"Cannot read {name} from the system's keyring ({type(error).__name__}). "
-            f"Store it again with: contend keys set {name}"
+            f"Store it again with `contend keys set {name}`."
         ) from error

@@ -84,7 +84,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
         except ImportError as error:
             raise BadInput(_missing_package(provider_name, name, error)) from error
         except Exception as error:
-            why = f"{_why(error)}{_key_hint(provider_name)}"
+            why = " ".join(filter(None, (_why(error), _key_hint(provider_name))))
             raise BadInput(f"Cannot use {provider_name}:{name}: {why}") from error
     # Some open without a key or with a wrong one, and would fail in the first call.
     if provider_name in _MODEL_LISTS:
@@ -114,7 +114,7 @@ def _key_hint(provider_name: str) -> str:
     name = PROVIDER_KEYS.get(provider_name)
     if not name or os.environ.get(name, "").strip():
         return ""
-    return f" ({name} is not set. Add it with: contend keys set {name})"
+    return f"({name} is not set. Add it with `contend keys set {name}`.)"
 
 
 def _missing_package(provider_name: str, name: str, error: ImportError) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from ssl import SSLContext
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from httpx2 import create_ssl_context
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from openai import (
     APIStatusError,
@@ -108,6 +109,21 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
     return profile.get(ability) if profile else None
 
 
+class _ThinkingChatOpenAI(ChatOpenAI):
+    """Keeps the thoughts that OpenRouter and others stream, which are a model's first tokens."""
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], *given: Any
+    ) -> ChatGenerationChunk | None:
+        converted = super()._convert_chunk_to_generation_chunk(chunk, *given)
+        for choice in (chunk.get("choices") or [])[:1]:
+            delta = choice.get("delta") or {}
+            thought = delta.get("reasoning") or delta.get("reasoning_content")
+            if converted and isinstance(thought, str):
+                converted.message.additional_kwargs["reasoning_content"] = thought
+        return converted
+
+
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
     """Open a client for this model; langchain's default is shared between event loops."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
@@ -135,7 +151,7 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
     timeout, client = _open_client(options)
-    model = ChatOpenAI(
+    model = _ThinkingChatOpenAI(
         model=name,
         temperature=options.temperature,
         max_tokens=options.max_tokens,

@@ -156,6 +156,17 @@ async def test_the_total_timeout_includes_the_wait_for_the_first_token(wire: Wir
         await ask(EMBEDDED, [], total_timeout=700, max_retries=0)
 
 
+@pytest.mark.parametrize(
+    ("model", "field"), [(OPENROUTER, "reasoning"), (OPENAI, "reasoning_content")]
+)
+@pytest.mark.looptime
+async def test_a_thought_is_a_first_token(wire: Wire, model: str, field: str) -> None:
+    thoughts: list[Step] = [openai_event({field: word}) for word in ("It ", "may ", "rain. ")]
+    wire.steps = steps(model, [step for each in thoughts for step in (100.0, each)] + [100.0], [])
+    reply = await answer(model, [], idle_timeout=120, first_token_timeout=300)
+    assert (reply.text, reply.thinking, wire.requests) == ("one two", "It may rain.", 1)
+
+
 PINGS: dict[str, list[Step]] = {
     OPENAI: [5.0, b": ping\n\n", 5.0, b": ping\n\n", 5.0, openai_event({"content": ""}), 5.0],
     OPENROUTER: [*(5.0, b": OPENROUTER PROCESSING\n\n") * 3, 5.0],

@@ -21,7 +21,7 @@ def contend(contend: Command, models: ModelServer) -> Command:
 def test_a_missing_key_names_the_line_to_type_and_a_stored_one_is_used(contend: Command) -> None:
     refused = contend.here(*ASK)
     assert refused.code == 2
-    assert "Add it with: contend keys set OPENAI_API_KEY" in refused.err
+    assert "Add it with `contend keys set OPENAI_API_KEY`." in refused.err
     stored = contend.here("keys", "set", "OPENAI_API_KEY", stdin=f"{KEY}\n")
     assert (stored.code, stored.out) == (0, "")
     assert stored.err.startswith("Stored OPENAI_API_KEY in ")
@@ -60,7 +60,7 @@ def test_a_wrong_key_is_found_before_anything_is_recorded(
     assert "openai refused the key in OPENAI_API_KEY" in refused.err
     assert refused.err.endswith("provided. Correct it in the environment.\n")
     contend.here("keys", "set", "OPENAI_API_KEY", stdin="another-key-0123")
-    assert contend.here(*ASK).err.endswith("Replace it with: contend keys set OPENAI_API_KEY\n")
+    assert contend.here(*ASK).err.endswith("Replace it with `contend keys set OPENAI_API_KEY`.\n")
     assert contend.here("list", "--json").json == []
     assert models.calls == []
 

@@ -438,7 +438,7 @@ def test_a_provider_that_cannot_be_used_is_refused_in_one_clean_line(
     monkeypatch.setenv("GROQ_API_KEY", "gsk_0123456789")
     assert refused("groq:x") == "Cannot use groq:x: no luck at http://***@host"
     monkeypatch.delenv("GROQ_API_KEY")
-    assert refused("groq:x").endswith("Add it with: contend keys set GROQ_API_KEY)")
+    assert refused("groq:x").endswith("Add it with `contend keys set GROQ_API_KEY`.)")
 
 
 def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,8 +446,8 @@ def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.Monke
         return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
 
     monkeypatch.setattr(generic, "init_chat_model", init)
-    said = "ANTHROPIC_API_KEY is not set; anthropic models need it. Add it with: contend keys set "
-    assert refused("anthropic:x") == f"{said}ANTHROPIC_API_KEY"
+    said = "ANTHROPIC_API_KEY is not set; anthropic models need it. "
+    assert refused("anthropic:x") == f"{said}Add it with `contend keys set ANTHROPIC_API_KEY`."
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-0123456789abcdef")
     monkeypatch.setitem(generic._MODEL_LISTS, "anthropic", "http://127.0.0.1:1/v1/models")
     assert asyncio.run(check_models(["anthropic:x"])) == [], "it cannot be reached"
