@@ -44,11 +44,7 @@ def load_keys(folder: Path) -> list[str]:
     outside = {*os.environ}
     given, notices = _read_dotenv(folder / ".env")
     _add({name: value for name, value in given.items() if name not in _ADDRESSES}, DOTENV)
-    try:
-        for name, value in _read_stored().items():
-            _add({name: _reveal(name, value)}, _place(value))
-    except BadInput as unreadable:
-        notices.append(str(unreadable))
+    notices += load_stored_keys()
     for name in _ADDRESSES.keys() & given.keys() - outside:
         source = source_of(_ADDRESSES[name])
         if source in ("", DOTENV):
@@ -59,6 +55,17 @@ def load_keys(folder: Path) -> list[str]:
                 "Set both in the same place."
             )
     return notices
+
+
+def load_stored_keys() -> list[str]:
+    """Add the stored keys to the environment, which wins over them, and return notices."""
+    try:
+        for name, value in _read_stored().items():
+            if name not in os.environ:
+                _add({name: _reveal(name, value)}, _place(value))
+    except BadInput as unreadable:
+        return [str(unreadable)]
+    return []
 
 
 def source_of(name: str) -> str:

@@ -1,5 +1,6 @@
 """Assigns models to seats, and checks them before the first paid call."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
+from contend.models.keys import load_stored_keys
 from contend.models.providers import weights
 from contend.models.providers.registry import (
     API_KEYS,
@@ -49,6 +51,8 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
+    # Python programs and `langgraph dev` have not loaded them.
+    await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
     seats = [_write_specs_in_full(seat) for seat in chosen]
     return SeatPlan(seats, notice, await choose_embedding(settings, seats))
@@ -87,6 +91,7 @@ async def preflight(
     images: Sequence[Image] = (),
 ) -> list[str]:
     """Refuse what would fail after the first paid call, and return notices."""
+    await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
     try:
