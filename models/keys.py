@@ -130,7 +130,7 @@ def how_to_correct(name: str) -> str:
 
 def _add(values: dict[str, str], source: str) -> None:
     for name, value in values.items():
-        if value and name not in os.environ:
+        if value and name not in os.environ:  # a keyring may have lost its value
             os.environ[name], _added[name] = value, source
 
 
@@ -146,7 +146,7 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
         return {}, [f".env is ignored. {why}"]
     # As written: a password may contain a dollar sign.
     values = dotenv_values(stream=StringIO(text), interpolate=False)
-    return {name: (values[name] or "").strip() for name in _known(values)}, []
+    return {name: value for name in _known(values) if (value := (values[name] or "").strip())}, []
 
 
 def _known(names: Iterable[str]) -> list[str]:

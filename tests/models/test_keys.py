@@ -44,7 +44,9 @@ def test_the_environment_wins_over_dotenv_which_wins_over_stored_keys(tmp_path: 
 def test_only_known_variables_are_read_and_as_written(tmp_path: Path) -> None:
     lines = ["PATH=/tmp", "LD_PRELOAD=x", "OPENAI_API_KEY=", "export CONTEND_MAX_ROUNDS=4"]
     path = os.environ["PATH"]
-    dotenv(tmp_path, *lines, "GROQ_API_KEY='pa$$word-${PATH}' # mine")
+    os.environ["OPENROUTER_API_KEY"] = KEY
+    lines.append("OPENROUTER_BASE_URL=")
+    assert not dotenv(tmp_path, *lines, "GROQ_API_KEY='pa$$word-${PATH}' # mine")
     assert (os.environ["PATH"], "LD_PRELOAD" in os.environ) == (path, False)
     assert os.environ["CONTEND_MAX_ROUNDS"] == "4"
     assert os.environ["GROQ_API_KEY"] == "pa$$word-${PATH}"
