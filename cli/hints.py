@@ -12,7 +12,7 @@ _LEAST_SIMILAR = 0.7
 # Commands of other tools, and ours; the first that exists is offered.
 _COMMANDS = {
     **dict.fromkeys(("debate", "run", "chat", "start", "new", "query", "discuss"), ("ask",)),
-    **dict.fromkeys(("history", "log", "logs", "ps", "ls", "search", "status"), ("list",)),
+    **dict.fromkeys(("log", "logs", "ps", "ls", "search", "status"), ("list",)),
     **dict.fromkeys(("rm", "remove", "delete"), ("delete", "rm", "remove")),
     **dict.fromkeys(("continue", "reply", "retry", "unpause"), ("resume",)),
     **dict.fromkeys(("view", "cat", "print", "get"), ("show",)),
@@ -46,7 +46,7 @@ _ADVICE = {
     "`contend config` lists all settings.",
     **dict.fromkeys(
         ("--api-key", "--key", "--token"),
-        "Keys are read from the environment: export OPENAI_API_KEY=...",
+        "Store a key with: contend keys set OPENAI_API_KEY",
     ),
     "--judge": "Name its model with --set judge_model=PROVIDER:NAME.",
     "--timeout": "Set it with --set total_timeout=600, in seconds.",

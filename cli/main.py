@@ -5,12 +5,13 @@ import os
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from contend.cli.commands import ask, config, doctor, forecasts, models, serve, templates
+from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.export import export
@@ -24,6 +25,7 @@ from contend.cli.commands.rate import rate
 from contend.cli.commands.rename import rename
 from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
+from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = (
@@ -36,7 +38,7 @@ _GROUPS = {
     "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
-    "Setup": ("doctor", "config", "models", "templates", "graph", "serve"),
+    "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
 }
 
 
@@ -89,6 +91,7 @@ app.command("serve", short_help="Serve the HTTP API for forecasts.")(serve.serve
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)
+app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(templates.app, name="templates")
 
@@ -126,7 +129,7 @@ def main() -> None:
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     code = run(sys.argv[1:])
     _flush()
-    sys.exit(code)
+    exit_process(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -134,14 +137,27 @@ def run(arguments: list[str]) -> int:
     if not debug:
         warnings.simplefilter("ignore")
     try:
+        _load_keys(arguments)
         code = app(arguments, prog_name="contend", standalone_mode=False)
     except BrokenPipeError:
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last handler; a person must never see a traceback
         return _explain(error, arguments, debug=debug)
     if code == _INTERRUPTED:
+        abandon_threads()
         return _refuse("Interrupted before anything started.", FAILED, debug=False)
     return code if isinstance(code, int) else OK
+
+
+def _load_keys(arguments: list[str]) -> None:
+    """Read .env and the stored keys, unless only a help text or the version is wanted."""
+    if not arguments or {"-h", "--help", "--version"} & {*arguments}:
+        return
+    from contend.cli.view.console import print_message  # slow to import
+    from contend.models.keys import load_keys
+
+    for notice in load_keys(Path()):
+        print_message(f"Note: {notice}", style="warning")
 
 
 # Typer returns this for Ctrl-C outside a running debate.

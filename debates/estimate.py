@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat, Usage
-from contend.models.prices import priced
+from contend.models.prices import Price, cost_of, price_of
 from contend.models.providers.registry import parse_spec
 from contend.models.tokens import estimate_tokens
 
@@ -25,6 +26,8 @@ class Estimate:
     tokens: tuple[int, int]
     cost_usd: Range | None
     """None if the price of a model is unknown."""
+    unpriced: tuple[str, ...] = ()  # the models whose price is unknown
+    prices_read: date | None = None  # the oldest day on which a price of the table was read
 
 
 def estimate(question: str, settings: DebateSettings, seats: Iterable[Seat]) -> Estimate:
@@ -32,8 +35,17 @@ def estimate(question: str, settings: DebateSettings, seats: Iterable[Seat]) -> 
     asked = estimate_tokens(question)
     low = _usage(calls[0], asked, _SHORT_TURN)
     high = _usage(calls[1], asked, _LONG_TURN)
-    costs = _costs(settings, list(seats), low, high)
-    return Estimate(calls, (_total(low), _total(high)), costs)
+    models = dict.fromkeys(seat.model for seat in seats)
+    prices = {model: price_of(parse_spec(model), settings.prices) for model in models}
+    known = [price for price in prices.values() if price]
+    unpriced = tuple(model for model, price in prices.items() if not price)
+    return Estimate(
+        calls,
+        (_total(low), _total(high)),
+        None if unpriced or not known else _costs(known, low, high),
+        unpriced,
+        min((price.read for price in known if price.read), default=None),
+    )
 
 
 def _usage(calls: int, question: int, turn: int) -> Usage:
@@ -46,12 +58,8 @@ def _total(usage: Usage) -> int:
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
-def _costs(settings: DebateSettings, seats: list[Seat], low: Usage, high: Usage) -> Range | None:
+def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
     """Return the cost if the cheapest or the dearest model took all calls."""
-    specs = [parse_spec(seat.model) for seat in seats]
-    cheap = [priced(low, spec, settings.prices).cost_usd for spec in specs]
-    dear = [priced(high, spec, settings.prices).cost_usd for spec in specs]
-    known = [cost for cost in (*cheap, *dear) if cost is not None]
-    if not specs or len(known) < 2 * len(specs):
-        return None
-    return min(known[: len(specs)]), max(known[len(specs) :])
+    cheap = (cost_of(low, price) or 0.0 for price in prices)
+    dear = (cost_of(high, price) or 0.0 for price in prices)
+    return min(cheap), max(dear)

@@ -93,18 +93,11 @@ async def prepare_debate(
 ) -> PreparedDebate:
     """Refuse what would fail later; without `fetch` nothing is downloaded, so it must be here."""
     reporter = reporter or Reporter()
+    plan, draft = await _plan_seats(draft)
     settings, files = draft.settings, draft.attachments
-    plan = await choose_seats(settings)
-    if is_small(plan.seats):
-        settings = settings.adapted_to_small_models()
-        draft = replace(draft, settings=settings)
     if fetch and (settings.templates or files.documents):
         warm_up(plan.embedding_model)
-    state: DebateState = {"question": draft.question, "seats": plan.seats}
-    state |= {"documents": files.documents, "images": files.images}
-    await check_seats(state, settings, reporter, fetch=fetch)
-    if plan_of_folder := strategy_for(settings).folder_plan:
-        await asyncio.to_thread(check_writable, plan_of_folder.base)
+    await _check_draft(draft, plan.seats, reporter, fetch=fetch)
     if fetch:
         await _prepare_search(plan.embedding_model, draft, reporter)
     with reporter.indexing("documents") as on_progress:
@@ -112,6 +105,35 @@ async def prepare_debate(
     if notice:
         reporter.note(notice)
     return PreparedDebate(draft.question, settings, plan, files)
+
+
+async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
+    """Refuse what would be refused later; download, index and store nothing."""
+    plan, draft = await _plan_seats(draft)
+    missing = missing_files(models_of(plan.seats))
+    for weights in missing:
+        megabytes = round(weights.size / 1e6)
+        reporter.note(f"{weights.name} ({megabytes:,} MB) would be downloaded first.")
+    here = [seat for seat in plan.seats if not missing_files(models_of([seat]))]
+    await _check_draft(draft, here, reporter, fetch=False)
+    return PreparedDebate(draft.question, draft.settings, plan, draft.attachments)
+
+
+async def _plan_seats(draft: DebateDraft) -> tuple[SeatPlan, DebateDraft]:
+    plan = await choose_seats(draft.settings)
+    if is_small(plan.seats):
+        draft = replace(draft, settings=draft.settings.adapted_to_small_models())
+    return plan, draft
+
+
+async def _check_draft(
+    draft: DebateDraft, seats: list[Seat], reporter: Reporter, *, fetch: bool
+) -> None:
+    state: DebateState = {"question": draft.question, "seats": seats}
+    state |= {"documents": draft.attachments.documents, "images": draft.attachments.images}
+    await check_seats(state, draft.settings, reporter, fetch=fetch)
+    if folder := strategy_for(draft.settings).folder_plan:
+        await asyncio.to_thread(check_writable, folder.base)
 
 
 async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:

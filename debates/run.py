@@ -181,13 +181,15 @@ class _Run:
         snapshot = await self._snapshot()
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
-        if not (snapshot.created_at and self.debate.last_seq):  # a fork begins with a checkpoint
+        is_new = not self.debate.last_seq  # also a fork, which begins with a checkpoint
+        if is_new or not snapshot.created_at:
             self.announcer.pass_on(start_event(self.debate))
         if not snapshot.created_at:
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         await self._store_unseen()
-        self.announcer.say("resumed", self.state.get("round"))
+        if not is_new:
+            self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
             return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
         # As a command, not by update_state: finished calls of the current step stay paid.

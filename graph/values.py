@@ -20,17 +20,19 @@ class Usage(Value):
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None  # the part of the input that the provider had cached
     cost_usd: float | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input_tokens=_known_sum(self.input_tokens, other.input_tokens),
             output_tokens=_known_sum(self.output_tokens, other.output_tokens),
+            cached_tokens=_known_sum(self.cached_tokens, other.cached_tokens),
             cost_usd=_known_sum(self.cost_usd, other.cost_usd),
         )
 
 
-NO_USAGE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+NO_USAGE = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, cost_usd=0.0)
 
 
 def _known_sum(left: Number | None, right: Number | None) -> Number | None:

@@ -160,7 +160,11 @@ def usage_of(message: AIMessage) -> Usage | None:
     counted = message.usage_metadata
     if not counted:
         return None
-    return Usage(input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"])
+    return Usage(
+        input_tokens=counted["input_tokens"],
+        output_tokens=counted["output_tokens"],
+        cached_tokens=(counted.get("input_token_details") or {}).get("cache_read"),
+    )
 
 
 def finish_reason(message: AIMessage) -> str | None:

@@ -185,4 +185,9 @@ def _usage_of_error(error: Exception) -> Usage:
     counted = getattr(getattr(error, "completion", None), "usage", None)
     if counted is None:
         return Usage()
-    return Usage(input_tokens=counted.prompt_tokens, output_tokens=counted.completion_tokens)
+    details = getattr(counted, "prompt_tokens_details", None)
+    return Usage(
+        input_tokens=counted.prompt_tokens,
+        output_tokens=counted.completion_tokens,
+        cached_tokens=getattr(details, "cached_tokens", None),
+    )

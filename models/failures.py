@@ -37,7 +37,7 @@ _USERINFO = re.compile(r"(?<=://)[^\s/?#]*@")
 _SECRET_NAME = re.compile(
     r"(?:KEY|KEY_ID|TOKEN)$|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I
 )
-_SHORTEST_SECRET = 8
+SHORTEST_SECRET = 8
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -104,7 +104,7 @@ def scrub(text: str) -> str:
     found |= {repr(secret)[1:-1] for secret in found}
     # The longest first, since one may be part of another.
     for secret in sorted(found, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
+        if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
     return _KEY_LIKE.sub("***", _USERINFO.sub("***@", text))
 

@@ -1,22 +1,87 @@
 """The cost of calls. An unknown price is never treated as zero."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from contend.graph.errors import BadInput
 from contend.graph.values import Usage
+from contend.models.files import parse_yaml
 from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
-Prices = Mapping[str, tuple[float, float]]
+Prices = Mapping[str, tuple[float, ...]]
+
+_TABLE = Path(__file__).parent / "prices.yaml"
+# The dated snapshot of a model costs what the model costs.
+_SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens, and where they come from."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    source: str = ""
+    read: date | None = None  # if it is from the table that ships
+    until: date | None = None
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
-    """Add the cost: stated prices first, then zero for local models."""
+    """Add the cost, if the price of the model is known."""
+    price = price_of(spec, prices)
+    return usage.model_copy(update={"cost_usd": cost_of(usage, price)}) if price else usage
+
+
+def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
+    """Return the user's price, zero for local models, or the price in the table that ships."""
     names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
     if name := next(names, None):
-        return usage.model_copy(update={"cost_usd": _cost(usage, *prices[name])})
-    if provider_of(spec).is_free:
-        return usage.model_copy(update={"cost_usd": 0.0})
-    return usage
+        sent, written, *cached = prices[name]
+        return Price(sent, written, cached[0] if cached else None, source="your settings")
+    provider = provider_of(spec)
+    if provider.is_free:
+        return Price(0.0, 0.0, source="this machine")
+    found = _listed(spec) if provider.has_list_prices() else None
+    ended = found and found.until and (today or datetime.now(UTC).date()) > found.until
+    return None if ended else found
+
+
+@cache
+def price_table() -> dict[str, Price]:
+    prices = {}
+    for source in _read_table()["sources"]:
+        for spec, (sent, cached, written) in source["prices"].items():
+            known = {"source": source["title"], "read": source["read"]}
+            prices[spec] = Price(sent, written, cached, **known, until=source.get("until"))
+    return prices
+
+
+@cache
+def _read_table() -> dict[str, Any]:
+    table: dict[str, Any] = parse_yaml(_TABLE.read_text("utf-8"), fast=True)
+    return table
+
+
+def _listed(spec: ModelSpec) -> Price | None:
+    if spec.provider != "openrouter":
+        return _of_model(str(spec))
+    passed = _read_table()["openrouter"]
+    vendor, _, model = spec.name.partition("/")
+    name = f"{passed['vendors'].get(vendor)}:{model}"
+    # Claude's names have points there.
+    price = _of_model(name) or _of_model(name.replace(".", "-"))
+    return replace(price, source=f"{passed['title']}; {price.source}") if price else None
+
+
+def _of_model(name: str) -> Price | None:
+    table = price_table()
+    return table.get(name) or table.get(_SNAPSHOT.sub("", name))
 
 
 def _is_name_of(key: str, spec: ModelSpec) -> bool:
@@ -26,7 +91,10 @@ def _is_name_of(key: str, spec: ModelSpec) -> bool:
         return False  # preflight refuses it; a call already paid must not fail over it
 
 
-def _cost(usage: Usage, input_price: float, output_price: float) -> float | None:
+def cost_of(usage: Usage, price: Price) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return (usage.input_tokens * input_price + usage.output_tokens * output_price) / 1_000_000
+    cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    rate = price.input if price.cached is None else price.cached
+    fresh = (usage.input_tokens - cached) * price.input
+    return (fresh + cached * rate + usage.output_tokens * price.output) / 1_000_000

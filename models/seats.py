@@ -1,5 +1,6 @@
 """Assigns models to seats, and checks them before the first paid call."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import NOT_DEBATING, Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
+from contend.models.keys import load_stored_keys
 from contend.models.providers import weights
 from contend.models.providers.registry import (
     API_KEYS,
@@ -49,6 +51,8 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
+    # Python programs and `langgraph dev` have not loaded them.
+    await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
     seats = [_write_specs_in_full(seat) for seat in chosen]
     seats, about_judge = await _choose_judge(seats, settings)
@@ -122,21 +126,33 @@ async def preflight(
     images: Sequence[Image] = (),
 ) -> list[str]:
     """Refuse what would fail after the first paid call, and return notices."""
+    await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
-    for model in dict.fromkeys(models_of(settings.build_seats())):
-        if taken := taken_for_ollama(model):
-            try:
-                await check_models([model])
-            except BadInput as refused:
-                raise BadInput(f"{taken} {refused}") from refused
-    notices = await check_models(models_of(seats))
+    try:
+        notices = await check_models(models_of(seats))
+    except BadInput as refused:
+        if not (explained := await _explain_bare_names(settings)):
+            raise
+        raise BadInput(" ".join([*explained, str(refused)])) from refused
     for seat in seats:
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
     check_sight(seats, settings, images)
     return notices
+
+
+async def _explain_bare_names(settings: DebateSettings) -> list[str]:
+    """Return why names without a provider were taken for Ollama's, where it lacks them."""
+    explained = []
+    for model in dict.fromkeys(models_of(settings.build_seats())):
+        if taken := taken_for_ollama(model):
+            try:
+                await check_models([model])
+            except BadInput:
+                explained.append(taken)
+    return explained
 
 
 async def usable_models() -> list[UsableModel]:

@@ -65,6 +65,7 @@ def total_usage(state: DebateState) -> TotalUsage:
     return TotalUsage(
         input_tokens=_sum_of_known([given for given, _ in tokens]),
         output_tokens=_sum_of_known([given for _, given in tokens]),
+        cached_tokens=_sum_of_known([usage.cached_tokens for usage in used]),
         cost_usd=sum(used, NO_USAGE).cost_usd,
         turns=len(spoken_by_models(state)),
         without_usage=sum(None in each for each in tokens),

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -63,6 +63,9 @@ class EstimateAnswer(BaseModel):
     tokens: list[int] = Field(min_length=2, max_length=2)
     cost_usd: Annotated[list[float], Field(min_length=2, max_length=2)] | None = Field(
         description="Null if a price is unknown."
+    )
+    prices_read: date | None = Field(
+        default=None, description="The oldest day on which a price that ships was read."
     )
     notice: str = Field(description="Which models would be used, and why.")
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from tests.support.scripted import register_cast
 _LEAKS = (
     *("OPENAI_", "OPENROUTER_", "ANTHROPIC_", "OLLAMA_", "LANGSMITH_", "LANGCHAIN_"),
     *("CONTEND_", "DATABASE_URL", "PG"),
+    *registry.PROVIDER_KEYS.values(),
 )
 # Nothing listens there, so an Ollama on the developer's machine is never found.
 _NOBODY = "http://127.0.0.1:1"
@@ -61,6 +63,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONTEND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OLLAMA_HOST", _NOBODY)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.setitem(sys.modules, "keyring", None)
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,14 @@ from langgraph.runtime import RunControl
 from contend.cli import database
 from contend.cli.actions import forecast_request
 from contend.cli.actions.models import progress, show_download
+from contend.cli.ending import end_soon
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, plain, resume_command
+from contend.cli.view.plan import estimate_line, print_plan
 from contend.cli.view.renderer import Renderer
 from contend.debates import prepare
 from contend.debates.events import Event, Watch
@@ -50,6 +52,7 @@ class Request:
     documents: list[Path]
     images: list[Path]
     forecast: forecast_request.ForecastOptions
+    dry_run: bool = False
 
 
 class TerminalReporter(prepare.Reporter):
@@ -89,18 +92,24 @@ def ask_question(request: Request, output: Output) -> int:
     ]
     for notice in [] if output.quiet else filter(None, notices):
         reporter.note(notice)
+    if request.dry_run:
+        print_plan(asyncio.run(prepare.check_debate(draft, reporter)), output)
+        return OK
     prepared = asyncio.run(prepare.prepare_debate(draft, reporter))
     plan = prepared.plan
     if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         reporter.note(notice)
     with database.records() as records:  # opened here: an outage must show before a model is paid
+        expected = estimate_line(prepared.question, prepared.settings, plan.seats)
         if forecast is None and request.protocol == FORECAST:
+            if not output.quiet:  # proposing outcomes is a call, too
+                print_message(expected)
             question = prepared.question
             forecast = forecast_request.proposed_request(
                 question, request.forecast, plan.seats, settings, output
             )
         debate = prepare.write_debate(records, prepared, forecast)
-        return _Session(records, debate, output, plan.notice).run(Remark())
+        return _Session(records, debate, output, plan.notice, expected).run(Remark())
 
 
 def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
@@ -135,7 +144,7 @@ def _read_stdin() -> str:
 
 class _Session:
     def __init__(
-        self, records: Repository, debate: StoredDebate, output: Output, notice: str
+        self, records: Repository, debate: StoredDebate, output: Output, *notices: str
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
         self._control = RunControl()
@@ -143,7 +152,7 @@ class _Session:
         if not (output.quiet or output.events):
             console = stderr(widest=None) if output.json else stdout(widest=None)
             self._renderer = Renderer(console, is_raw=output.plain)
-        self._notice, self._said, self._signals = notice, "", 0
+        self._notices, self._said, self._signals = notices, "", 0
 
     def run(self, remark: Remark) -> int:
         self._said = remark.say
@@ -179,6 +188,7 @@ class _Session:
             self._control.request_drain("signal")
             self._say("Finishing the current turn; press Ctrl-C again to stop immediately.")
         elif self._signals == 2:
+            end_soon(f"Stopped. Continue with: {resume_command(self._debate.id)}")
             running.cancel()
 
     def _watch(self) -> Watch:
@@ -190,7 +200,7 @@ class _Session:
 
     def _show(self, renderer: Renderer, event: Event) -> None:
         if event["event"] in ("debate_start", "resumed"):
-            renderer.header(self._debate, self._notice)
+            renderer.header(self._debate, *self._notices)
             if self._debate.as_state().get("stop"):
                 renderer.sections.end_rounds()
             if self._said.strip():

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from contend.cli import database
 from contend.cli.actions.ask import TerminalReporter
+from contend.cli.ending import end_soon
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
@@ -109,7 +110,8 @@ class _Session:
         if self._signals == 1:
             self._batch.pause()
             self._print("Finishing the current turns; press Ctrl-C again to stop immediately.")
-        else:
+        elif self._signals == 2:
+            end_soon("Stopped. Run the same command again to continue.")
             self._batch.cancel()
 
     def _report(self, result: BatchResult) -> None:

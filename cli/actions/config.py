@@ -11,6 +11,7 @@ from contend.cli.view.console import print_message, stdout, write_json
 from contend.debates.settings_sources import configure
 from contend.graph.settings import DebateSettings, data_home
 from contend.models.embeddings import EMBEDDED_EMBEDDING
+from contend.models.prices import price_table
 from contend.models.providers.registry import API_KEYS
 from contend.models.providers.weights import default_chat_model
 
@@ -29,7 +30,8 @@ def print_settings(
         line = f"{name} = {_as_yaml(each['value'])}  ({each['source']})"
         stdout().print(line, soft_wrap=True)
     settings = configured.settings
-    stdout().print(f"\n{_chat_line(settings)} {_embedding_line(settings)}", soft_wrap=True)
+    lines = (_chat_line(settings), _embedding_line(settings), _prices_line(settings))
+    stdout().print(f"\n{' '.join(lines)}", soft_wrap=True)
 
 
 def _as_yaml(value: Any) -> str:
@@ -44,6 +46,13 @@ def _embedding_line(settings: DebateSettings) -> str:
         f"Embedding model: {settings.embedding_model} if the debate uses Ollama and Ollama has it, "
         f"otherwise {EMBEDDED_EMBEDDING}."
     )
+
+
+def _prices_line(settings: DebateSettings) -> str:
+    table = price_table()
+    oldest = min(price.read for price in table.values() if price.read)
+    own = "those set above, otherwise " if settings.prices else ""
+    return f"Prices: {own}the table that ships ({len(table)} models, read since {oldest})."
 
 
 def _chat_line(settings: DebateSettings) -> str:

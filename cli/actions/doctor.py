@@ -22,14 +22,17 @@ from contend.cli.view.format import counted, plain
 from contend.debates.exports.page import hanging
 from contend.debates.loading import check_records
 from contend.debates.migrations import NewerDatabase
+from contend.debates.settings_sources import configure
 from contend.graph.checkpoints.location import database, is_on_server
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import first_line, scrub
+from contend.models.keys import source_of
 from contend.models.providers.hub import PREFIX
 from contend.models.providers.ollama import has_model, pulled_models
 from contend.models.providers.registry import API_KEYS, ModelSpec, parse_spec, provider_of
 from contend.models.providers.weights import DEFAULT_EMBEDDING, default_chat_model
+from contend.models.seats import choose_seats
 
 Level = Literal["ok", "warn", "problem"]
 
@@ -53,11 +56,16 @@ class Finding:
     fix: str = ""
 
 
-def checks() -> list[Finding]:
-    machine = f"{platform.system()} {platform.machine()}"
+def checks(*, verbose: bool) -> list[Finding]:
+    """Return the model of the next debate, then what needs a fix, then what is in order."""
+    packages = (each for each in _packages() if verbose or each.level != "ok")
+    order = ("problem", "warn", "ok")
+    found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
+    return [_model(), *found]
+
+
+def _checks() -> list[Finding]:
     return [
-        Finding("ok", "python", f"{platform.python_version()} on {machine}"),
-        *_packages(),
         _home(),
         _database(),
         *_weights(),
@@ -83,7 +91,22 @@ def print_checks(findings: list[Finding]) -> None:
             screen.print(Text(fix), soft_wrap=True)
 
 
+def _model() -> Finding:
+    """Say which model `contend ask` would use now, and why."""
+    try:
+        settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
+        plan = asyncio.run(choose_seats(settings))
+    except BadInput as refused:
+        fix = "contend config shows where every setting comes from"
+        return Finding("problem", "model of ask", str(refused), fix)
+    models = ", ".join(dict.fromkeys(seat.model for seat in plan.seats))
+    said = plan.notice if models in plan.notice else f"{models}. {plan.notice}"
+    return Finding("ok", "model of ask", said)
+
+
 def _packages() -> Iterator[Finding]:
+    machine = f"{platform.system()} {platform.machine()}"
+    yield Finding("ok", "python", f"{platform.python_version()} on {machine}")
     for package in _PACKAGES:
         try:
             yield Finding("ok", package, version(package))
@@ -178,8 +201,8 @@ def _ollama() -> Finding:
 
 def _keys() -> Iterator[Finding]:
     for key in _KEYS:
-        is_set = bool(os.environ.get(key, "").strip())
-        yield Finding("ok", key, "set" if is_set else "not set (optional)")
+        source = source_of(key)
+        yield Finding("ok", key, f"set in {source}" if source else "not set (optional)")
     if address := os.environ.get("OPENAI_BASE_URL"):
         yield Finding("ok", "OPENAI_BASE_URL", scrub(address))
 
@@ -194,7 +217,10 @@ async def _hosted_provider(name: str) -> Finding:
     try:
         await provider_of(ModelSpec(name, "")).check([])
     except BadInput as refused:
-        fix = f"check the key, the address and the network; only needed for {name}: models"
+        fix = (
+            f"check the address and the network, or store another key: contend keys set "
+            f"{API_KEYS[name]}; only needed for {name}: models"
+        )
         return Finding("warn", name, str(refused), fix)
     return Finding("ok", name, "reachable")
 

@@ -40,6 +40,10 @@ _Due = Annotated[
 _Yes = Annotated[
     bool, typer.Option("--yes", help="Forecast: accept a model's outcomes if you give none.")
 ]
+_DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Check everything and print the estimate; start nothing."),
+]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
@@ -65,6 +69,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     request: _RequestFile = None,
     due: _Due = None,
     yes: _Yes = False,
+    dry_run: _DryRun = False,
     pause: Annotated[
         Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
@@ -78,9 +83,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Write a model as PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
     openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
-    The cost is shown at the end, or `unknown` if no price is set for a model.
+    An estimate is shown first and the cost at the end, or `unknown` without a price.
     """
     _refuse_both(json, events)
+    if dry_run and events:
+        raise click.UsageError("--dry-run has no events; use --json instead of --events.")
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
@@ -100,6 +107,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         documents=_paths("--docs", docs),
         images=_paths("--image", image),
         forecast=ForecastOptions(outcome or [], request, due, yes),
+        dry_run=dry_run,
     )
     return ask_question(asked, Output(json, events, quiet, plain))
 

@@ -1,17 +1,25 @@
 """Options of `contend doctor`."""
 
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from contend.cli.commands.options import Json
 from contend.cli.exit_codes import FAILED, OK
 
 
-def doctor(json: Json = False) -> int:
-    """Check this installation and suggest fixes."""
+def doctor(
+    json: Json = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List the versions of packages as well.")
+    ] = False,
+) -> int:
+    """Say which model would be used, check this installation and suggest fixes."""
     from contend.cli.actions.doctor import checks, print_checks  # slow to import
     from contend.cli.view.console import write_json
 
-    findings = checks()
+    findings = checks(verbose=verbose)
     if json:
         write_json([asdict(finding) for finding in findings])
     else:

@@ -1,13 +1,22 @@
 """Numbers, times and untrusted text for the terminal."""
 
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
 from contend.debates.exports.wording import INITIAL, duration
 from contend.models.text import UNSAFE, shorten
+
+if TYPE_CHECKING:  # slow to import
+    from contend.debates.estimate import Estimate
 
 DEMONSTRATION = (
     "This is the built-in demo model: it is far too small to argue well, and its scores are not "
     "meaningful. For a real debate choose a larger model, for example --model ollama:qwen3:32b "
     "or --model openai:gpt-5-mini."
 )
+
+_OLD_PRICES = timedelta(days=180)
 
 
 def plain(text: str) -> str:
@@ -28,6 +37,41 @@ def cost(dollars: float | None) -> str:
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
+
+
+def estimate_words(found: "Estimate", today: date) -> str:
+    """Say what a debate will take, with the date of the prices that ship."""
+    tokens = _joined([_rounded(number) for number in found.tokens])
+    calls = _joined([f"{number:,}" for number in found.calls])
+    words = f"{calls} calls, about {tokens} tokens"
+    if found.cost_usd is None:
+        return f"{words}, cost unknown (no price for {', '.join(found.unpriced)})"
+    if not any(found.cost_usd):
+        return f"{words}, free (local)"
+    cost_range = _joined([_dollars(amount) for amount in found.cost_usd])
+    return f"{words}, {cost_range}{_prices_note(found.prices_read, today)}"
+
+
+def _prices_note(read: date | None, today: date) -> str:
+    if read is None:
+        return ""
+    if today - read > _OLD_PRICES:
+        return f" (prices of {read}, over {_OLD_PRICES.days} days old: set your own, see `prices`)"
+    return f" (prices of {read})"
+
+
+def _joined(ends: Sequence[str]) -> str:
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _rounded(number: int) -> str:
+    return f"{number:,}" if number < 1000 else f"{round(number / 1000):,}k"
+
+
+def _dollars(amount: float) -> str:
+    if amount >= 0.01:
+        return f"${amount:,.2f}"
+    return f"${amount:.3f}" if amount >= 0.001 else "under $0.001"
 
 
 def elapsed(seconds: float) -> str:

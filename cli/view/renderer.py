@@ -61,7 +61,7 @@ class Renderer:
         self._is_demonstration = debate.demonstration
         return rounds
 
-    def header(self, debate: StoredDebate, notice: str) -> None:
+    def header(self, debate: StoredDebate, *notices: str) -> None:
         state, page = debate.as_state(), self._page
         rounds = self.prepare(debate)
         if debate.title:
@@ -70,7 +70,8 @@ class Renderer:
         page.line()
         page.line(" · ".join([debate.protocol, rounds_words(*rounds), f"debate {debate.id[:8]}"]))
         page.print(*self._seats.table())
-        page.paragraph(notice, "muted", indent=0)
+        for each in notices:
+            page.paragraph(each, "muted", indent=0)
         labels = wording.known_as(debate.as_settings(), state.get("seats", []))
         for line in (*labels, *wording.position_words(state), *wording.brought_words(state)):
             page.paragraph(line, "muted", indent=0)

@@ -128,7 +128,8 @@ def duration(milliseconds: float) -> str:
 
 def usage_words(usage: Mapping[str, Any]) -> str:
     """State the tokens of a debate, and how many calls are not counted."""
-    tokens = f"{number(usage['input_tokens'])} in, {number(usage['output_tokens'])} out"
+    cached = f" ({number(usage['cached_tokens'])} cached)" if usage.get("cached_tokens") else ""
+    tokens = f"{number(usage['input_tokens'])} in{cached}, {number(usage['output_tokens'])} out"
     missing = usage.get("without_usage", 0)
     return f"{tokens} (without {missing} calls of unknown size)" if missing else tokens
 

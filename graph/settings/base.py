@@ -147,10 +147,20 @@ class DebateSettings(Settings):
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."
     )
-    prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
+    prices: dict[str, tuple[NonNegativeFloat, ...]] = Field(
         default_factory=dict,
-        description="US dollars per million input and output tokens, by model spec.",
+        description="US dollars per million tokens of input, output and, if you like, cached "
+        "input, by model spec; instead of the prices that ship.",
     )
+
+    @model_validator(mode="after")
+    def _check_prices(self) -> Self:
+        for spec, amounts in self.prices.items():
+            if len(amounts) not in (2, 3):
+                raise ValueError(
+                    f"the prices of '{spec}' must be [INPUT, OUTPUT] or [INPUT, OUTPUT, CACHED]"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_template_seats(self) -> Self:

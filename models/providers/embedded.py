@@ -18,7 +18,7 @@ from contend.models.failures import first_line
 from contend.models.providers import hub
 from contend.models.providers.gguf import MAGIC, read_header
 from contend.models.providers.minilm import open_minilm
-from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.providers.registry import Opened, Options, Provider, raise_refusals
 from contend.models.providers.watch import watch_client
 from contend.models.providers.weights import KNOWN, SMALLEST, weights_path
 
@@ -121,12 +121,14 @@ def _is_small_file(path: Path) -> bool:
 
 
 async def _check(names: list[str]) -> None:
+    refused: list[BadInput] = []
     for name in names:
         try:
             path = find_weights(name, data_home())
             await asyncio.to_thread(_serve, path)
         except (ValueError, EmbeddedUnavailable) as error:
-            raise BadInput(str(error)) from error
+            refused.append(BadInput(str(error)))
+    raise_refusals(refused)
 
 
 def find_weights(name: str, home: Path) -> Path:

@@ -1,15 +1,19 @@
 """Any other provider that langchain's init_chat_model knows, when its package is installed."""
 
+import os
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from httpx import AsyncClient, HTTPError
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
-from contend.models.providers.registry import Opened, Options, Provider
+from contend.models.keys import check_key, how_to_correct, missing_key
+from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
 from contend.models.providers.watch import watch_client
 
 # According to their sources, the last chunk of a complete stream has a finish reason.
@@ -17,6 +21,20 @@ _REPORT_FINISH = frozenset({
     "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
     "together", "xai",
 })  # fmt: skip
+
+# Providers that need their key, and an address that answers 401 to a wrong one and costs nothing.
+_MODEL_LISTS = {
+    "anthropic": "https://api.anthropic.com/v1/models",
+    "deepseek": "https://api.deepseek.com/models",
+    "fireworks": "https://api.fireworks.ai/inference/v1/models",
+    "groq": "https://api.groq.com/openai/v1/models",
+    "mistralai": "https://api.mistral.ai/v1/models",
+    "together": "https://api.together.xyz/v1/models",
+    "xai": "https://api.x.ai/v1/models",
+}
+# What their packages read another address from; its keys are not theirs.
+_OTHER_ADDRESS = ("API_BASE", "API_URL", "BASE_URL", "ENDPOINT")
+_CHECK_TIMEOUT = 10.0
 
 # Provider -> the optional dependency of this package that installs it.
 _EXTRAS = {
@@ -66,7 +84,37 @@ async def _check(provider_name: str, names: list[str]) -> None:
         except ImportError as error:
             raise BadInput(_missing_package(provider_name, name, error)) from error
         except Exception as error:
-            raise BadInput(f"Cannot use {provider_name}:{name}: {_why(error)}") from error
+            why = " ".join(filter(None, (_why(error), _key_hint(provider_name))))
+            raise BadInput(f"Cannot use {provider_name}:{name}: {why}") from error
+    # Some open without a key or with a wrong one, and would fail in the first call.
+    if provider_name in _MODEL_LISTS:
+        if _key_hint(provider_name):
+            raise missing_key(provider_name)
+        await _check_key(provider_name)
+
+
+async def _check_key(provider_name: str) -> None:
+    """Refuse a key that the provider refuses; anything else is left to the call policy."""
+    name = PROVIDER_KEYS[provider_name]
+    prefix = name.removesuffix("API_KEY")
+    if any(os.environ.get(f"{prefix}{suffix}") for suffix in _OTHER_ADDRESS):
+        return
+    key = check_key(name, os.environ[name].strip())
+    headers = {"Authorization": f"Bearer {key}"}
+    if provider_name == "anthropic":
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    with suppress(HTTPError, OSError):
+        async with AsyncClient(timeout=_CHECK_TIMEOUT) as client:
+            answer = await client.get(_MODEL_LISTS[provider_name], headers=headers)
+        if answer.status_code == 401:
+            raise BadInput(f"{provider_name} refused the key in {name}. {how_to_correct(name)}")
+
+
+def _key_hint(provider_name: str) -> str:
+    name = PROVIDER_KEYS.get(provider_name)
+    if not name or os.environ.get(name, "").strip():
+        return ""
+    return f"({name} is not set. Add it with `contend keys set {name}`.)"
 
 
 def _missing_package(provider_name: str, name: str, error: ImportError) -> str:

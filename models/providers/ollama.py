@@ -12,7 +12,13 @@ from langchain_core.language_models import BaseChatModel
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line
-from contend.models.providers.registry import Opened, Options, Provider, unknown_model
+from contend.models.providers.registry import (
+    Opened,
+    Options,
+    Provider,
+    raise_refusals,
+    unknown_model,
+)
 from contend.models.providers.watch import watch_client
 
 if TYPE_CHECKING:
@@ -104,9 +110,13 @@ def has_model(name: str, pulled: list[str]) -> bool:
 
 async def _check(names: list[str]) -> None:
     pulled = await pulled_models()
-    for name in names:
-        if not has_model(name, pulled):
-            raise unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
+    raise_refusals(
+        [
+            unknown_model("ollama", name, pulled, f"Get it with `ollama pull {name}`.")
+            for name in names
+            if not has_model(name, pulled)
+        ]
+    )
     async with _client() as client:
         for name in names:
             # The model exists and can be called without these facts.

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from ssl import SSLContext
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from httpx2 import create_ssl_context
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from openai import (
     APIStatusError,
@@ -24,7 +25,15 @@ from pydantic import SecretStr
 
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
-from contend.models.providers.registry import API_KEYS, Opened, Options, Provider, unknown_model
+from contend.models.keys import check_key, how_to_correct, missing_key
+from contend.models.providers.registry import (
+    API_KEYS,
+    Opened,
+    Options,
+    Provider,
+    raise_refusals,
+    unknown_model,
+)
 from contend.models.providers.watch import watch_client
 
 CHECK_TIMEOUT = 10.0
@@ -83,6 +92,7 @@ def provider(name: str) -> Provider:
     return Provider(
         open=partial(_open_chat, service),
         check=partial(_check, service),
+        has_list_prices=partial(_is_at_default_address, service),
         open_embeddings=partial(_open_embeddings, service),
         takes_images=lambda name: _look_up_ability(name, "image_inputs"),
         takes_tools=lambda name: _look_up_ability(name, "tool_calling"),
@@ -97,6 +107,21 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
         model=name.rpartition("/")[2], api_key=SecretStr("unused"), base_url="http://unused"
     ).profile
     return profile.get(ability) if profile else None
+
+
+class _ThinkingChatOpenAI(ChatOpenAI):
+    """Keeps the thoughts that OpenRouter and others stream, which are a model's first tokens."""
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], *given: Any
+    ) -> ChatGenerationChunk | None:
+        converted = super()._convert_chunk_to_generation_chunk(chunk, *given)
+        for choice in (chunk.get("choices") or [])[:1]:
+            delta = choice.get("delta") or {}
+            thought = delta.get("reasoning") or delta.get("reasoning_content")
+            if converted and isinstance(thought, str):
+                converted.message.additional_kwargs["reasoning_content"] = thought
+        return converted
 
 
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
@@ -126,7 +151,7 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
     timeout, client = _open_client(options)
-    model = ChatOpenAI(
+    model = _ThinkingChatOpenAI(
         model=name,
         temperature=options.temperature,
         max_tokens=options.max_tokens,
@@ -159,10 +184,8 @@ def _key(service: Service) -> str:
     name = API_KEYS[service.label]
     key = os.environ.get(name, "").strip()
     if not key:
-        raise BadInput(f"{name} is not set; {service.label} models need it.")
-    if not key.isprintable() or " " in key:
-        raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
-    return key
+        raise missing_key(service.label)
+    return check_key(name, key)
 
 
 async def _check(service: Service, names: list[str]) -> list[str]:
@@ -190,13 +213,18 @@ async def _check(service: Service, names: list[str]) -> list[str]:
     if _is_compatible_server(service):
         return [_unlisted_notice(name, available, base_url) for name in missing]
     fix = "Check the name and the account's access."
-    raise unknown_model(service.label, missing[0], available, fix)
+    raise_refusals([unknown_model(service.label, name, available, fix) for name in missing])
+    return []
 
 
 def _is_compatible_server(service: Service) -> bool:
     """Return whether this is a server other than OpenAI's; such a list may be incomplete."""
-    host = urlsplit(service.base_url()).hostname
-    return service.label == "openai" and host != "api.openai.com"
+    return service.label == "openai" and not _is_at_default_address(service)
+
+
+def _is_at_default_address(service: Service) -> bool:
+    addresses = (service.base_url(), service.default_address)
+    return len({urlsplit(each).hostname for each in addresses}) == 1
 
 
 def _unlisted_notice(name: str, available: list[str], base_url: str) -> str:
@@ -239,5 +267,5 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
 
 
 def _refused_key_error(service: Service, error: APIStatusError) -> BadInput:
-    name, why = API_KEYS[service.label], first_line(error.message)
-    return BadInput(f"{service.label} refused the key in {name}: {why}")
+    name, why = API_KEYS[service.label], first_line(error.message).rstrip(".")
+    return BadInput(f"{service.label} refused the key in {name}: {why}. {how_to_correct(name)}")

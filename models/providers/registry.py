@@ -3,7 +3,7 @@
 import asyncio
 import difflib
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -46,6 +46,7 @@ class Provider:
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
     is_free: bool = False
+    has_list_prices: Callable[[], bool] = lambda: True  # whether its own service is called
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
@@ -62,6 +63,20 @@ class Provider:
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
+# Also of the providers whose packages are optional, under the names that these packages read.
+PROVIDER_KEYS = API_KEYS | {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "nvidia": "NVIDIA_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "xai": "XAI_API_KEY",
+}
 
 # The modules of this folder.
 _OWN = {"ollama": "ollama", "openai": "openai", "openrouter": "openai", "embedded": "embedded"}
@@ -191,11 +206,24 @@ async def check_models(specs: Iterable[str]) -> list[str]:
     """Raise BadInput unless every model can be used; ask each provider once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
     notices: list[str] = []
+    refused: list[BadInput] = []
     for _, group in groupby(parsed, key=lambda spec: spec.provider):
         first, *others = group
         names = [first.name, *(spec.name for spec in others)]
-        notices += await provider_of(first).check(names) or []
+        try:
+            notices += await provider_of(first).check(names) or []
+        except BadInput as error:
+            refused.append(error)
+    raise_refusals(refused)
     return notices
+
+
+def raise_refusals(refused: Sequence[BadInput]) -> None:
+    """Raise the refusals as one, so that the user can fix them all at once."""
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise BadInput(" ".join(str(each) for each in refused)) from refused[0]
 
 
 def unknown_model(provider: str, name: str, available: Iterable[str], fix: str) -> BadInput:

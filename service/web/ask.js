@@ -187,7 +187,12 @@ export function readOutcomes(text) {
 
 const range = ([low, high], words) => (low === high ? words(low) : `${words(low)} to ${words(high)}`);
 
-export function estimateWords({ calls, tokens, cost_usd: cost }) {
+function costWords(cost, read) {
+  if (!cost) return "cost unknown";
+  return cost[1] ? range(cost, dollars) + (read ? ` (prices of ${read})` : "") : "free";
+}
+
+export function estimateWords({ calls, tokens, cost_usd: cost, prices_read: read }) {
   const thousands = (number) => (number < 1000 ? whole(number) : `${Math.round(number / 1000)}k`);
-  return [`${range(calls, whole)} calls`, `about ${range(tokens, thousands)} tokens`, cost ? range(cost, dollars) : "cost unknown"].join(", ");
+  return [`${range(calls, whole)} calls`, `about ${range(tokens, thousands)} tokens`, costWords(cost, read)].join(", ");
 }

@@ -199,6 +199,7 @@ def test_a_database_that_is_up_to_date_loads_no_alembic(
     ran = subprocess.run(
         [sys.executable, "-c", LOADED, "list"],
         env=contend.env,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,

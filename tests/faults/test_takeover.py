@@ -58,8 +58,8 @@ def serving(contend: Command) -> Iterator[Served]:
     arguments = ["serve", "-m", "openai:m", "--port", str(port)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.hurried", *arguments],
-        env=contend.env | {"CONTEND_SERVICE_TOKEN": TOKEN},
-        cwd=ROOT,
+        env=contend.env | {"CONTEND_SERVICE_TOKEN": TOKEN, "PYTHONPATH": str(ROOT)},
+        cwd=contend.home.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

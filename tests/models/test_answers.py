@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import httpx2
@@ -14,12 +15,15 @@ from langchain_core.messages import HumanMessage
 from contend.graph.errors import ModelFailed
 from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
+from contend.models.answers import Reply
 from contend.models.calls import ask_model
+from contend.models.prices import Price
 from contend.models.providers import embedded
 from contend.models.providers.weights import SMALLEST
 from contend.models.retries import Listener, Trouble
 
-OPENAI, OLLAMA, EMBEDDED = "openai:m1", "ollama:m1", "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
+OPENAI, OPENROUTER, OLLAMA = "openai:m1", "openrouter:a/m1", "ollama:m1"
+EMBEDDED = "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
 Step = float | bytes  # seconds of silence, or bytes
 WORDS = ("one ", "two")
 
@@ -28,6 +32,11 @@ def openai_event(delta: dict[str, str], finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
     return b"data: " + json.dumps({**event, "choices": [choice]}).encode() + b"\n\n"
+
+
+def openai_usage(**counts: Any) -> bytes:
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    return b"data: " + json.dumps({**event, "choices": [], "usage": counts}).encode() + b"\n\n"
 
 
 def ollama_line(text: str, finish: str | None = None) -> bytes:
@@ -83,8 +92,9 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
         monkeypatch.setattr(
             library.AsyncHTTPTransport, "handle_async_request", wire.handler(library, kind)
         )
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    for service in ("OPENAI", "OPENROUTER"):
+        monkeypatch.setenv(f"{service}_BASE_URL", "http://127.0.0.1:1/v1")
+        monkeypatch.setenv(f"{service}_API_KEY", "key")
     served = embedded._Served(None, "http://127.0.0.1:1", "key")
     monkeypatch.setattr(embedded, "_serve", lambda _: served)
     monkeypatch.setattr(embedded, "find_weights", lambda *_: Path(f"{SMALLEST}.gguf"))
@@ -92,13 +102,17 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 async def ask(model: str, troubles: list[Trouble], **changes: Any) -> str:
+    return (await answer(model, troubles, **changes)).text
+
+
+async def answer(model: str, troubles: list[Trouble], **changes: Any) -> Reply:
     seat = Seat(id="proposer", name="Proposer", role="proposer", model=model, temperature=0.7)
     settings = AdversarialSettings.model_validate({"idle_timeout": 6} | changes)
     listener = Listener(trouble=troubles.append)
-    return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result.text
+    return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result
 
 
-every_shape = pytest.mark.parametrize("model", [OPENAI, OLLAMA, EMBEDDED])
+every_shape = pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA, EMBEDDED])
 
 
 @every_shape
@@ -118,7 +132,7 @@ async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) 
     assert [each.failure.kind for each in troubles] == ["idle", "idle"]
 
 
-@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
 async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str) -> None:
     wire.steps, troubles = steps(model, [301.0], []), list[Trouble]()
@@ -142,8 +156,20 @@ async def test_the_total_timeout_includes_the_wait_for_the_first_token(wire: Wir
         await ask(EMBEDDED, [], total_timeout=700, max_retries=0)
 
 
+@pytest.mark.parametrize(
+    ("model", "field"), [(OPENROUTER, "reasoning"), (OPENAI, "reasoning_content")]
+)
+@pytest.mark.looptime
+async def test_a_thought_is_a_first_token(wire: Wire, model: str, field: str) -> None:
+    thoughts: list[Step] = [openai_event({field: word}) for word in ("It ", "may ", "rain. ")]
+    wire.steps = steps(model, [step for each in thoughts for step in (100.0, each)] + [100.0], [])
+    reply = await answer(model, [], idle_timeout=120, first_token_timeout=300)
+    assert (reply.text, reply.thinking, wire.requests) == ("one two", "It may rain.", 1)
+
+
 PINGS: dict[str, list[Step]] = {
     OPENAI: [5.0, b": ping\n\n", 5.0, b": ping\n\n", 5.0, openai_event({"content": ""}), 5.0],
+    OPENROUTER: [*(5.0, b": OPENROUTER PROCESSING\n\n") * 3, 5.0],
     OLLAMA: [5.0, b"\n", 5.0, b"\r\n\n", 5.0, ollama_line(""), 5.0],
     EMBEDDED: [5.0, b":\n\n", 5.0, b": ping\n\n", 5.0],
 }
@@ -157,7 +183,7 @@ async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
     assert (wire.requests, troubles) == (1, [])
 
 
-@pytest.mark.parametrize("model", [OPENAI, OLLAMA])
+@pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
 async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
     ping: Step = b"\n" if model == OLLAMA else b": ping\n\n"
@@ -165,3 +191,16 @@ async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         await ask(model, [], first_token_timeout=20)
     assert failed.value.kind == "first_token"
+
+
+@pytest.mark.parametrize("details", [{"cached_tokens": 1500}, None])
+async def test_cached_input_is_read_and_priced(wire: Wire, details: Any) -> None:
+    counts = {"prompt_tokens": 2000, "completion_tokens": 300, "total_tokens": 2300}
+    usage = openai_usage(**counts, prompt_tokens_details=details)
+    text, ending = openai_event({"content": "one"}), openai_event({}, "stop")
+    wire.steps = [text, ending, usage, b"data: [DONE]\n\n"]
+    table = {OPENAI: Price(1, 4, cached=0.1)}
+    with patch("contend.models.prices.price_of", lambda spec, _: table[str(spec)]):
+        reply = await answer(OPENAI, [])
+    assert reply.usage.cached_tokens == (1500 if details else None)
+    assert reply.usage.cost_usd == pytest.approx(0.00185 if details else 0.0032)

@@ -1,5 +1,6 @@
 """Who sits where when nobody, somebody or everybody was named; and preflight."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings, ForumSettings, data_home
+from contend.models.keys import store_key
 from contend.models.providers import weights
 from contend.models.providers.registry import Options, check_models, parse_spec, provider_of
 from contend.models.providers.weights import DEFAULT, KNOWN, SMALLEST, weights_path
@@ -292,3 +294,16 @@ async def test_who_can_use_tools(server: ModelServer, spec: str, able: bool | No
     await check_models(["ollama:m1", "ollama:m2"])
     parsed = parse_spec(spec)
     assert provider_of(parsed).takes_tools(parsed.name) is able
+
+
+async def test_a_stored_key_counts_whoever_asks(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+        del os.environ[name]
+    os.environ["OLLAMA_HOST"] = "http://127.0.0.1:1"
+    store_key("OPENAI_API_KEY", "sk-stored-0123456789")
+    plan = await choose_seats(AdversarialSettings())
+    assert {seat.model for seat in plan.seats} == {"openai:gpt-5-mini"}
+    assert os.environ["OPENAI_API_KEY"] == "sk-stored-0123456789"

@@ -154,6 +154,7 @@ def test_known_usage_is_summed_and_unknown_usage_is_counted() -> None:
         "turns": 6,
         "input_tokens": 60,
         "output_tokens": 30,
+        "cached_tokens": None,
         "cost_usd": 1.5,
         "without_usage": 0,
     }

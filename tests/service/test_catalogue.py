@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from contend.models.prices import price_table
 from tests.cli.support import debaters
 from tests.service.test_debates import DEBATES, events, models, serve
 from tests.service.web.test_web_page import cast_of_forum
@@ -58,8 +59,13 @@ def test_a_cost_is_stated_only_if_every_price_is_known(models: ModelServer) -> N
     with serve() as client:
         assert _estimate(client, body)["cost_usd"] is None
         body["settings"] = {"prices": {"openai:m": [1, 2]}}
-        low, high = _estimate(client, body)["cost_usd"]
+        found = _estimate(client, body)
+        low, high = found["cost_usd"]
         assert 0 < low < high
+        assert found["prices_read"] is None
+        listed = _estimate(client, {"question": "Why?", "model": "anthropic:claude-haiku-4-5"})
+        assert listed["cost_usd"][0] > 0
+        assert listed["prices_read"] == str(price_table()["anthropic:claude-haiku-4-5"].read)
 
 
 def test_a_wrong_setting_is_named_before_the_start(models: ModelServer) -> None:

@@ -185,11 +185,12 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
 
 
 def test_a_traceback_has_no_key_in_it(
-    contend: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("the key is canary-key-9876")
 
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key-9876")
     monkeypatch.setattr("contend.cli.actions.config.configure", broken)
     assert run(["--debug", "config"]) == 1

@@ -12,7 +12,7 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert ended.code == 0
     assert "sk-canary" not in ended.out + ended.err
     findings = {each["what"]: each for each in contend.here("doctor", "--json").json}
-    assert findings["OPENAI_API_KEY"]["detail"] == "set"
+    assert findings["OPENAI_API_KEY"]["detail"] == "set in the environment"
     assert findings["OPENROUTER_API_KEY"]["detail"] == "not set (optional)"
     assert findings["embedded:minilm-l6"]["fix"].startswith("contend models pull")
     assert "reachable, 2 models" in findings["ollama"]["detail"]
@@ -21,6 +21,25 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert findings["tracing"]["detail"] == "off"
     assert all(each["fix"] for each in findings.values() if each["level"] != "ok")
     assert not contend.home.exists()
+
+
+def test_doctor_begins_with_the_model_and_what_needs_a_fix(contend: Command) -> None:
+    lines = contend.here("doctor").out.splitlines()
+    assert "No model chosen; using openai:gpt-5-mini, because OPENAI_API_KEY is set." in lines[0]
+    levels = [each["level"] for each in contend.here("doctor", "--json").json][1:]
+    assert levels == sorted(levels, key=["problem", "warn", "ok"].index)
+    assert "warn" in levels
+    assert not any("langgraph" in line for line in lines)
+    assert "langgraph " in contend.here("doctor", "--verbose").out
+    chosen = contend.here("doctor", CONTEND_PROPOSER_MODEL="openai:m").out.splitlines()[0]
+    assert "No model chosen for Skeptic, Synthesizer, Judge; using openai:m" in chosen
+
+
+def test_doctor_names_a_setting_that_ask_would_refuse(contend: Command) -> None:
+    ended = contend.here("doctor", CONTEND_MAX_ROUNDS="many")
+    assert ended.code == 1
+    assert ended.out.startswith("problem model of ask")
+    assert "max_rounds" in ended.out.splitlines()[0].lower()
 
 
 def test_doctor_sees_a_provider_that_does_not_answer(contend: Command) -> None:

@@ -205,7 +205,9 @@ def _on_terminal(command: list[str], env: dict[str, str], width: int) -> str:
 
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    with subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as running:
+    with subprocess.Popen(
+        command, env=env, cwd=env["HOME"], stdin=theirs, stdout=theirs, stderr=theirs
+    ) as running:
         os.close(theirs)
         read = b""
         while True:

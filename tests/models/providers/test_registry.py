@@ -281,7 +281,7 @@ def test_a_provider_whose_package_is_missing_is_refused(spec: str, install: str)
 
 def test_every_extra_that_an_error_names_can_be_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert set(generic._EXTRAS.values()) == set(project["optional-dependencies"])
+    assert {*generic._EXTRAS.values(), "keyring"} == set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize("answer", [HTML, (200, "{}"), (200, "[1]"), (404, "no"), (500, "no")])
@@ -435,7 +435,55 @@ def test_a_provider_that_cannot_be_used_is_refused_in_one_clean_line(
         raise RuntimeError("no luck at http://me:hunter2pass@host\nand more\nlines")
 
     monkeypatch.setattr(generic, "init_chat_model", init)
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_0123456789")
     assert refused("groq:x") == "Cannot use groq:x: no luck at http://***@host"
+    monkeypatch.delenv("GROQ_API_KEY")
+    assert refused("groq:x").endswith("Add it with `contend keys set GROQ_API_KEY`.)")
+
+
+def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(name: str, **_: object) -> BaseChatModel:
+        return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    said = "ANTHROPIC_API_KEY is not set; anthropic models need it. "
+    assert refused("anthropic:x") == f"{said}Add it with `contend keys set ANTHROPIC_API_KEY`."
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-0123456789abcdef")
+    monkeypatch.setitem(generic._MODEL_LISTS, "anthropic", "http://127.0.0.1:1/v1/models")
+    assert asyncio.run(check_models(["anthropic:x"])) == [], "it cannot be reached"
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "groq"])
+def test_a_wrong_key_is_found_though_the_model_opens(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(name: str, **_: object) -> BaseChatModel:
+        return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
+
+    monkeypatch.setattr(generic, "init_chat_model", init)
+    key = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(key, "sk-canary-0123456789abcdef")
+    said = f"{provider} refused the key in {key}. Correct it in the environment."
+    with answering({"/models": (401, "{}"), "/busy": (429, "{}"), "/v1": (200, "{}")}) as address:
+        monkeypatch.setitem(generic._MODEL_LISTS, provider, f"{address}/models")
+        assert refused(f"{provider}:x") == said
+        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", "http://127.0.0.1:1")
+        assert asyncio.run(check_models([f"{provider}:x"])) == [], "another service has its key"
+        monkeypatch.delenv(f"{provider.upper()}_BASE_URL")
+        for path in ("busy", "v1"):
+            monkeypatch.setitem(generic._MODEL_LISTS, provider, f"{address}/{path}")
+            assert asyncio.run(check_models([f"{provider}:x"])) == []
+
+
+def test_all_that_is_missing_is_named_at_once(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    said = refused("ollama:m8", "openai:m1", "ollama:m9", "openrouter:a/b", "ollama:m1")
+    for fix in ("`ollama pull m8`", "`ollama pull m9`", "contend keys set OPENAI_API_KEY"):
+        assert fix in said
+    assert "openrouter has no model 'a/b'" in said
+    assert "pull m1`" not in said
 
 
 def test_what_pydantic_found_is_said_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

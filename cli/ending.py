@@ -1,0 +1,39 @@
+"""Ends the process without waiting for its threads, once the user has insisted."""
+
+import os
+import sys
+import threading
+from typing import NoReturn
+
+from contend.cli.exit_codes import PAUSED
+
+_SECONDS_TO_SAVE = 1.5
+_SHOW_CURSOR = b"\x1b[?25h"
+_insisted = threading.Event()
+
+
+def abandon_threads() -> None:
+    """Make `exit_process` skip waiting: llama.cpp would first read its prompt to the end."""
+    _insisted.set()
+
+
+def end_soon(message: str) -> None:
+    """Do the same, and end the process with this message if it takes too long to save."""
+    abandon_threads()
+    timer = threading.Timer(_SECONDS_TO_SAVE, _end_by_force, [message])
+    timer.daemon = True
+    timer.start()
+
+
+def exit_process(code: int) -> NoReturn:
+    if _insisted.is_set():
+        os._exit(code)
+    sys.exit(code)
+
+
+def _end_by_force(message: str) -> NoReturn:
+    # Written without the consoles, which the main thread may have locked.
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), _SHOW_CURSOR)
+    os.write(sys.stderr.fileno(), f"{message}\n".encode())
+    os._exit(PAUSED)

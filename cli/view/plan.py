@@ -1,0 +1,74 @@
+"""What a debate would take: its seats, the prices of their models, and the estimate."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from contend.cli.view.console import Output, print_hanging, stdout, write_json
+from contend.cli.view.format import estimate_words, plain
+from contend.debates.estimate import estimate
+from contend.debates.prepare import PreparedDebate
+from contend.graph.settings import DebateSettings
+from contend.graph.values import Seat
+from contend.models.prices import Price, price_of
+from contend.models.providers.registry import parse_spec
+from contend.models.seats import models_of
+
+
+def estimate_line(question: str, settings: DebateSettings, seats: Sequence[Seat]) -> str:
+    words = estimate_words(estimate(question, settings, seats), datetime.now(UTC).date())
+    return f"Estimate: {words}."
+
+
+def print_plan(prepared: PreparedDebate, output: Output) -> None:
+    """Print the plan of a debate that is not started."""
+    settings, seats = prepared.settings, prepared.plan.seats
+    if output.json:
+        write_json(_as_json(prepared))
+        return
+    screen, line = stdout(), estimate_line(prepared.question, settings, seats)
+    if output.quiet:
+        print_hanging(screen, plain(line))
+        return
+    print_hanging(screen, settings.protocol)
+    width = max(len(seat.name) for seat in seats) + 2
+    for seat in seats:
+        models = ", then ".join(models_of([seat]))
+        print_hanging(screen, plain(seat.name.ljust(width) + models), hang=width)
+    for each in (prepared.plan.notice, *_price_lines(prepared), line, _NOTHING_STARTED):
+        print_hanging(screen, plain(each))
+
+
+_NOTHING_STARTED = "Nothing was started: no model was called and nothing is recorded."
+
+
+def _price_lines(prepared: PreparedDebate) -> list[str]:
+    own = prepared.settings.prices
+    models = dict.fromkeys(models_of(prepared.plan.seats))
+    return [f"{model}: {_price_words(model, price_of(parse_spec(model), own))}" for model in models]
+
+
+def _price_words(model: str, price: Price | None) -> str:
+    if price is None:
+        return f"price unknown; set it with --set 'prices={{\"{model}\": [INPUT, OUTPUT]}}'"
+    if not price.input and not price.output:
+        return f"free ({price.source})"
+    cached = "" if price.cached is None else f"${price.cached:g} cached, "
+    read = f", read {price.read}" if price.read else ""
+    return (
+        f"${price.input:g} in, {cached}${price.output:g} out per million tokens "
+        f"({price.source}{read})"
+    )
+
+
+def _as_json(prepared: PreparedDebate) -> dict[str, object]:
+    seats, settings = prepared.plan.seats, prepared.settings
+    found = asdict(estimate(prepared.question, settings, seats))
+    found["prices_read"] = str(found["prices_read"]) if found["prices_read"] else None
+    return {
+        "question": prepared.question,
+        "protocol": settings.protocol,
+        "notice": prepared.plan.notice,
+        "seats": [seat.model_dump(mode="json") for seat in seats],
+        "estimate": found,
+    }

@@ -1,0 +1,58 @@
+"""`contend ask --dry-run` checks everything, prints the plan, and starts nothing."""
+
+from pathlib import Path
+
+from tests.cli.support import ASK, QUESTION, Command
+from tests.support.model_server import ModelServer
+
+PRICES = ["--set", 'prices={"openai:m": [1, 2]}']
+
+
+def test_a_dry_run_prints_the_plan_and_starts_nothing(
+    contend: Command, models: ModelServer
+) -> None:
+    ended = contend.here(*ASK, *PRICES, "--set", "judge_fallbacks=[ollama:m]", "--dry-run")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "adversarial",
+        "Proposer     openai:m",
+        "Skeptic      openai:m",
+        "Synthesizer  openai:m",
+        "Judge        openai:m, then ollama:m",
+        "All models chosen by you.",
+        "openai:m: $1 in, $2 out per million tokens (your settings)",
+        "ollama:m: free (this machine)",
+        "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02.",
+        "Nothing was started: no model was called and nothing is recorded.",
+    ]
+    assert (models.calls, contend.home.exists()) == ([], False)
+
+
+def test_a_dry_run_as_json_and_in_short(contend: Command) -> None:
+    plan = contend.here(*ASK, "--dry-run", "--json").json
+    assert (plan["question"], plan["protocol"]) == (QUESTION, "adversarial")
+    assert [seat["model"] for seat in plan["seats"]] == ["openai:m"] * 4
+    expected = {"calls": [4, 6], "cost_usd": None, "unpriced": ["openai:m"], "prices_read": None}
+    assert plan["estimate"].items() >= expected.items()
+    short = contend.here(*ASK, *PRICES, "--dry-run", "--quiet")
+    assert short.out == "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02.\n"
+    refused = contend.here(*ASK, "--dry-run", "--events")
+    assert (refused.code, "use --json instead" in refused.err) == (2, True)
+
+
+def test_a_dry_run_refuses_what_a_debate_would_refuse(contend: Command) -> None:
+    missing = contend.here("ask", "Why?", "-m", "ollama:nope", "--dry-run")
+    assert (missing.code, "`ollama pull nope`" in missing.err) == (2, True)
+    unreadable = contend.here(*ASK, "--docs", "nowhere.txt", "--dry-run")
+    assert (unreadable.code, unreadable.out) == (2, "")
+
+
+def test_a_dry_run_stores_and_downloads_nothing(contend: Command, tmp_path: Path) -> None:
+    (tmp_path / "contract.txt").write_text("Pets need consent.")
+    ended = contend.here(*ASK, "--docs", "contract.txt", "--dry-run")
+    assert (ended.code, contend.home.exists()) == (0, False)
+    embedded = contend.here("ask", "Why?", "-m", "embedded:smollm2-135m", "--dry-run")
+    assert embedded.code == 0
+    assert embedded.err == "Note: smollm2-135m (98 MB) would be downloaded first.\n"
+    assert "free (local)." in embedded.out
+    assert not contend.home.exists()
