@@ -71,12 +71,14 @@ class CritiqueBlock(BaseModel):
 
 
 _SHORT = 120
+# A sentence that is longer and has no end was probably broken off.
+_LONG_ENOUGH_TO_END = 80
 # Of ten words, one may differ.
 _SAME_WORDS = 0.85
 
 
 def _end_at_word(text: str) -> str:
-    if len(text) < _SHORT or text.endswith((".", "!", "?", "…")):
+    if len(text) < _LONG_ENOUGH_TO_END or text.rstrip().endswith((".", "!", "?", "…")):
         return text
     whole = text[: _SHORT - 1].rpartition(" ")[0].rstrip(" ,;:-") or text[: _SHORT - 1]
     return f"{whole}…"

@@ -94,9 +94,9 @@ async def take_turn(
     if last.get("is_cut"):
         text, cut_after = whole_sentences(text), seconds
     if is_small([seat]):
-        text, echoed = without_echo(text, prompt.messages, state)
+        text, echoed = without_echo(text, prompt.messages, state, phase)
         if echoed:
-            why = f"{echoed} {'sentence' if echoed == 1 else 'sentences'} of its own prompt"
+            why = f"{echoed} {'sentence' if echoed == 1 else 'sentences'} repeated from its prompt"
             degraded.append(report_problem(node_runtime, seat, state["round"], "echo_removed", why))
     turn = Turn(
         id=this,

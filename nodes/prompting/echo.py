@@ -5,18 +5,24 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import BaseMessage
 
-from contend.graph.state import DebateState
+from contend.graph.phases import PhaseName
+from contend.graph.state import DebateState, turns_of
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _FEWEST_WORDS = 4
 # Small models swap words when they repeat.
 _ALIKE = 0.9
+_ANSWERS = ("propose", "synthesize")
 
 
-def without_echo(text: str, messages: Sequence[BaseMessage], state: DebateState) -> tuple[str, int]:
+def without_echo(
+    text: str, messages: Sequence[BaseMessage], state: DebateState, phase: PhaseName
+) -> tuple[str, int]:
     """Return the text without sentences of the question or the instructions, and how many."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
+    if phase in _ANSWERS:
+        echoes += _reviews(state)
     paragraphs, removed = [], 0
     for paragraph in text.split("\n\n"):
         said = _SENTENCE_END.split(paragraph)
@@ -32,6 +38,12 @@ def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[f
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]
+
+
+def _reviews(state: DebateState) -> list[frozenset[str]]:
+    """Return the words of what critics say about "the answer", which is no part of an answer."""
+    critiques = _sentences(turn.text for turn in turns_of(state, "critique"))
+    return [words for words in critiques if "answer" in words]
 
 
 def _sentences(texts: Iterable[str]) -> list[frozenset[str]]:

@@ -373,6 +373,7 @@ def test_a_report_cannot_resolve_what_was_never_raised() -> None:
     [
         ("It is short", "It is short"),
         ("word " * 23 + "falla", "word " * 22 + "word…"),
+        ("word " * 17 + "clust", "word " * 16 + "word…"),
         ("x" * 120, "x" * 119 + "…"),
         ("word " * 23 + "end .", "word " * 23 + "end ."),
     ],

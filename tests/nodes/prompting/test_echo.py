@@ -1,6 +1,7 @@
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from contend.graph.phases import PhaseName
 from contend.graph.state import DebateState
 from contend.nodes.prompting.echo import without_echo
 from tests.support.states import turn
@@ -26,7 +27,7 @@ STATE: DebateState = {"question": QUESTION, "turns": [turn("propose", text=SAID)
 )
 def test_sentences_of_the_prompt_are_removed(echo: str) -> None:
     text = f"{echo} Use PostgreSQL.\n\n{echo}\n\nIt is enough."
-    assert without_echo(text, MESSAGES, STATE) == ("Use PostgreSQL.\n\nIt is enough.", 2)
+    assert without_echo(text, MESSAGES, STATE, "propose") == ("Use PostgreSQL.\n\nIt is enough.", 2)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +42,26 @@ def test_sentences_of_the_prompt_are_removed(echo: str) -> None:
     ],
 )
 def test_what_a_speaker_says_is_kept(text: str) -> None:
-    assert without_echo(text, MESSAGES, STATE) == (text, 0)
+    assert without_echo(text, MESSAGES, STATE, "propose") == (text, 0)
 
 
 def test_a_reply_that_is_nothing_else_is_kept() -> None:
-    assert without_echo(QUESTION, MESSAGES, STATE) == (QUESTION, 0)
+    assert without_echo(QUESTION, MESSAGES, STATE, "propose") == (QUESTION, 0)
+
+
+REVIEW = "The answer does not say what MongoDB would cost."
+REVIEWED: DebateState = {
+    **STATE,
+    "turns": [turn("critique", text=f"{REVIEW} Moving data is dear.")],
+}
+
+
+@pytest.mark.parametrize("phase", ["propose", "synthesize"])
+def test_an_answer_does_not_repeat_what_a_critic_says_about_it(phase: PhaseName) -> None:
+    said = f"Use PostgreSQL. {REVIEW} Moving data is dear."
+    kept = "Use PostgreSQL. Moving data is dear."
+    assert without_echo(said, MESSAGES, REVIEWED, phase) == (kept, 1)
+
+
+def test_a_critic_may_repeat_itself() -> None:
+    assert without_echo(REVIEW, MESSAGES, REVIEWED, "critique") == (REVIEW, 0)
