@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from langchain_core.messages import BaseMessage
 
 from contend.graph.phases import PhaseName
-from contend.graph.state import DebateState, turns_of
+from contend.graph.state import DebateState
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
@@ -14,6 +14,14 @@ _FEWEST_WORDS = 4
 # Small models swap words when they repeat.
 _ALIKE = 0.9
 _ANSWERS = ("propose", "synthesize")
+# Small models copy what a critic says about their answer into the next one.
+_REVIEW = re.compile(
+    r"\b(?:(?:the|this|my)(?: \w+)? (?:answer|draft)(?: also| only)?"
+    r" (?:is (?:somewhat|not clear|incomplete|flawed|missing|incorrect|wrong|weak)|"
+    r"does|did|fails|lacks|may not|contains|overstates|states|suggests|provides|claims|mentions|"
+    r"incorrectly)|the critic(?:'s)?|weakest claim)\b",
+    re.IGNORECASE,
+)
 
 
 def without_echo(
@@ -21,12 +29,15 @@ def without_echo(
 ) -> tuple[str, int]:
     """Return the text without sentences of the question or the instructions, and how many."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
-    if phase in _ANSWERS:
-        echoes += _reviews(state)
+    is_answer = phase in _ANSWERS
     paragraphs, removed = [], 0
     for paragraph in text.split("\n\n"):
         said = _SENTENCE_END.split(paragraph)
-        kept = [each for each in said if not _is_echo(each, question, echoes)]
+        kept = [
+            each
+            for each in said
+            if not (_is_echo(each, question, echoes) or (is_answer and _REVIEW.search(each)))
+        ]
         removed += len(said) - len(kept)
         paragraphs.append(" ".join(kept) if len(kept) < len(said) else paragraph)
     left = "\n\n".join(each for each in paragraphs if each.strip())
@@ -38,12 +49,6 @@ def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[f
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]
-
-
-def _reviews(state: DebateState) -> list[frozenset[str]]:
-    """Return the words of what critics say about "the answer", which is no part of an answer."""
-    critiques = _sentences(turn.text for turn in turns_of(state, "critique"))
-    return [words for words in critiques if "answer" in words]
 
 
 def _sentences(texts: Iterable[str]) -> list[frozenset[str]]:

@@ -49,19 +49,27 @@ def test_a_reply_that_is_nothing_else_is_kept() -> None:
     assert without_echo(QUESTION, MESSAGES, STATE, "propose") == (QUESTION, 0)
 
 
-REVIEW = "The answer does not say what MongoDB would cost."
-REVIEWED: DebateState = {
-    **STATE,
-    "turns": [turn("critique", text=f"{REVIEW} Moving data is dear.")],
-}
-
-
+@pytest.mark.parametrize(
+    "review",
+    [
+        "The answer does not say what MongoDB would cost.",
+        "However, the answer is somewhat flawed in several ways.",
+        "Without this information, the answer is incomplete.",
+        "The critic's claim that it is dear is wrong.",
+        "The weakest claim is that it is free.",
+        "My earlier answer incorrectly states that it is free.",
+    ],
+)
 @pytest.mark.parametrize("phase", ["propose", "synthesize"])
-def test_an_answer_does_not_repeat_what_a_critic_says_about_it(phase: PhaseName) -> None:
-    said = f"Use PostgreSQL. {REVIEW} Moving data is dear."
+def test_an_answer_does_not_review_itself(phase: PhaseName, review: str) -> None:
+    said = f"Use PostgreSQL. {review} Moving data is dear."
     kept = "Use PostgreSQL. Moving data is dear."
-    assert without_echo(said, MESSAGES, REVIEWED, phase) == (kept, 1)
+    assert without_echo(said, MESSAGES, STATE, phase) == (kept, 1)
+    assert without_echo(review, MESSAGES, STATE, "critique") == (review, 0)
 
 
-def test_a_critic_may_repeat_itself() -> None:
-    assert without_echo(REVIEW, MESSAGES, REVIEWED, "critique") == (REVIEW, 0)
+@pytest.mark.parametrize(
+    "text", ["The answer is five cents.", "The answer to this is that nobody knows."]
+)
+def test_an_answer_may_say_what_it_is(text: str) -> None:
+    assert without_echo(text, MESSAGES, STATE, "synthesize") == (text, 0)
