@@ -19,6 +19,8 @@ from tests.support.floor_server import SUMMARY, floor_script, with_block
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 

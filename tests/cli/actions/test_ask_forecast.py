@@ -514,6 +514,7 @@ class TestResolving:
         assert len(contend.here("due", "--all", "--json").json) == 1
 
 
+@pytest.mark.slow
 def test_the_scoreboard_of_twenty_forecasts(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:

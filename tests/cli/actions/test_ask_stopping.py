@@ -30,6 +30,7 @@ def _interrupt(process: subprocess.Popen[str]) -> None:
     assert "press Ctrl-C again" in process.stderr.readline()
 
 
+@pytest.mark.slow
 def test_ctrl_c_finishes_the_turn_and_resume_gives_the_same_transcript(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
     assert "is done" in again.err
 
 
+@pytest.mark.slow
 def test_finish_ends_the_rounds_of_a_debate_that_was_interrupted(
     contend: Command, models: ModelServer
 ) -> None:

@@ -173,6 +173,7 @@ async def test_whom_the_debate_waits_for(table: Callable[[], Table], names: list
     assert len(waited) - len(alone) == sum("│" in line for line in waited)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("width", "columns"), [(80, False), (120, True)])
 def test_on_a_real_terminal(
