@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
+from contend.cli.commands.diff import diff
 from contend.cli.commands.export import export
 from contend.cli.commands.fork import fork
 from contend.cli.commands.history import history, tree
@@ -36,7 +37,7 @@ _EPILOG = (
 _GROUPS = {
     "Debates": ("ask", "resume", "batch"),
     "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
-    "Time travel": ("history", "replay", "fork", "tree"),
+    "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
 }
@@ -81,6 +82,7 @@ app.command("history")(history)
 app.command("replay")(replay)
 app.command("fork", short_help="Continue a debate in another way, as a new one.")(fork)
 app.command("tree")(tree)
+app.command("diff")(diff)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
     forecasts.resolve
 )

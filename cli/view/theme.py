@@ -17,6 +17,8 @@ THEME = Theme(
         "spinner": "green",
         "heading": "bold",
         "muted": "dim",
+        "added": "green",
+        "removed": "red strike",
         "thinking": "dim italic",
         "markdown.h1": "bold underline",
         "markdown.h2": "bold",

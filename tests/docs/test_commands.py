@@ -132,6 +132,8 @@ def test_command(line: str, contend: Command) -> None:
         if "learn" in line:
             contend.here("rate", debate, "9")
         line = line.replace(" ID", f" {debate}")
+    if " OTHER" in line:
+        line = line.replace(" OTHER", f" {_debate(contend, waiting=False)}")
     # What make set up stays as it is, whatever the times of its files.
     ended = _run(contend, line.replace("make ask", "make -o .venv/.ready ask"))
     waits = "--pause each_round" in line or ("resume" in line and "--finish" not in line)
