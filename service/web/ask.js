@@ -66,7 +66,7 @@ class AskForm {
     return el("fieldset.protocols", el("legend.visually-hidden", "Protocol"), this.protocols.map((each) =>
       el("label.protocol",
         el("input", { type: "radio", name: "protocol", value: each.name, checked: each === this.protocol, class: "visually-hidden", onchange: () => this.chooseProtocol(each) }),
-        el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", each.use_when))));
+        el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", `When ${lowerFirst(each.use_when)}`))));
   }
 
   chooseProtocol(protocol) {
@@ -174,6 +174,7 @@ class AskForm {
   }
 }
 
+const lowerFirst = (text) => text.charAt(0).toLowerCase() + text.slice(1);
 const fileSize = (bytes) => (bytes < 1_000_000 ? `${Math.max(1, Math.round(bytes / 1000))} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`);
 
 /** Read one outcome per line; a line without an id gets one from its words. */

@@ -2,7 +2,7 @@
 
 import { el, hiddenText, parseServerHtml, patchBlocks, show } from "./dom.js";
 import { isCompact, seatName, seatOf } from "./debate-state.js";
-import { activityOf, BREACH_WORDS, duration, oneDigit, percent, phaseTitle, plain, shortModel, whole } from "./labels.js";
+import { activityOf, BREACH_WORDS, count, duration, oneDigit, percent, phaseTitle, plain, shortModel, whole } from "./labels.js";
 import { markQuotes } from "./quotes.js";
 
 const BADGES = {
@@ -114,10 +114,10 @@ function place(state, turn) {
 }
 
 function factsOf(turn) {
-  if (turn.state === "writing") return turn.tokens ? `writing · ${whole(turn.tokens)} tokens` : "writing";
+  if (turn.state === "writing") return turn.tokens ? `writing · ${count(turn.tokens, "token")}` : "writing";
   if (turn.state === "thinking") return "thinking";
   const facts = [];
-  if (turn.usage?.output_tokens) facts.push(`${whole(turn.usage.output_tokens)} tokens`);
+  if (turn.usage?.output_tokens) facts.push(count(turn.usage.output_tokens, "token"));
   if (turn.elapsed) facts.push(duration(turn.elapsed));
   return facts.join(" · ");
 }

@@ -4,7 +4,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,13 +27,15 @@ needs_browser = pytest.mark.skipif(
 
 
 @contextmanager
-def serve_page(script: Script, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve the page; yield its address."""
-    with ModelServer(script, models=["m"]) as models:
-        monkeypatch.setenv("OPENAI_BASE_URL", models.openai_url)
+def serve_page(
+    script: Script, monkeypatch: pytest.MonkeyPatch, models: Sequence[str] = ("m",)
+) -> Iterator[str]:
+    """Serve the page with models of these names; yield its address."""
+    with ModelServer(script, models=models) as server_of_models:
+        monkeypatch.setenv("OPENAI_BASE_URL", server_of_models.openai_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
         monkeypatch.setenv("CONTEND_TEMPLATES", "false")
-        app = create_app(ServiceOptions(model="openai:m"))
+        app = create_app(ServiceOptions(model=f"openai:{models[0]}"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -54,13 +56,18 @@ class Browser:
         self._chromium, self.address, self._pictures = chromium, address, pictures
         self.errors: list[str] = []
 
-    def open(self, path: str = "", **options: Any) -> Any:
+    def open(
+        self, path: str = "", prepare: Callable[[Any], None] | None = None, **options: Any
+    ) -> Any:
+        """Open a path of the service, or another address, in a context of its own."""
         size = {"width": options.pop("width", 1400), "height": 900}
         page = self._chromium.new_context(viewport=size, **options).new_page()
         page.set_default_timeout(60_000)
+        if prepare:
+            prepare(page)
         page.on("console", lambda said: self._note(said.type, said.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
-        page.goto(f"{self.address}/{path}")
+        page.goto(path if "://" in path else f"{self.address}/{path}")
         return page
 
     def _note(self, kind: str, text: str) -> None:

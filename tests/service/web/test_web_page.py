@@ -1,4 +1,4 @@
-"""The page in a real browser: every protocol, pausing, reading in peace, and hostile text."""
+"""The page in a real browser: every protocol, pausing, and reading in peace."""
 
 import json
 import re
@@ -19,11 +19,6 @@ pytestmark = [pytest.mark.slow, needs_browser]
 
 QUESTION = "Should a team of four split its monolith?"
 LONG = "\n\n".join(f"Paragraph {n} says the same thing in other words." for n in range(40))
-HOSTILE = (
-    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
-    "[link](javascript:window.hacked=1) <svg onload='window.hacked=1'> "
-    "![x](https://example.invalid/x.png) <iframe src='javascript:parent.hacked=1'></iframe>"
-)
 
 
 def slowed(script: Any, delay: float = 0.02) -> Script:
@@ -133,24 +128,6 @@ def test_text_that_arrives_never_moves_what_is_read(
             page.wait_for_selector(f".rail-title:text-is('Round {number}')")
             page.wait_for_selector(".card.is-writing", state="attached")
             assert abs(page.evaluate(place) - before) <= 1
-
-
-def test_hostile_text_is_shown_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hostile = debaters(lambda _role, _n, reply: replace(reply, text=f"{HOSTILE}\n\n{reply.text}"))
-    with (
-        serve_page(hostile, monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
-    ):
-        page = browser.open()
-        fill_in(page, "adversarial", HOSTILE)
-        start(page)
-        page.wait_for_selector(".pill-done")
-        assert page.inner_text("h1").startswith("<script>")
-        assert page.locator("main script, main img, main iframe, main svg[onload]").count() == 0
-        hrefs = page.eval_on_selector_all("main a", "links => links.map(link => link.href)")
-        assert not [href for href in hrefs if href.startswith("javascript")]
-        assert page.evaluate("window.hacked") is None
-        assert browser.errors == []
 
 
 def test_a_wrong_setting_is_named_at_its_field(
