@@ -8,13 +8,8 @@ from tests.support.floor_server import nonce_of
 from tests.support.model_server import Request, Script
 
 QUESTION = "Should a four-person team split its monolith into services?"
-PROPOSER, SKEPTIC, JUDGE = "gpt-5-mini", "gpt-5", "gpt-4.1"
-SETTINGS = {
-    "proposer_model": f"openai:{PROPOSER}",
-    "skeptic_model": f"openai:{SKEPTIC}",
-    "synthesizer_model": f"openai:{PROPOSER}",
-    "judge_model": f"openai:{JUDGE}",
-}
+MODELS = ("gpt-5-mini", "gpt-5", "gpt-4.1")
+SETTINGS = {"skeptic_model": "openai:gpt-5", "judge_model": "openai:gpt-4.1"}
 
 _PROPOSALS = [
     """**Yes, but only into three services**: accounts, catalogue and billing.
