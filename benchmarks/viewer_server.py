@@ -51,9 +51,10 @@ class SimulatedChat(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         for _number in range(TOKENS):
             await asyncio.sleep(SECONDS_PER_TOKEN)
-            yield ChatGenerationChunk(message=AIMessageChunk(f"{time.monotonic():.6f} "))
-        ending = {"response_metadata": {"finish_reason": "stop"}}
-        yield ChatGenerationChunk(message=AIMessageChunk(self._ending(messages), **ending))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=f"{time.monotonic():.6f} "))
+        last = AIMessageChunk(content=self._ending(messages))
+        last.response_metadata = {"finish_reason": "stop"}
+        yield ChatGenerationChunk(message=last)
 
     def _ending(self, messages: Any) -> str:
         tag = re.search(r'"nonce": "(\w+)"', "\n".join(message.text for message in messages))

@@ -133,8 +133,8 @@ def test_what_is_said_becomes_active_neither_live_nor_stored_nor_exported(
     protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     models = Hostile()
-    body = {"question": ALL_ATTACKS, "protocol": protocol, "model": f"openai:{protocol}"}
-    body |= {"settings": SETTINGS.get(protocol, {})}
+    body: dict[str, Any] = {"question": ALL_ATTACKS, "protocol": protocol}
+    body |= {"model": f"openai:{protocol}", "settings": SETTINGS.get(protocol, {})}
     if protocol == "forecast":
         body["outcomes"] = [f"yes: It opens {TAG}", f"no: It does not {TAG}"]
     with (
