@@ -72,17 +72,19 @@ def test_a_debate_of_each_protocol_streams_and_ends(
         assert browser.errors == []
 
 
+@pytest.mark.parametrize("protocol", SCRIPTS)
 def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with (
-        serve_page(slowed(debaters(), 0.05), monkeypatch) as address,
+        serve_page(SCRIPTS[protocol], monkeypatch) as address,
         open_browser(address, tmp_path / "pictures") as browser,
     ):
         page = browser.open()
-        fill_in(page, "adversarial", QUESTION)
+        fill_in(page, protocol, QUESTION)
+        page.wait_for_selector("text=/calls, about .* tokens/")
         start(page)
-        page.wait_for_selector(".is-writing")
+        page.wait_for_selector(".turn.is-live")
         page.keyboard.press("p")
         page.wait_for_selector(".pill-paused")
         turns = page.locator(".turn").count()
@@ -100,8 +102,14 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         page.wait_for_selector("[aria-pressed=true]:text-is('8')")
         page.click("text=Export ▾")
         with page.expect_download() as download:
-            page.click("text=Markdown")
+            page.click("text=Web page to share")
         assert QUESTION in Path(download.value.path()).read_text("utf-8")
+        page.click("text=Library")
+        page.fill("#search", "monolith")
+        page.wait_for_selector(".row-about:has-text('you rated it 8')")
+        page.fill("#search", "nothing like it")
+        page.wait_for_selector("text=No debate matches.")
+        page.go_back()
         page.click("text=Delete")
         page.click("dialog button:has-text('Delete')")
         page.wait_for_selector("text=There are no debates yet.")
