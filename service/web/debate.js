@@ -256,7 +256,7 @@ class DebateView {
       const { who, what } = degradedWords(entry, (id) => seatName(state, id));
       return el("li", el("b", `${who}: `), `${what}. `, el("span.muted", entry.why));
     };
-    const title = serious.length ? `${count(serious.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
+    const title = serious.length ? `${count(state.degradations.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
     show(this.notices,
       state.error && el("div.notice.notice-error", { role: "alert" }, el("b", "The debate failed. "), state.error.text),
       state.demonstration && el("div.notice", "Argued by the built-in demo model: its scores are not meaningful."),

@@ -1,6 +1,5 @@
 """A headless Chromium, and the service with scripted models behind it."""
 
-import os
 import shutil
 import threading
 import time
@@ -18,8 +17,8 @@ from contend.service.options import ServiceOptions
 from tests.support.model_server import ModelServer, Script
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-# Read here, because every test runs in a clean environment.
-KEPT_PICTURES = os.environ.get("CONTEND_SCREENSHOTS")
+# Kept for people to look at.
+PICTURES = Path(__file__).parents[3] / ".cache" / "pictures"
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,
     reason="needs Chromium (`apt install chromium`) and `pip install playwright`",
@@ -52,8 +51,8 @@ def serve_page(
 class Browser:
     """Opens pages and collects what their consoles report."""
 
-    def __init__(self, chromium: Any, address: str, pictures: Path) -> None:
-        self._chromium, self.address, self._pictures = chromium, address, pictures
+    def __init__(self, chromium: Any, address: str) -> None:
+        self._chromium, self.address = chromium, address
         self.errors: list[str] = []
 
     def open(
@@ -75,19 +74,16 @@ class Browser:
             self.errors.append(text)
 
     def take_picture(self, page: Any, name: str) -> None:
-        page.screenshot(path=self._pictures / f"{name}.png")
+        page.screenshot(path=PICTURES / f"{name}.png")
 
 
 @contextmanager
-def open_browser(address: str, pictures: Path) -> Iterator[Browser]:
-    """Start Chromium; set CONTEND_SCREENSHOTS to a folder to keep the pictures."""
+def open_browser(address: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
-    kept = Path(KEPT_PICTURES or pictures)
-    kept.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Browser(chromium, address, kept)
+        yield Browser(chromium, address)
         chromium.close()
 
 

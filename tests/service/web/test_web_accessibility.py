@@ -1,7 +1,6 @@
 """Every view in both themes, checked by axe-core for barriers."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,9 +25,7 @@ def start(api: httpx.Client, question: str, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_view_has_serious_barriers(
-    theme: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_no_view_has_serious_barriers(theme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     is_seen = threading.Event()
 
     def speak(request: Request) -> Reply | str:
@@ -38,7 +35,7 @@ def test_no_view_has_serious_barriers(
 
     with (
         serve_page(speak, monkeypatch, MODELS) as address,
-        open_browser(address, tmp_path) as browser,
+        open_browser(address) as browser,
         httpx.Client(base_url=f"{address}/api/v1", timeout=60) as api,
     ):
         done = start(api, QUESTION, settings=SETTINGS)

@@ -139,7 +139,7 @@ def test_what_is_said_becomes_active_neither_live_nor_stored_nor_exported(
         body["outcomes"] = [f"yes: It opens {TAG}", f"no: It does not {TAG}"]
     with (
         serve_page(models, monkeypatch, [protocol]) as address,
-        open_browser(address, tmp_path) as browser,
+        open_browser(address) as browser,
         httpx.Client(base_url=f"{address}/api/v1", timeout=60) as api,
     ):
         started = api.post("/debates", json=body)

@@ -12,12 +12,13 @@ from tests.cli.support import debaters
 from tests.service.web.browser import fill_in, needs_browser, open_browser, serve_page, start
 from tests.support.floor_server import floor_script
 from tests.support.forecasting import forecasters
-from tests.support.model_server import Reply, Request, Script
+from tests.support.model_server import Reply, Request, Script, openai_error
 from tests.support.scripted import as_sent, forum_cast
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
 QUESTION = "Should a team of four split its monolith?"
+LOOKS = [(theme, width) for theme in ("light", "dark") for width in (390, 1400)]
 LONG = "\n\n".join(f"Paragraph {n} says the same thing in other words." for n in range(40))
 
 
@@ -48,37 +49,40 @@ SCRIPTS: dict[str, Script] = {
 
 @pytest.mark.parametrize("protocol", SCRIPTS)
 def test_a_debate_of_each_protocol_streams_and_ends(
-    protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
         serve_page(SCRIPTS[protocol], monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
+        open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, protocol, QUESTION)
         start(page)
         page.wait_for_selector(".is-writing, .turn:not(.is-live)")
-        browser.take_picture(page, f"{protocol}-live")
+        for theme, width in LOOKS:
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size({"width": width, "height": 900})
+            browser.take_picture(page, f"{protocol}-live-{theme}-{width}")
         page.wait_for_selector(".pill-done")
         assert page.inner_text("h1") == QUESTION
         assert page.inner_text(".answer-body").strip()
         assert page.locator(".rail-item.is-past").count() >= 2
-        for theme in ("light", "dark"):
-            for width in (1400, 390):
-                shown = browser.open(page.url.split("/", 3)[3], width=width, color_scheme=theme)
-                shown.wait_for_selector(".answer-body")
-                browser.take_picture(shown, f"{protocol}-done-{theme}-{width}")
-                assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for theme, width in LOOKS:
+            shown = browser.open(page.url.split("/", 3)[3], width=width, color_scheme=theme)
+            shown.wait_for_selector(".answer-foot")
+            browser.take_picture(shown, f"{protocol}-done-{theme}-{width}")
+            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert shown.evaluate("scrollY") == 0
         assert browser.errors == []
 
 
 @pytest.mark.parametrize("protocol", SCRIPTS)
 def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
-    protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
         serve_page(SCRIPTS[protocol], monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
+        open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, protocol, QUESTION)
@@ -117,12 +121,12 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
 
 
 def test_text_that_arrives_never_moves_what_is_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = slowed(debaters(lambda _role, _n, reply: replace(reply, text=f"{LONG}\n\n{reply.text}")))
     with (
         serve_page(long, monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
+        open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, "adversarial", QUESTION)
@@ -138,12 +142,55 @@ def test_text_that_arrives_never_moves_what_is_read(
             assert abs(page.evaluate(place) - before) <= 1
 
 
+def test_a_debate_whose_model_fails_says_why_and_can_be_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replies = iter([openai_error(401, "Incorrect API key provided.", "invalid_api_key")])
+    speak = debaters()
+    with (
+        serve_page(lambda request: next(replies, None) or speak(request), monkeypatch) as address,
+        open_browser(address) as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        page.click("text=Start debate")
+        page.wait_for_selector(".pill-failed")
+        assert "Incorrect API key" in page.inner_text("[role=alert]")
+        browser.take_picture(page, "failed")
+        page.click("text=Library")
+        page.wait_for_selector(".row-excerpt:has-text('Incorrect API key')")
+        page.go_back()
+        page.click(".composer button:has-text('Try again')")
+        page.wait_for_selector(".pill-done")
+        assert page.locator(".notice-error").count() == 0
+
+
+def test_a_document_is_dropped_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTEND_EMBEDDING_MODEL", "openai:m")
+    with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        dropped = page.evaluate_handle(
+            """() => {
+              const given = new DataTransfer();
+              given.items.add(new File(["The night shift costs 40,000 a year."], "notes.md"));
+              return given;
+            }"""
+        )
+        page.dispatch_event(".ask-form form", "drop", {"dataTransfer": dropped})
+        page.wait_for_selector(".file:has-text('notes.md')")
+        start(page)
+        page.wait_for_selector(".decided:has-text('notes.md')")
+        page.wait_for_selector(".pill-done")
+        assert browser.errors == []
+
+
 def test_a_wrong_setting_is_named_at_its_field(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (
         serve_page(debaters(), monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
+        open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, "adversarial", QUESTION)
@@ -155,11 +202,11 @@ def test_a_wrong_setting_is_named_at_its_field(
 
 
 def test_the_keys_move_through_turns_and_open_the_list_of_keys(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (
         serve_page(debaters(), monkeypatch) as address,
-        open_browser(address, tmp_path / "pictures") as browser,
+        open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, "adversarial", QUESTION)
