@@ -2,7 +2,7 @@
 
 import { el, hiddenText, parseServerHtml, patchBlocks, show } from "./dom.js";
 import { isCompact, seatName, seatOf } from "./debate-state.js";
-import { activityOf, BREACH_WORDS, count, duration, oneDigit, percent, phaseTitle, plain, shortModel, whole } from "./labels.js";
+import { activityOf, BREACH_WORDS, count, duration, oneDigit, percent, phaseTitle, plain, sentenceCase, shortModel, whole } from "./labels.js";
 import { markQuotes } from "./quotes.js";
 
 const BADGES = {
@@ -34,7 +34,7 @@ function compactText(state, turn) {
   if (read?.kind === "conviction") return convictionText(state, read);
   if (read?.kind === "decision") return [el("b", read.decision === "stop" ? "Stop. " : "Continue. "), read.reasoning];
   if (read?.kind === "ruling") return [el("b", `Ruling, ${BREACH_WORDS[read.breach] || plain(read.breach)}: `), turn.text];
-  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", `${phaseTitle(turn.phase)}: `) : null;
+  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", `${sentenceCase(phaseTitle(turn.phase))}: `) : null;
   return [prefix, inlineHtml(turn)].filter(Boolean);
 }
 
