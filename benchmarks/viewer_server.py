@@ -170,13 +170,15 @@ class _Server(uvicorn.Server):
 
 
 def main(kind: str) -> None:
+    from contend.cli.garbage import start_collecting
     from contend.service.protocol import PunctualProtocol
 
     is_service = kind == "service"
+    if is_service:  # as `contend serve` does
+        gc.disable()
     app = make_service() if is_service else make_bare()
     protocol = PunctualProtocol if is_service else "h11"
-    gc.collect()
-    gc.freeze()  # as `contend serve` does
+    start_collecting()
     config = uvicorn.Config(app, port=0, http=protocol, log_level="warning", access_log=False)
     _Server(config).run()
 
