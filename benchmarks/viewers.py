@@ -169,7 +169,7 @@ def _compare(what: str, debates: int, viewers: int) -> list[Result]:
     loads = {}
     for kind in ("service", "bare"):
         with viewer_server(kind) as server:
-            asyncio.run(_load(server, 1, 10))  # imports and caches
+            asyncio.run(_load(server, 8, 1))  # imports and caches
             loads[kind] = asyncio.run(_load(server, debates, viewers))
     ours, bare = loads["service"], loads["bare"]
     if ours.tokens != bare.tokens:
