@@ -17,6 +17,7 @@ from benchmarks import (
     parallel,
     retrieval,
     startup,
+    viewers,
 )
 from benchmarks.harness import REPOSITORY, Result
 
@@ -31,6 +32,7 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "forecast": forecast.results,
     "retrieval": retrieval.results,
     "retrieval_million": retrieval.million,
+    "viewers": viewers.results,
 }
 _PACKAGES = (
     "langgraph",
@@ -67,8 +69,9 @@ def _report(found: list[Result]) -> str:
         f"`make bench`, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}.",
         "",
-        "Ratios are taken within one run, against the bare openai client making the same calls, or "
-        "bare FAISS searching the same vectors.",
+        "Ratios are taken within one run, against the bare openai client making the same calls, "
+        "bare FAISS searching the same vectors, or a bare Starlette loop that streams the same "
+        "tokens.",
         "",
         _HEADER,
         *(result.row() for result in found),

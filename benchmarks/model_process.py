@@ -21,7 +21,7 @@ _RATINGS: dict[str, object] = {
     "justification": "Sound.",
     "would_benefit_from_finetune": False,
 }
-_DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
+DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
 # The requested control block tells which decision of a forum is wanted.
 _BY_FORM: dict[str, dict[str, object]] = {
     '"convinced": "true|false"': {"convinced": False, "reasoning": "Mine holds."},
@@ -61,7 +61,7 @@ def _decision(request: Request) -> dict[str, object] | None:
         what = part_of(request)
         return _CLAIMS if what == "claims" else decided(what, request)
     by_form = (block for form, block in _BY_FORM.items() if form in request.text)
-    return next(by_form, _DECISIONS.get(request.model))
+    return next(by_form, DECISIONS.get(request.model))
 
 
 def main() -> None:

@@ -104,11 +104,11 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
         name, colon, label = text.partition(":")
         if not name.strip() or (colon and not label.strip()):
             raise BadInput(
-                f"'--outcome {text}' is not in the form ID: LABEL, such as yes: It wins."
+                f"The outcome '{text}' is not in the form ID: LABEL, such as yes: It wins."
             )
         outcomes.append({"id": _slug(name, number), "label": (label or name).strip()})
     if len(outcomes) == 1:
-        raise BadInput("A forecast needs at least two outcomes; --outcome was given once.")
+        raise BadInput("A forecast needs at least two outcomes; only one was given.")
     return outcomes
 
 

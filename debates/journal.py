@@ -18,7 +18,7 @@ from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
 from contend.models.failures import scrub
 
-# One transaction writes what all debates of this process said in this time.
+# At least so long apart, one transaction writes what all debates of this process said meanwhile.
 GROUP_SECONDS = 0.033
 # Viewers that lost their connection return sooner; later the whole turns are enough.
 _CHUNKS_KEPT = timedelta(hours=1)
@@ -91,6 +91,7 @@ class Journal:
         self._writing: asyncio.Task[None] | None = None
         self._current: _Round | None = None
         self._next: _Round | None = None
+        self._next_write_at = 0.0
         self._listeners: dict[str, Listener] = {}
 
     def add(self, event: Event, lease: Lease) -> None:
@@ -200,8 +201,11 @@ class Journal:
         return self._next
 
     async def _write_rounds(self) -> None:
+        clock = asyncio.get_running_loop().time
         while self._next:
-            await wait_for_event(GROUP_SECONDS, self._next.hurry)
+            # What is said after a silence does not wait.
+            await wait_for_event(self._next_write_at - clock(), self._next.hurry)
+            self._next_write_at = clock() + GROUP_SECONDS
             self._current, self._next = self._next, None
             try:
                 await self._write_round()

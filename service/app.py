@@ -34,6 +34,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        _prepare_routes(made)
         await runs.open()
         try:
             yield
@@ -66,6 +67,13 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     made.add_middleware(Guard, only_loopback=not runs.options.open_to_network)
     made.openapi = lambda: _openapi(made)  # type: ignore[method-assign]
     return made
+
+
+def _prepare_routes(made: FastAPI) -> None:
+    """Let FastAPI build its routes now, which it would do while the first client waits."""
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in made.routes:
+        route.matches(scope)
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:

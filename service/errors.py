@@ -1,5 +1,6 @@
 """Error responses, all in one form."""
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,6 +15,8 @@ from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, Q
 from contend.models.failures import scrub
 from contend.service.logs import log_error, log_trouble
 
+# Where a setting was given, which says nothing to a caller who has no command line.
+_OPTION = re.compile(r" \(--\w+\)")
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _LATER = {"Retry-After": "10"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: _LATER, 503: _LATER}
@@ -82,7 +85,7 @@ def refusing_bad_input() -> Iterator[None]:
     try:
         yield
     except BadInput as unusable:
-        raise Refused(422, "invalid", scrub(str(unusable))) from unusable
+        raise Refused(422, "invalid", _OPTION.sub("", scrub(str(unusable)))) from unusable
 
 
 async def on_refused(_: Request, refused: Refused) -> JSONResponse:

@@ -11,7 +11,7 @@ _WEB = Path(__file__).parent / "web"
 
 
 def add_page(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def get_page() -> FileResponse:
         return FileResponse(_WEB / "index.html", headers={"Cache-Control": "no-cache"})
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from functools import lru_cache
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -44,5 +45,6 @@ async def _encode(groups: Groups) -> AsyncGenerator[bytes]:
                 yield b"".join(map(_message, group)) or _HEARTBEAT
 
 
+@lru_cache(maxsize=1024)  # all viewers of a debate get the same ones
 def _message(stored: StoredEvent) -> bytes:
     return f"id: {stored.seq}\nevent: {stored.name}\ndata: {stored.text}\n\n".encode()

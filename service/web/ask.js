@@ -66,7 +66,7 @@ class AskForm {
     return el("fieldset.protocols", el("legend.visually-hidden", "Protocol"), this.protocols.map((each) =>
       el("label.protocol",
         el("input", { type: "radio", name: "protocol", value: each.name, checked: each === this.protocol, class: "visually-hidden", onchange: () => this.chooseProtocol(each) }),
-        el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", each.use_when))));
+        el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", `When ${lowerFirst(each.use_when)}`))));
   }
 
   chooseProtocol(protocol) {
@@ -115,8 +115,8 @@ class AskForm {
       return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
     } catch (error) {
       if (number !== this.estimateNumber) return undefined;
-      this.settings.showProblems(error.problems || []);
-      return show(this.estimateLine, el("span.muted", error.problems?.length ? "No estimate: a setting needs your attention." : `No estimate. ${error.message}`));
+      const rest = this.settings.showProblems(problemsOf(error));
+      return show(this.estimateLine, el("span.muted", rest.length ? `No estimate. ${rest.join(" ")}` : "No estimate: a setting needs your attention."));
     }
   }
 
@@ -142,8 +142,9 @@ class AskForm {
   }
 
   showProblems(error) {
-    const rest = this.settings.showProblems(error.problems || []);
-    show(this.problems, el("p.problem", error.message), rest.length > 0 && el("ul.problem", rest.map((problem) => el("li", problem))));
+    const rest = this.settings.showProblems(problemsOf(error));
+    show(this.problems, rest.map((problem) => el("p.problem", problem)));
+    this.form.querySelector("[aria-invalid]")?.focus();
   }
 
   // --- documents ---
@@ -174,6 +175,8 @@ class AskForm {
   }
 }
 
+const problemsOf = (error) => (error.problems?.length ? error.problems : [error.message]);
+const lowerFirst = (text) => text.charAt(0).toLowerCase() + text.slice(1);
 const fileSize = (bytes) => (bytes < 1_000_000 ? `${Math.max(1, Math.round(bytes / 1000))} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`);
 
 /** Read one outcome per line; a line without an id gets one from its words. */

@@ -1,6 +1,6 @@
 // The box for a person's words: a remark while the debate runs, the answer when it waits.
 
-import { finishDebate, pauseDebate, resumeDebate } from "./api.js";
+import { finishDebate, resumeDebate } from "./api.js";
 import { button, el, show } from "./dom.js";
 
 const TITLES = {
@@ -16,8 +16,8 @@ const HINTS = {
   failed: "Everything so far is saved. The debate continues where it stopped.",
 };
 
-/** Return a form with `update(state)`; `whenPaused` resolves once the debate has paused. */
-export function createComposer(id, { whenPaused, report }) {
+/** Return a form with `update(state)`. */
+export function createComposer(id, report) {
   const title = el("h2.panel-title");
   const hint = el("p.small.muted", { id: "composer-hint" });
   const text = el("textarea", { rows: 2, class: "field", "aria-label": "Your remark", "aria-describedby": "composer-hint", placeholder: "The next speakers will read this", maxlength: 20000 });
@@ -43,14 +43,7 @@ export function createComposer(id, { whenPaused, report }) {
   function send() {
     const said = text.value.trim();
     if (mode === "running" && !said) return text.focus();
-    return attempt(async () => {
-      if (mode === "running") {
-        const paused = whenPaused();
-        await pauseDebate(id);
-        await paused;
-      }
-      await resumeDebate(id, said);
-    });
+    return attempt(() => resumeDebate(id, said));
   }
 
   const finish = () => attempt(() => finishDebate(id, text.value.trim()));

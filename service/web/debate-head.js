@@ -2,7 +2,7 @@
 
 import { seatName } from "./debate-state.js";
 import { el, show } from "./dom.js";
-import { activityOf, duration, sentenceCase, shortModel, STATUS_WORDS } from "./labels.js";
+import { activityOf, count, duration, sentenceCase, shortModel, STATUS_WORDS } from "./labels.js";
 import { usageWords } from "./panels.js";
 
 /** Say what the debate is doing now, such as `live · Skeptic is writing`. */
@@ -52,7 +52,8 @@ const pill = (words) => words && el("span.pill", words);
 function roundWords({ round, settings, status }) {
   if (!round) return "";
   const most = settings.max_rounds || settings.round_count || settings.max_debate_rounds;
-  return `round ${round}${most && status !== "done" ? ` of at most ${most}` : ""}`;
+  if (status === "done") return count(round, "round");
+  return `round ${round}${most ? ` of at most ${most}` : ""}`;
 }
 
 /** Name the model if all seats share one. */

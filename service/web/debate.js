@@ -15,7 +15,7 @@ import { createReadingPlace } from "./reading-place.js";
 import { createTurnCard } from "./turns.js";
 
 const EVENTS_PER_FRAME = 60;
-const CATCHING_UP = 500; // milliseconds of events that are not announced
+const CATCHING_UP = 500; // milliseconds in which stored events arrive, which are not announced
 
 export async function showDebate(view, id, tools) {
   show(view, el("p.empty", { role: "status" }, "Loading the debate…"));
@@ -31,10 +31,9 @@ export async function showDebate(view, id, tools) {
 
 class DebateView {
   constructor(view, detail, tools) {
-    Object.assign(this, { view, detail, tools, id: detail.id, queue: [], cards: new Map(), sections: new Map(), pausedWaiters: [] });
+    Object.assign(this, { view, detail, tools, id: detail.id, queue: [], cards: new Map(), sections: new Map() });
     this.state = createState(detail.id);
     Object.assign(this.state, { question: detail.question, protocol: detail.protocol, status: detail.status, demonstration: detail.demonstration, outcomes: outcomesOf(detail.record) });
-    this.openedAt = Date.now();
     this.order = detail.status === "running" ? "newest" : "oldest";
     this.report = (error) => tools.report(error.message);
     this.jump = (key) => this.jumpTo(key);
@@ -65,7 +64,7 @@ class DebateView {
     this.head = createHead(state, this.detail);
     this.answer = createAnswer(state, this.detail, this.report);
     this.panels = createPanels(state, this.jump);
-    this.composer = createComposer(this.id, { whenPaused: () => this.whenPaused(), report: this.report });
+    this.composer = createComposer(this.id, this.report);
     const place = (name, attributes = {}) => (this[name] = el("div", { class: name, ...attributes }));
     const { title } = this.detail;
     this.title = el("h1.question", { tabindex: "-1" }, title || state.question);
@@ -114,19 +113,15 @@ class DebateView {
       for (const part of applyEvent(this.state, event)) changed.add(part);
       if (this.isCaughtUp) heard.push(event);
     }
-    this.place.keep(this.transcript, () => this.update(changed));
+    this.redraw(changed);
     this.followNewest(heard);
     this.announceEvents(heard);
-    if (changed.has("status") && this.state.status !== "running") this.pausedWaiters.splice(0).forEach((resolve) => resolve());
     if (this.queue.length) this.schedule();
-    else if (Date.now() - this.openedAt > CATCHING_UP) this.isCaughtUp = true;
+    else this.settling ??= setTimeout(() => { this.isCaughtUp = true; }, CATCHING_UP);
   }
 
   onStream(name, value) {
-    if (name === "open") {
-      this.openedAt = Date.now();
-      this.tools.showConnection(null);
-    }
+    if (name === "open") this.tools.showConnection(null);
     if (name === "waiting" && this.state.status === "done") this.stream.stop();
     else if (name === "waiting") this.tools.showConnection(`Connection lost. Reconnecting in ${value} s…`, () => this.stream.retry());
     else if (name === "gone") this.onGone(value);
@@ -146,14 +141,17 @@ class DebateView {
     } catch {
       return;
     }
-    this.place.keep(this.transcript, () => this.update(new Set(["status", "answer"])));
-  }
-
-  whenPaused() {
-    return new Promise((resolve) => this.pausedWaiters.push(resolve));
+    this.redraw(new Set(["status", "answer"]));
   }
 
   // --- drawing ---
+
+  /** Draw what changed without moving what is read; a page that is still loading stays at its top. */
+  redraw(changed) {
+    const isLoading = !this.isCaughtUp && window.scrollY === 0;
+    if (isLoading) this.update(changed);
+    else this.place.keep(this.transcript, () => this.update(changed));
+  }
 
   update(changed) {
     const { state } = this;
@@ -259,7 +257,7 @@ class DebateView {
       const { who, what } = degradedWords(entry, (id) => seatName(state, id));
       return el("li", el("b", `${who}: `), `${what}. `, el("span.muted", entry.why));
     };
-    const title = serious.length ? `${count(serious.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
+    const title = serious.length ? `${count(state.degradations.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
     show(this.notices,
       state.error && el("div.notice.notice-error", { role: "alert" }, el("b", "The debate failed. "), state.error.text),
       state.demonstration && el("div.notice", "Argued by the built-in demo model: its scores are not meaningful."),

@@ -134,7 +134,7 @@ function drawRating(state) {
   if (!rating) return null;
   if (state.demonstration) return panel("Rating", el("p.small", "Not meaningful (demo model)."));
   const names = ["correctness", "completeness", "clarity", "depth"];
-  return panel(`Rating by the judge · ${oneDigit(rating.score)}`, names.map((name) => bar(sentenceCase(name), rating[name], 10)), el("p.small", rating.why), el("p.small.muted", shortModel(rating.judge_model)));
+  return panel(`Rating by the judge · ${oneDigit(rating.score)}`, names.map((name) => bar(sentenceCase(name), rating[name], 10)), el("p.small", rating.why), el("p.small.muted", `Rated by ${shortModel(rating.judge_model)}`));
 }
 
 function drawDocuments(state) {

@@ -1,6 +1,7 @@
 // The rail of rounds: where the debate is, who is speaking, and where to jump.
 
 import { severityCounts } from "./charts.js";
+import { seatName } from "./debate-state.js";
 import { el, show } from "./dom.js";
 import { count, oneDigit } from "./labels.js";
 
@@ -31,9 +32,15 @@ function itemsOf(state) {
   for (const section of state.sections) items.push(sectionItem(state, section));
   const answer = state.answer;
   items.push({ key: answer ? "answer" : null, title: "Answer", note: answer && answer.state !== "done" ? "being written" : "", mark: !answer ? "future" : answer.state === "done" ? "past" : "now" });
-  const score = state.rating ? oneDigit(state.rating.score) : state.sides ? "scored" : "";
+  const score = state.rating ? oneDigit(state.rating.score) : state.sides ? sidesNote(state) : "";
   if (state.protocol !== "forecast" && !(state.status === "done" && !score)) items.push({ title: "Score", note: state.demonstration ? "" : score, mark: score ? "past" : "future" });
   return items;
+}
+
+function sidesNote(state) {
+  const { winner, draw } = state.sides;
+  if (winner) return `${seatName(state, winner)} wins`;
+  return draw ? "a draw" : "no winner";
 }
 
 function sectionItem(state, section) {
@@ -47,6 +54,5 @@ function sectionItem(state, section) {
 
 function speakers(state, turns) {
   if (turns.length > 1) return `${turns.length} writing`;
-  const name = state.seats.find((seat) => seat.id === turns[0].seat)?.name || turns[0].seat;
-  return `${name} ${turns[0].state}`;
+  return `${seatName(state, turns[0].seat)} ${turns[0].state}`;
 }

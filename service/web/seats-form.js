@@ -20,7 +20,7 @@ export function createSeatsForm(protocol, models, onChange) {
   const defaultName = models.default ? shortModel(models.default) : "default model";
 
   const chips = el("div.chips",
-    chip("Model for all", everyone, `${defaultName} (default)`, (value) => { everyone = value; }),
+    chip("All seats", everyone, `${defaultName} (default)`, (value) => { everyone = value; }),
     roles.map((seat) => chip(seat.name, "", "same for all", (value) => { chosen[`${seat.id}_model`] = value; })));
   const list = el("div.seat-rows");
 

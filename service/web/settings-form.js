@@ -34,10 +34,9 @@ export function createSettingsForm(schema, leftOut, onChange) {
     showProblems(problems) {
       for (const field of fields) field.showProblem("");
       return problems.filter((problem) => {
-        const [, name, text] = /^(?:settings\.)?(\w+)[\w.\[\]]*:\s*(.+)$/s.exec(problem) || [];
-        const field = fields.find((each) => each.name === name);
+        const field = fields.find((each) => each.name === /^(?:settings\.)?(\w+)/.exec(problem)?.[1]);
         if (!field) return true;
-        field.showProblem(text);
+        field.showProblem(problem);
         node.open = true;
         return false;
       });

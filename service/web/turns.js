@@ -2,7 +2,7 @@
 
 import { el, hiddenText, parseServerHtml, patchBlocks, show } from "./dom.js";
 import { isCompact, seatName, seatOf } from "./debate-state.js";
-import { activityOf, BREACH_WORDS, duration, oneDigit, percent, phaseTitle, plain, shortModel, whole } from "./labels.js";
+import { activityOf, BREACH_WORDS, count, duration, oneDigit, percent, phaseTitle, plain, sentenceCase, shortModel, whole } from "./labels.js";
 import { markQuotes } from "./quotes.js";
 
 const BADGES = {
@@ -34,7 +34,7 @@ function compactText(state, turn) {
   if (read?.kind === "conviction") return convictionText(state, read);
   if (read?.kind === "decision") return [el("b", read.decision === "stop" ? "Stop. " : "Continue. "), read.reasoning];
   if (read?.kind === "ruling") return [el("b", `Ruling, ${BREACH_WORDS[read.breach] || plain(read.breach)}: `), turn.text];
-  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", `${phaseTitle(turn.phase)}: `) : null;
+  const prefix = phaseTitle(turn.phase) && !["request", "end"].includes(turn.phase) ? el("b", `${sentenceCase(phaseTitle(turn.phase))}: `) : null;
   return [prefix, inlineHtml(turn)].filter(Boolean);
 }
 
@@ -114,10 +114,10 @@ function place(state, turn) {
 }
 
 function factsOf(turn) {
-  if (turn.state === "writing") return turn.tokens ? `writing · ${whole(turn.tokens)} tokens` : "writing";
+  if (turn.state === "writing") return turn.tokens ? `writing · ${count(turn.tokens, "token")}` : "writing";
   if (turn.state === "thinking") return "thinking";
   const facts = [];
-  if (turn.usage?.output_tokens) facts.push(`${whole(turn.usage.output_tokens)} tokens`);
+  if (turn.usage?.output_tokens) facts.push(count(turn.usage.output_tokens, "token"));
   if (turn.elapsed) facts.push(duration(turn.elapsed));
   return facts.join(" · ");
 }

@@ -1,5 +1,6 @@
 """Events in groups: chunks are joined, nothing is lost, and only the holder of the lease writes."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -256,6 +257,22 @@ async def test_old_chunks_are_found_by_their_index(records: Repository) -> None:
     assert "SEARCH debates" in plan
     assert "SCAN debates" not in plan
     assert all("INDEX" in line for line in plan.splitlines() if "SCAN debate_events" in line)
+
+
+async def test_what_is_said_after_a_silence_does_not_wait_for_more(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GROUP_SECONDS", 3600)
+    lease = records.acquire(ID)
+    is_stored = asyncio.Event()
+    records.journal.listen(ID, lambda _: is_stored.set())
+    first, second = say(("seat_chunk", "ann", "a"), ("seat_chunk", "ann", "b"))
+    records.journal.add(first, lease)
+    await is_stored.wait()
+    records.journal.add(second, lease)
+    assert records.journal.last_seq(ID) == 1
+    await records.journal.flush(lease)
+    assert records.journal.last_seq(ID) == 2
 
 
 async def test_many_debates_share_one_transaction(

@@ -1,10 +1,9 @@
 """A headless Chromium, and the service with scripted models behind it."""
 
-import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,8 +17,8 @@ from contend.service.options import ServiceOptions
 from tests.support.model_server import ModelServer, Script
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-# Read here, because every test runs in a clean environment.
-KEPT_PICTURES = os.environ.get("CONTEND_SCREENSHOTS")
+# Kept for people to look at.
+PICTURES = Path(__file__).parents[3] / ".cache" / "pictures"
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,
     reason="needs Chromium (`apt install chromium`) and `pip install playwright`",
@@ -27,13 +26,15 @@ needs_browser = pytest.mark.skipif(
 
 
 @contextmanager
-def serve_page(script: Script, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve the page; yield its address."""
-    with ModelServer(script, models=["m"]) as models:
-        monkeypatch.setenv("OPENAI_BASE_URL", models.openai_url)
+def serve_page(
+    script: Script, monkeypatch: pytest.MonkeyPatch, models: Sequence[str] = ("m",)
+) -> Iterator[str]:
+    """Serve the page with models of these names; yield its address."""
+    with ModelServer(script, models=models) as server_of_models:
+        monkeypatch.setenv("OPENAI_BASE_URL", server_of_models.openai_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
         monkeypatch.setenv("CONTEND_TEMPLATES", "false")
-        app = create_app(ServiceOptions(model="openai:m"))
+        app = create_app(ServiceOptions(model=f"openai:{models[0]}"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -50,17 +51,22 @@ def serve_page(script: Script, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
 class Browser:
     """Opens pages and collects what their consoles report."""
 
-    def __init__(self, chromium: Any, address: str, pictures: Path) -> None:
-        self._chromium, self.address, self._pictures = chromium, address, pictures
+    def __init__(self, chromium: Any, address: str) -> None:
+        self._chromium, self.address = chromium, address
         self.errors: list[str] = []
 
-    def open(self, path: str = "", **options: Any) -> Any:
+    def open(
+        self, path: str = "", prepare: Callable[[Any], None] | None = None, **options: Any
+    ) -> Any:
+        """Open a path of the service, or another address, in a context of its own."""
         size = {"width": options.pop("width", 1400), "height": 900}
         page = self._chromium.new_context(viewport=size, **options).new_page()
         page.set_default_timeout(60_000)
+        if prepare:
+            prepare(page)
         page.on("console", lambda said: self._note(said.type, said.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
-        page.goto(f"{self.address}/{path}")
+        page.goto(path if "://" in path else f"{self.address}/{path}")
         return page
 
     def _note(self, kind: str, text: str) -> None:
@@ -68,19 +74,16 @@ class Browser:
             self.errors.append(text)
 
     def take_picture(self, page: Any, name: str) -> None:
-        page.screenshot(path=self._pictures / f"{name}.png")
+        page.screenshot(path=PICTURES / f"{name}.png")
 
 
 @contextmanager
-def open_browser(address: str, pictures: Path) -> Iterator[Browser]:
-    """Start Chromium; set CONTEND_SCREENSHOTS to a folder to keep the pictures."""
+def open_browser(address: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
-    kept = Path(KEPT_PICTURES or pictures)
-    kept.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Browser(chromium, address, kept)
+        yield Browser(chromium, address)
         chromium.close()
 
 
