@@ -25,14 +25,11 @@ def calls(protocol: str) -> str:
 
 def generated(page: str) -> list[str]:
     """Return the parts of a page that the code writes."""
+    shared = DebateSettings.model_json_schema()["properties"]
     if page == SHARED:
-        return [settings_table(_properties(DebateSettings))]
-    shared = _properties(DebateSettings)
-    own = {
-        name: schema
-        for name, schema in _properties(SETTINGS[page]).items()
-        if shared.get(name) != schema
-    }
+        return [settings_table(shared)]
+    of_page = SETTINGS[page].model_json_schema()["properties"]
+    own = {name: schema for name, schema in of_page.items() if shared.get(name) != schema}
     graph = import_module(f"contend.graph.{page}").graph.get_graph().draw_mermaid()
     return [f"```mermaid\n{graph}```\n", _calls_line(page), settings_table(own)]
 
@@ -44,11 +41,6 @@ def settings_table(properties: dict[str, Schema]) -> str:
 
 def _calls_line(protocol: str) -> str:
     return f"With the default settings a debate makes {calls(protocol)} model calls.\n"
-
-
-def _properties(settings: type[DebateSettings]) -> dict[str, Schema]:
-    properties: dict[str, Schema] = settings.model_json_schema()["properties"]
-    return properties
 
 
 def _row(schema: Schema) -> str:
@@ -89,8 +81,8 @@ def main() -> None:
         text = page.read_text("utf-8")
         patterns = [_TABLE] if name == SHARED else [_GRAPH, _CALLS, _TABLE]
         for pattern, part in zip(patterns, generated(name), strict=True):
-            text, found = pattern.subn(lambda _, part=part: part, text)
-            assert found == 1, f"{page.name} has {found} places for: {part[:40]}"
+            (old,) = pattern.finditer(text)
+            text = text[: old.start()] + part + text[old.end() :]
         page.write_text(text, "utf-8")
 
 
