@@ -42,7 +42,8 @@ ONLY_SHOWN = ("make test", "make dev")
 # This one would serve for ever; tests/service starts it.
 ONLY_EXPLAINED = "contend serve"
 _SHELL = set("<>|$`~;&")
-MODELS = ["qwen3:32b", "llama3.3:70b", "gpt-5-mini", "mistralai/mistral-large"]
+OLLAMA_MODELS = ["qwen3:32b", "llama3.3:70b", "qwen3:8b", "llama3.1:8b"]
+MODELS = [*OLLAMA_MODELS, "gpt-5-mini", "mistralai/mistral-large"]
 
 
 def _any_model(request: Request) -> Reply | str:
