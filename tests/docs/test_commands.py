@@ -43,7 +43,12 @@ ONLY_SHOWN = ("make test", "make dev")
 ONLY_EXPLAINED = "contend serve"
 _SHELL = set("<>|$`~;&")
 OLLAMA_MODELS = ["qwen3:32b", "llama3.3:70b", "qwen3:8b", "llama3.1:8b"]
-MODELS = [*OLLAMA_MODELS, "gpt-5-mini", "mistralai/mistral-large"]
+OPENROUTER_MODELS = [
+    "openai/gpt-5-mini",
+    "mistralai/mistral-large",
+    "google/gemini-2.5-flash",
+]
+MODELS = [*OLLAMA_MODELS, *OPENROUTER_MODELS, "gpt-5-mini"]
 
 
 def _any_model(request: Request) -> Reply | str:
@@ -65,6 +70,8 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
     (tmp_path / "settings.yaml").write_text("min_rounds: 2\n", encoding="utf-8")
     (tmp_path / "contract.txt").write_text("Pets need consent.", encoding="utf-8")
     (tmp_path / "better.md").write_text("A better answer.", encoding="utf-8")
+    (tmp_path / "designs").mkdir()
+    (tmp_path / "designs" / "queue.md").write_text("A queue and a worker.", encoding="utf-8")
     (tmp_path / "minutes").mkdir()
     (tmp_path / "minutes" / "may.md").write_text("Nobody minds dogs.", encoding="utf-8")
     (tmp_path / "chart.png").write_bytes(PIXEL)
