@@ -64,9 +64,7 @@ def temperature_of(default: float, who: str) -> Any:
 
 
 def fallbacks_of(who: str) -> Any:
-    return Field(
-        default=(), description=f"Models the {who} falls back to, in order, when its own fails."
-    )
+    return Field(default=(), description=f"Fallback models of the {who}, in order.")
 
 
 class Settings(BaseModel):
@@ -101,7 +99,7 @@ class DebateSettings(Settings):
         description="Model that finds reasoning templates, and passages in documents.",
     )
     templates: bool = Field(True, description="Give reasoning templates to the first speakers.")
-    top_k: int = Field(3, ge=1, le=10, description="Reasoning templates at the most.")
+    top_k: int = Field(3, ge=1, le=10, description="Maximum number of reasoning templates.")
     min_similarity: float | None = Field(
         None,
         ge=-1,

@@ -47,7 +47,7 @@ class ForumSettings(ManySeatSettings):
     custom_format_prompt: str = Field(
         "", description="The prompt of every turn when debate_format is custom."
     )
-    max_rounds: int = Field(5, ge=1, le=50, description="Rounds at the most.")
+    max_rounds: int = Field(5, ge=1, le=50, description="Maximum number of rounds.")
     verify_concessions: bool = Field(
         True, description="Ask again about a concession that names or quotes no argument."
     )

@@ -172,10 +172,16 @@ class ModeratedSettings(DebateSettings):
     advocate_fallbacks: tuple[str, ...] = fallbacks_of("advocates")
     moderator_fallbacks: tuple[str, ...] = fallbacks_of("moderator")
     fact_checker_fallbacks: tuple[str, ...] = fallbacks_of("fact checker")
-    moderator_name: str = Field("Moderator", max_length=40, description="What it is called.")
-    fact_checker_name: str = Field("Fact checker", max_length=40, description="What it is called.")
-    moderator_system_prompt: str = Field("", description="Instructions of yours for it.")
-    fact_checker_system_prompt: str = Field("", description="Instructions of yours for it.")
+    moderator_name: str = Field(
+        "Moderator", max_length=40, description="What the moderator is called."
+    )
+    fact_checker_name: str = Field(
+        "Fact checker", max_length=40, description="What the fact checker is called."
+    )
+    moderator_system_prompt: str = Field("", description="Your instructions for the moderator.")
+    fact_checker_system_prompt: str = Field(
+        "", description="Your instructions for the fact checker."
+    )
 
     @field_validator("positions")
     @classmethod

@@ -34,7 +34,7 @@ COMMANDS = list(
         line
         for text in TEXTS.values()
         for block in _blocks(text, "bash")
-        for line in block.splitlines()
+        for line in re.sub(r" \\\n +", " ", block).splitlines()
     )
 )
 # These two would test the tests and start a server that never ends; tests/dev starts the latter.
@@ -42,7 +42,13 @@ ONLY_SHOWN = ("make test", "make dev")
 # This one would serve for ever; tests/service starts it.
 ONLY_EXPLAINED = "contend serve"
 _SHELL = set("<>|$`~;&")
-MODELS = ["qwen3:32b", "llama3.3:70b", "gpt-5-mini", "mistralai/mistral-large"]
+OLLAMA_MODELS = ["qwen3:32b", "llama3.3:70b", "qwen3:8b", "llama3.1:8b"]
+OPENROUTER_MODELS = [
+    "openai/gpt-5-mini",
+    "mistralai/mistral-large",
+    "google/gemini-2.5-flash",
+]
+MODELS = [*OLLAMA_MODELS, *OPENROUTER_MODELS, "gpt-5-mini"]
 
 
 def _any_model(request: Request) -> Reply | str:
@@ -64,6 +70,8 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
     (tmp_path / "settings.yaml").write_text("min_rounds: 2\n", encoding="utf-8")
     (tmp_path / "contract.txt").write_text("Pets need consent.", encoding="utf-8")
     (tmp_path / "better.md").write_text("A better answer.", encoding="utf-8")
+    (tmp_path / "designs").mkdir()
+    (tmp_path / "designs" / "queue.md").write_text("A queue and a worker.", encoding="utf-8")
     (tmp_path / "minutes").mkdir()
     (tmp_path / "minutes" / "may.md").write_text("Nobody minds dogs.", encoding="utf-8")
     (tmp_path / "chart.png").write_bytes(PIXEL)
@@ -145,7 +153,26 @@ def test_the_request_is_the_one_of_the_schema() -> None:
     assert json_schemas()["debate_request"]["examples"] == [json.loads(EXAMPLE)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", TEXTS[page], re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_local_link_leads_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\((?!http)([^)#]+)", TEXTS[page])
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    targets = re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", TEXTS[page])
+    linked = [((page.parent / path).resolve() if path else page, part) for path, part in targets]
+    assert [path for path, _ in linked if not path.exists()] == []
+    assert [part for path, part in linked if part and part not in _anchors(path)] == []
+
+
+def test_every_page_is_listed() -> None:
+    listed = re.findall(r"\]\(([^)]+)\)", TEXTS[ROOT / "docs" / "README.md"])
+    assert [page.name for page in PAGES[1:] if page.name not in {"README.md", *listed}] == []
+
+
+def test_the_moving_picture_is_small_and_loads_nothing() -> None:
+    picture = (ROOT / "docs" / "pictures" / "debate.svg").read_text("utf-8")
+    assert len(picture) < 300_000
+    assert "<script" not in picture
+    assert re.findall(r"\w+://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]
