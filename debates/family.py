@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from contend.debates.tables import forks
+from contend.debates.events import Event
+from contend.debates.tables import debates, forks
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,14 @@ class Origin:
     round: int | None
     node: str  # the last node whose work they share
     edited: str | None = None  # the turn that a person rewrote
+
+
+@dataclass(frozen=True)
+class SharedPart:
+    """What a fork has from its parent."""
+
+    origin: Origin
+    events: list[Event]
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,8 @@ def read_family(connection: sa.Connection, debate_id: str) -> Family:
     origins: dict[str, Origin] = {}
     generation = [eldest]
     while generation:
-        query = sa.select(forks).where(forks.c.parent_id.in_(generation)).order_by(forks.c.node)
+        query = sa.select(forks).join(debates, debates.c.id == forks.c.debate_id)
+        query = query.where(forks.c.parent_id.in_(generation)).order_by(debates.c.created_at)
         rows = connection.execute(query).mappings().all()
         origins |= {row["debate_id"]: _origin(row) for row in rows}
         generation = [row["debate_id"] for row in rows]

@@ -3,17 +3,21 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
-from contend.debates.family import Origin
+from contend.debates.events import Event, number_event, start_event
+from contend.debates.family import Origin, SharedPart
 from contend.debates.history import HistoryStep, opened_graph, read_history
 from contend.debates.prepare import Reporter, check_seats
-from contend.debates.record import StoredDebate
+from contend.debates.record import StoredDebate, dump_state
 from contend.debates.replay import at_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput, NotRecorded
+from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState, Turn
@@ -27,6 +31,8 @@ from contend.nodes.prompting.values import fence_mark
 
 _INPUT = DebateInput.__annotations__
 _AFTER = {*AFTER_THE_ROUNDS, "store"}
+# What happened to a run, not to the debate; the fork says itself that it begins.
+_OF_A_RUN = {"debate_start", "paused", "resumed", "error", "complete"}
 
 
 class ForkPoint(NamedTuple):
@@ -51,11 +57,23 @@ class Edit:
     text: str
 
 
+@dataclass(frozen=True)
+class _Start:
+    """Where a fork begins: after which step, in which state, with which events."""
+
+    step: HistoryStep
+    state: DebateState
+    shared_until: datetime
+    said: Sequence[NodeEvent] = ()
+    edited: str | None = None
+
+
 async def fork_debate(
     records: Repository,
     parent: StoredDebate,
     where: ForkPoint | Edit,
     changes: Mapping[str, Any],
+    say: str = "",
     reporter: Reporter | None = None,
 ) -> StoredDebate:
     """Write a new debate that goes on from a checkpoint of its parent, which stays as it is."""
@@ -65,40 +83,86 @@ async def fork_debate(
     async with opened_graph(parent) as graph:
         born = await asyncio.to_thread(records.origin, parent.id)
         steps = await read_history(graph, parent.id, born)
-        if isinstance(where, Edit):
-            turn = _find_turn(parent.turns, where.turn)
-            step = _step_of(steps, turn)
-            state = await _edited(records, parent, steps[steps.index(step) - 1], turn, where.text)
-        else:
-            turn, step = None, find_step(steps, where)
-            state = step.state
-        state = {**state, "seats": await _seats(state, settings, changes, reporter or Reporter())}
-        *_, node = await at_step(parent, step)
-        origin = Origin(parent.id, step.round, node, turn.id if turn else None)
-        fork_id = await asyncio.to_thread(_write, records, parent, state, settings, origin)
+        start = await _start(records, parent, steps, where, born)
+        if say and (not start.step.next or "final_answer" in start.state):
+            raise BadInput("No speaker would see your comment after this point. Leave out --say.")
+        seats = await _seats(start.state, settings, changes, reporter or Reporter())
+        state: DebateState = {**start.state, "seats": seats}
+        *_, node = await at_step(parent, start.step)
+        fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}
+        # First: a record without its checkpoint would begin anew, and pay for everything again.
         await graph.aupdate_state(config, state, as_node=node)
+    origin = Origin(parent.id, start.step.round, node, start.edited)
+    await asyncio.to_thread(_write, records, parent, fork_id, state, settings, origin, start)
     return await asyncio.to_thread(records.find, fork_id)
+
+
+async def _start(
+    records: Repository,
+    parent: StoredDebate,
+    steps: Sequence[HistoryStep],
+    where: ForkPoint | Edit,
+    born: Origin | None,
+) -> _Start:
+    if isinstance(where, ForkPoint):
+        step = find_step(steps, where)
+        return _Start(step, step.state, step.at)
+    turn = _find_turn(parent.turns, where.turn)
+    before, step = _around(steps, turn, born)
+    state, said = await _edited(records, parent, before, turn, where.text)
+    return _Start(step, state, before.at, said, turn.id)
 
 
 def _write(
     records: Repository,
     parent: StoredDebate,
+    fork_id: str,
     state: DebateState,
     settings: DebateSettings,
     origin: Origin,
-) -> str:
-    fork_id = str(uuid4())
+    start: _Start,
+) -> None:
     given = cast("DebateState", {key: state[key] for key in state if key in _INPUT})  # type: ignore[literal-required]
-    records.start(
-        fork_id,
-        parent.protocol,
-        given,
-        settings.model_dump(mode="json"),
-        demonstration=is_demonstration(state["seats"]),
-        origin=origin,
+    about = settings.model_dump(mode="json")
+    is_demo = is_demonstration(state["seats"])
+    draft = parent.model_copy(
+        update={"id": fork_id, "settings": about, "state": dump_state(state), "turns": []}
     )
-    return fork_id
+    stored = records.journal.read_without_chunks(parent.id, 0, parent.last_seq)
+    said = [each.as_event() for each in stored]
+    events = _shared_events(said, start, start_event(draft), fork_id)
+    shared = SharedPart(origin, events)
+    records.start(fork_id, parent.protocol, given, about, demonstration=is_demo, shared=shared)
+
+
+def _shared_events(
+    events: Sequence[Event], start: _Start, first: NodeEvent, fork_id: str
+) -> list[Event]:
+    """Return the events of the shared part, as if they had ended now."""
+    shared = [
+        event
+        for event in events
+        if event["event"] not in _OF_A_RUN
+        and datetime.fromisoformat(event["ts"]) <= start.shared_until
+    ]
+    now = datetime.now(UTC)
+    last = datetime.fromisoformat(shared[-1]["ts"]) if shared else now
+    moved = [
+        {**event, "ts": (datetime.fromisoformat(event["ts"]) - last + now).isoformat()}
+        for event in shared
+    ]
+    begun = number_event(fork_id, 0, first)
+    added = [
+        number_event(fork_id, 0, event)
+        for event in start.said
+        if not event["event"].endswith("_chunk")
+    ]
+    whole = [{**begun, "ts": moved[0]["ts"] if moved else begun["ts"]}, *moved, *added]
+    return [
+        cast("Event", {**event, "debate_id": fork_id, "seq": number})
+        for number, event in enumerate(whole, 1)
+    ]
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
@@ -154,16 +218,21 @@ async def _seats(
     return seats
 
 
-def _step_of(steps: Sequence[HistoryStep], turn: Turn) -> HistoryStep:
-    for step in steps[1:]:
+def _around(
+    steps: Sequence[HistoryStep], turn: Turn, born: Origin | None
+) -> tuple[HistoryStep, HistoryStep]:
+    """Return the step that added a turn, and the one before it."""
+    for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
-            return step
+            return before, step
+    if born:
+        raise BadInput(f"Turn {turn.id} is shared with debate {born.parent_id[:8]}; fork that one.")
     raise BadInput(f"No checkpoint of this debate comes before turn {turn.id}.")
 
 
 async def _edited(
     records: Repository, parent: StoredDebate, before: HistoryStep, turn: Turn, given: str
-) -> DebateState:
+) -> tuple[DebateState, list[NodeEvent]]:
     """Run the step of the turn again on the recording, with the person's text in its place."""
     text = clean(given).strip()
     if not text:
@@ -172,14 +241,18 @@ async def _edited(
     key, call = _call_of(parent.id, turn, calls)
     try:
         tape = Tape({**calls, key: _with_text(call, text)}, is_complete=True)
-        state = await run_step(parent, before, tape)
+        state, said = await run_step(parent, before, tape)
     except NotRecorded as unknown:
         raise BadInput(
             f"Your text does not say what the {turn.role} decides in turn {turn.id}. Keep the "
             "block at the end of the text, and change its values."
         ) from unknown
     turns = [_as_human(each) if each.id == turn.id else each for each in state["turns"]]
-    return {**state, "turns": turns}
+    (edited,) = (each for each in turns if each.id == turn.id)
+    shown = [
+        turn_event(edited) if event["metadata"].get("turn") == turn.id else event for event in said
+    ]
+    return {**state, "turns": turns}, shown
 
 
 def _as_human(turn: Turn) -> Turn:
@@ -197,16 +270,23 @@ def _call_of(
     debate_id: str, turn: Turn, calls: Mapping[CallKey, RecordedCall]
 ) -> tuple[CallKey, RecordedCall]:
     """Return the recorded call that gave the turn its text."""
-    tag = nonce(debate_id, turn.id)
     asked = call_name(turn.round, turn.phase, turn.seat)
-    for key, recorded in calls.items():
-        if key.asked != asked or not recorded.answer or "form" in recorded.parameters:
-            continue
-        call = with_marks(recorded, (tag, fence_mark(debate_id)))
-        text = str((call.answer or {})["result"]["text"])
-        if turn.text in (text, without_block(text, tag)):
-            return key, call
-    raise BadInput(f"Turn {turn.id} cannot be edited: no model call is recorded for it.")
+    marks = nonce(debate_id, turn.id), fence_mark(debate_id)
+    found = [
+        (key, with_marks(recorded, marks))
+        for key, recorded in calls.items()
+        if key.asked == asked and recorded.answer and "form" not in recorded.parameters
+    ]
+    if len(found) > 1:  # several turns of one name, or a turn with tools
+        found = [each for each in found if _says(each[1], turn, marks[0])]
+    if len(found) != 1:
+        raise BadInput(f"Turn {turn.id} cannot be edited: its model call is not recorded.")
+    return found[0]
+
+
+def _says(call: RecordedCall, turn: Turn, tag: str) -> bool:
+    text = str((call.answer or {})["result"]["text"])
+    return turn.text in (text, without_block(text, tag))
 
 
 def _find_turn(turns: Sequence[Turn], turn_id: str) -> Turn:

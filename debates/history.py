@@ -1,9 +1,9 @@
 """The steps of a debate, from its checkpoints."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
 
@@ -19,20 +19,27 @@ from contend.graph.state import DebateState, Turn
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
+# The task to which langgraph attributes what comes from outside.
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+# What a person adds to these is appended.
+_LISTS = {"turns", "degraded"}
+
 
 @dataclass(frozen=True)
 class HistoryStep:
     """A checkpoint: what ran last, and the state after it."""
 
     checkpoint: str
-    nodes: tuple[str, ...]  # those that ran last
+    nodes: tuple[str, ...]  # those that may have run last
     next: tuple[str, ...]  # those that follow; none at the end
     round: int | None  # in which they ran
-    turns: tuple[Turn, ...]  # those that this step added
+    turns: tuple[Turn, ...]  # those that are new since the step before
     at: datetime
     state: DebateState
-    config: Any
-    is_of_node: bool  # not a comment or an input
+    is_of_node: bool  # not an input or a correction
+    given: DebateState  # what a person added to the state before the next node ran
+    answer: Any  # what a person answered at a pause of the next node
 
 
 def compile_graph(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
@@ -59,32 +66,57 @@ async def read_history(
     while at:
         line.append(at)
         at = snapshots.get(_id(at.parent_config)) if at.parent_config else None
+    saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     steps: list[HistoryStep] = []
     for snapshot in reversed(line):
-        steps.append(_step(snapshot, steps[-1] if steps else None, origin))
+        saved = await saver.aget_tuple(snapshot.config)
+        nodes = tuple(name for name in graph.nodes if name != START)
+        before = steps[-1] if steps else _beginning(origin)
+        steps.append(_step(snapshot, before, nodes, (saved and saved.pending_writes) or []))
     return steps
 
 
+def _beginning(origin: Origin | None) -> HistoryStep:
+    """Return what comes before the first checkpoint, also of a fork."""
+    first = (origin.node if origin else START,)
+    return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
+
+
 def _step(
-    snapshot: StateSnapshot, before: HistoryStep | None, origin: Origin | None
+    snapshot: StateSnapshot, before: HistoryStep, every: tuple[str, ...], writes: Sequence[Any]
 ) -> HistoryStep:
-    state = cast("DebateState", snapshot.values)
-    first = origin.node if origin else START
-    known = len(before.state.get("turns", [])) if before else 0
     source = (snapshot.metadata or {}).get("source")
-    is_of_node = before is not None and source == "loop" and before.next != (START,)
+    is_of_node = source == "loop" and before.next != (START,)
+    nodes = before.next if is_of_node else before.nodes
+    if source == "update" and before.checkpoint:
+        nodes = every  # a correction does not say which node it stands for
+    added: Any = {}
+    for task, channel, value in writes:
+        if task == _NO_TASK and not channel.startswith("__"):
+            added[channel] = value
+    state = _without(cast("DebateState", snapshot.values), added)
+    known = {turn.id for turn in before.state.get("turns", [])}
     return HistoryStep(
         checkpoint=_id(snapshot.config),
-        # A comment or an input is no node: what ran last is what ran before it.
-        nodes=before.next if before and is_of_node else before.nodes if before else (first,),
+        nodes=nodes,
         next=snapshot.next,
-        round=before.state.get("round", state.get("round")) if before else None,
-        turns=tuple(state.get("turns", [])[known:]),
+        round=before.state.get("round", state.get("round")),
+        turns=tuple(turn for turn in state.get("turns", []) if turn.id not in known),
         at=datetime.fromisoformat(snapshot.created_at or ""),
         state=state,
-        config=snapshot.config,
         is_of_node=is_of_node,
+        given=added,
+        answer=next((value for _, channel, value in writes if channel == "__resume__"), None),
     )
+
+
+def _without(state: DebateState, added: DebateState) -> DebateState:
+    """Return the state before a person added something, which langgraph shows as part of it."""
+    kept: Any = {name: value for name, value in state.items() if name not in added}
+    for name in added.keys() & _LISTS:
+        whole, new = state[name], added[name]  # type: ignore[literal-required]
+        kept[name] = whole[: len(whole) - len(new)]
+    return cast("DebateState", kept)
 
 
 def _id(config: Any) -> str:

@@ -2,13 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise, zip_longest
 from typing import Any, cast
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 from langgraph.types import Command
@@ -20,15 +19,13 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput, ModelFailed, NotRecorded
-from contend.graph.events import chunk_event
+from contend.graph.events import NodeEvent, chunk_event
 from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
-from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
+from contend.models.recording import Tape, using_tape
 
 # A few words, with the space after them.
 _PIECE = re.compile(r"(?:\S+\s*){1,5}")
-
-_Calls = Mapping[CallKey, RecordedCall]
 
 # What says when something happened, or how long it took.
 _TIMES = {"started_at", "ended_at", "seconds", "duration_ms", "completed_at", "wall_clock_time_ms"}
@@ -72,13 +69,12 @@ async def play_events(
 def with_words(events: Sequence[Event]) -> list[Event]:
     """Add the words of turns whose chunks are no longer stored, spread over their time."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
-    added = [
-        chunk
-        for event in events
-        if event["event"] == "seat_complete" and _speaker(event) not in streamed
-        for chunk in _chunks(event)
-    ]
-    return sorted([*added, *events], key=lambda event: event["ts"])
+    whole: list[Event] = []
+    for event in events:
+        if event["event"] == "seat_complete" and _speaker(event) not in streamed:
+            whole += _chunks(event, whole[-1]["ts"] if whole else event["ts"])
+        whole.append(event)
+    return whole
 
 
 def _speaker(event: Event) -> tuple[Any, ...]:
@@ -86,18 +82,19 @@ def _speaker(event: Event) -> tuple[Any, ...]:
     return event["round"], about.get("seat"), about.get("phase")
 
 
-def _chunks(event: Event) -> list[Event]:
+def _chunks(event: Event, since: str) -> list[Event]:
     about = event["metadata"]
     if not PHASES[about["phase"]].is_streamed or about["status"] == "human":
         return []
     pieces = _PIECE.findall(event["content"])
-    end, took = datetime.fromisoformat(event["ts"]), timedelta(milliseconds=about["elapsed_ms"])
+    begin, end = datetime.fromisoformat(since), datetime.fromisoformat(event["ts"])
+    begin = max(begin, end - timedelta(milliseconds=about["elapsed_ms"]))
     name = chunk_event(about["role"], about["phase"])
     seat = {key: about[key] for key in ("model", "role", "seat", "phase")}
     return [
         {
             **event,
-            "ts": (end - took * (len(pieces) - at) / len(pieces)).isoformat(),
+            "ts": (begin + (end - begin) * at / len(pieces)).isoformat(),
             "event": name,
             "content": piece,
             "metadata": seat,
@@ -117,11 +114,9 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
     async with opened_graph(debate) as graph:
         origin = await asyncio.to_thread(records.origin, debate.id)
         steps = await read_history(graph, debate.id, origin)
-        pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
-        found = [
-            await _compare(debate, before, after, calls, await _answer_at(graph, before))
-            for before, after in pairs
-        ]
+    tape = Tape(calls, is_complete=True)
+    pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
+    found = [await _compare(debate, before, after, tape) for before, after in pairs]
     return Replayed(len(found), len(calls), [each for each in found if each])
 
 
@@ -131,18 +126,26 @@ def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
 
 
 async def run_step(
-    debate: StoredDebate, before: HistoryStep, tape: Tape, answer: Any = None
-) -> DebateState:
-    """Run what follows a step in memory, on the tape; `answer` is a person's at a pause."""
+    debate: StoredDebate, before: HistoryStep, tape: Tape
+) -> tuple[DebateState, list[NodeEvent]]:
+    """Run what follows a step in memory, on the tape; return the state and the events."""
     graph, config, _ = await at_step(debate, before)
-    given: Command[Any] | None = None
+    given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
         with using_tape(tape):
-            await graph.ainvoke(given, config, context=debate.as_settings(), interrupt_after="*")
+            stream = graph.astream(
+                given,
+                config,
+                context=debate.as_settings(),
+                stream_mode="custom",
+                interrupt_after="*",
+            )
+            # Only of the last run: a node that paused begins again.
+            said = [cast("NodeEvent", part) async for part in stream]
         snapshot = await graph.aget_state(config)
         if not snapshot.interrupts:
-            return cast("DebateState", snapshot.values)
-        given = Command(resume=answer or {})
+            return cast("DebateState", snapshot.values), said
+        given = Command(resume=before.answer or {})
 
 
 async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
@@ -163,10 +166,10 @@ class _OtherPath(Exception):
 
 
 async def _compare(
-    debate: StoredDebate, before: HistoryStep, after: HistoryStep, calls: _Calls, answer: Any
+    debate: StoredDebate, before: HistoryStep, after: HistoryStep, tape: Tape
 ) -> Difference | None:
     try:
-        state = await run_step(debate, before, Tape(calls, is_complete=True), answer)
+        state, _ = await run_step(debate, before, tape)
     except _OtherPath as other:
         what = f"{other} follows instead of {', '.join(before.next) or 'the end'}"
         return Difference(before.round, before.nodes, what)
@@ -177,14 +180,6 @@ async def _compare(
         return Difference(after.round, after.nodes, f"the step fails: {failed}")
     what = _first_difference(after.state, state)
     return Difference(after.round, after.nodes, what) if what else None
-
-
-async def _answer_at(graph: Graph, step: HistoryStep) -> Any:
-    """Return what a person answered at the pause after this step."""
-    saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
-    saved = await saver.aget_tuple(step.config)
-    writes = (saved.pending_writes if saved else None) or []
-    return next((value for _, channel, value in writes if channel == "__resume__"), None)
 
 
 def _first_difference(old: DebateState, new: DebateState) -> str:

@@ -11,7 +11,14 @@ import sqlalchemy as sa
 
 from contend.debates import tables
 from contend.debates.events import Event
-from contend.debates.family import Family, Origin, read_family, read_origin, write_origin
+from contend.debates.family import (
+    Family,
+    Origin,
+    SharedPart,
+    read_family,
+    read_origin,
+    write_origin,
+)
 from contend.debates.journal import Journal, encode, insert_events
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
@@ -78,7 +85,7 @@ class Repository:
         *,
         demonstration: bool,
         task_id: str | None = None,
-        origin: Origin | None = None,
+        shared: SharedPart | None = None,
     ) -> None:
         row = tables.debates.insert().values(
             id=debate_id,
@@ -90,7 +97,7 @@ class Repository:
             settings=settings,
             state=dump_state(state),
             demonstration=demonstration,
-            last_seq=0,
+            last_seq=len(shared.events) if shared else 0,
         )
         with tables.write(self._engine) as connection:
             try:
@@ -99,8 +106,9 @@ class Repository:
                 raise DebateExists(debate_id) from taken
             if task_id is not None:
                 _accept(connection, debate_id, task_id)
-            if origin:
-                write_origin(connection, debate_id, origin)
+            if shared:
+                write_origin(connection, debate_id, shared.origin)
+                insert_events(connection, {debate_id: encode(shared.events)})
 
     def save(
         self,

@@ -83,6 +83,7 @@ async def run_debate(
             run = _Run(records, lease, current, graph, watch, control)
             if rate_again:
                 await run.return_to_rating()
+                run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
     except DatabaseUnavailable as away:
@@ -114,6 +115,7 @@ class _Run:
         self.watch, self.control = watch, control
         self.announcer = Announcer(debate.id, self._send, debate.last_seq)
         self.settings = debate.as_settings()
+        self.tape = Tape(keep=self._record)
         self.state: DebateState = debate.as_state()
         self.config: Any = {
             "configurable": {"thread_id": debate.id},
@@ -131,7 +133,7 @@ class _Run:
         given = await self._input(remark)  # a comment refused here changes nothing
         await self._save("running")
         try:
-            with using_tape(Tape(keep=self._record)):
+            with using_tape(self.tape):
                 await self._run(given)
         finally:  # while we still hold the lease
             await self.records.journal.flush(self.lease)
@@ -181,15 +183,12 @@ class _Run:
         snapshot = await self._snapshot()
         if not snapshot.interrupts:
             _refuse_unseen(remark, snapshot)
-        is_new = not self.debate.last_seq  # also a fork, which begins with a checkpoint
-        if is_new or not snapshot.created_at:
-            self.announcer.pass_on(start_event(self.debate))
         if not snapshot.created_at:
+            self.announcer.pass_on(start_event(self.debate))
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         await self._store_unseen()
-        if not is_new:
-            self.announcer.say("resumed", self.state.get("round"))
+        self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
             return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
         # As a command, not by update_state: finished calls of the current step stay paid.

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -71,6 +71,10 @@ class Tape:
         same = listener.asked, _hash(request.messages, listener.marks)
         self._made[same] += 1
         return CallKey(*same, self._made[same] - 1)
+
+    def count(self, made: Iterable[CallKey]) -> None:
+        """Keep calls that were made before from being replaced by later ones."""
+        self._made.update((key.asked, key.messages) for key in made)
 
     async def wait_until(self, seconds: float, began: float) -> None:
         if self.speed is not None:

@@ -34,7 +34,8 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
     with database.existing(wanted.debate) as (records, parent):
         where = _edit(records, parent, wanted) if wanted.edit else ForkPoint.parse(wanted.at)
         reporter = TerminalReporter(quiet=output.quiet)
-        forked = asyncio.run(fork_debate(records, parent, where, wanted.changes, reporter))
+        changes, say = wanted.changes, wanted.say
+        forked = asyncio.run(fork_debate(records, parent, where, changes, say, reporter))
         place = f"turn {wanted.edit}" if wanted.edit else wanted.at
         notice = f"Forked from debate {parent.id[:8]} at {place}."
         return run_fork(records, forked, output, notice, wanted.say)

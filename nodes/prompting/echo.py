@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from langchain_core.messages import BaseMessage
 
 from contend.graph.phases import PhaseName
-from contend.graph.state import DebateState
+from contend.graph.state import DebateState, turns_of
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
@@ -14,14 +14,8 @@ _FEWEST_WORDS = 4
 # Small models swap words when they repeat.
 _ALIKE = 0.9
 _ANSWERS = ("propose", "synthesize")
-# Small models copy what a critic says about their answer into the next one.
-_REVIEW = re.compile(
-    r"\b(?:(?:the|this|my)(?: \w+)? (?:answer|draft)(?: also| only)?"
-    r" (?:is (?:somewhat|not clear|incomplete|flawed|missing|incorrect|wrong|weak)|"
-    r"does|did|fails|lacks|may not|contains|overstates|states|suggests|provides|claims|mentions|"
-    r"incorrectly)|the critic(?:'s)?|weakest claim)\b",
-    re.IGNORECASE,
-)
+# What a critic says about an answer, and small models copy into the next one.
+_REVIEW = re.compile(r"\b(?:answer|claim|critic|draft)\b", re.IGNORECASE)
 
 
 def without_echo(
@@ -29,19 +23,28 @@ def without_echo(
 ) -> tuple[str, int]:
     """Return the text without sentences of the question or the instructions, and how many."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
-    is_answer = phase in _ANSWERS
+    if phase in _ANSWERS:
+        echoes += _reviews(state)
     paragraphs, removed = [], 0
     for paragraph in text.split("\n\n"):
+        # Sentences, each followed by the space after it.
         said = _SENTENCE_END.split(paragraph)
+        spaces = [*(found[0] for found in _SENTENCE_END.finditer(paragraph)), ""]
         kept = [
-            each
-            for each in said
-            if not (_is_echo(each, question, echoes) or (is_answer and _REVIEW.search(each)))
+            sentence + space
+            for sentence, space in zip(said, spaces, strict=True)
+            if not _is_echo(sentence, question, echoes)
         ]
         removed += len(said) - len(kept)
-        paragraphs.append(" ".join(kept) if len(kept) < len(said) else paragraph)
+        paragraphs.append("".join(kept).rstrip() if len(kept) < len(said) else paragraph)
     left = "\n\n".join(each for each in paragraphs if each.strip())
     return (left, removed) if left else (text, 0)
+
+
+def _reviews(state: DebateState) -> list[frozenset[str]]:
+    """Return the words of what critics say about the answer, which is no part of an answer."""
+    spoken = (_SENTENCE_END.split(turn.text) for turn in turns_of(state, "critique"))
+    return _sentences(each for said in spoken for each in said if _REVIEW.search(each))
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:

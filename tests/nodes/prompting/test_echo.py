@@ -49,27 +49,38 @@ def test_a_reply_that_is_nothing_else_is_kept() -> None:
     assert without_echo(QUESTION, MESSAGES, STATE, "propose") == (QUESTION, 0)
 
 
-@pytest.mark.parametrize(
-    "review",
-    [
-        "The answer does not say what MongoDB would cost.",
-        "However, the answer is somewhat flawed in several ways.",
-        "Without this information, the answer is incomplete.",
-        "The critic's claim that it is dear is wrong.",
-        "The weakest claim is that it is free.",
-        "My earlier answer incorrectly states that it is free.",
-    ],
-)
+REVIEWS = [
+    "The answer does not say what MongoDB would cost.",
+    "However, the answer is somewhat flawed in several ways.",
+    "Without this information, the answer is incomplete.",
+    "The weakest claim is that it is free.",
+]
+CRITIQUE = turn("critique", text=" ".join([*REVIEWS, "Moving data is dear."]))
+REVIEWED: DebateState = {**STATE, "turns": [CRITIQUE]}
+
+
+@pytest.mark.parametrize("review", REVIEWS)
 @pytest.mark.parametrize("phase", ["propose", "synthesize"])
-def test_an_answer_does_not_review_itself(phase: PhaseName, review: str) -> None:
+def test_an_answer_does_not_repeat_its_review(phase: PhaseName, review: str) -> None:
     said = f"Use PostgreSQL. {review} Moving data is dear."
     kept = "Use PostgreSQL. Moving data is dear."
-    assert without_echo(said, MESSAGES, STATE, phase) == (kept, 1)
-    assert without_echo(review, MESSAGES, STATE, "critique") == (review, 0)
+    assert without_echo(said, MESSAGES, REVIEWED, phase) == (kept, 1)
+    assert without_echo(review, MESSAGES, REVIEWED, "critique") == (review, 0)
 
 
 @pytest.mark.parametrize(
-    "text", ["The answer is five cents.", "The answer to this is that nobody knows."]
+    "text",
+    [
+        "The answer is five cents.",
+        "Yes. The answer does not depend on the base you write it in.",
+        "The critic Roger Ebert gave it four stars.",
+        "Ann's answer ignores cost. The second answer fails to price migration.",
+    ],
 )
-def test_an_answer_may_say_what_it_is(text: str) -> None:
-    assert without_echo(text, MESSAGES, STATE, "synthesize") == (text, 0)
+def test_an_answer_may_speak_of_answers(text: str) -> None:
+    assert without_echo(text, MESSAGES, REVIEWED, "synthesize") == (text, 0)
+
+
+def test_a_list_stays_a_list() -> None:
+    said = f"- Buy it.\n- {REVIEWS[0]}\n- Test it."
+    assert without_echo(said, MESSAGES, REVIEWED, "propose") == ("- Buy it.\n- Test it.", 1)
