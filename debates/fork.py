@@ -83,7 +83,7 @@ async def fork_debate(
     async with opened_graph(parent) as graph:
         born = await asyncio.to_thread(records.origin, parent.id)
         steps = await read_history(graph, parent.id, born)
-        start = await _start(records, parent, steps, where, born)
+        start = await _start(records, parent, steps, where)
         if say and (not start.step.next or "final_answer" in start.state):
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
         seats = await _seats(start.state, settings, changes, reporter or Reporter())
@@ -103,13 +103,12 @@ async def _start(
     parent: StoredDebate,
     steps: Sequence[HistoryStep],
     where: ForkPoint | Edit,
-    born: Origin | None,
 ) -> _Start:
     if isinstance(where, ForkPoint):
         step = find_step(steps, where)
         return _Start(step, step.state, step.at)
     turn = _find_turn(parent.turns, where.turn)
-    before, step = _around(steps, turn, born)
+    before, step = _around(steps, turn)
     state, said = await _edited(records, parent, before, turn, where.text)
     return _Start(step, state, before.at, said, turn.id)
 
@@ -168,8 +167,7 @@ def _shared_events(
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
     """Return what the model answered in a turn, as a person may edit it."""
     turn = _find_turn(debate.turns, turn_id)
-    calls = await asyncio.to_thread(records.recordings.read, debate.id)
-    _, call = _call_of(debate.id, turn, calls)
+    _, call, _ = await asyncio.to_thread(_find_call, records, debate.id, turn)
     return str((call.answer or {})["result"]["text"])
 
 
@@ -218,15 +216,11 @@ async def _seats(
     return seats
 
 
-def _around(
-    steps: Sequence[HistoryStep], turn: Turn, born: Origin | None
-) -> tuple[HistoryStep, HistoryStep]:
+def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
     """Return the step that added a turn, and the one before it."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step
-    if born:
-        raise BadInput(f"Turn {turn.id} is shared with debate {born.parent_id[:8]}; fork that one.")
     raise BadInput(f"No checkpoint of this debate comes before turn {turn.id}.")
 
 
@@ -237,8 +231,7 @@ async def _edited(
     text = clean(given).strip()
     if not text:
         raise BadInput(f"The new text of turn {turn.id} is empty.")
-    calls = await asyncio.to_thread(records.recordings.read, parent.id)
-    key, call = _call_of(parent.id, turn, calls)
+    key, call, calls = await asyncio.to_thread(_find_call, records, parent.id, turn)
     try:
         tape = Tape({**calls, key: _with_text(call, text)}, is_complete=True)
         state, said = await run_step(parent, before, tape)
@@ -266,10 +259,11 @@ def _with_text(call: RecordedCall, text: str) -> RecordedCall:
     return call.model_copy(update={"heard": heard, "answer": answer})
 
 
-def _call_of(
-    debate_id: str, turn: Turn, calls: Mapping[CallKey, RecordedCall]
-) -> tuple[CallKey, RecordedCall]:
-    """Return the recorded call that gave the turn its text."""
+def _find_call(
+    records: Repository, debate_id: str, turn: Turn
+) -> tuple[CallKey, RecordedCall, Mapping[CallKey, RecordedCall]]:
+    """Return the recorded call that gave the turn its text, and all calls of the debate."""
+    calls = records.recordings.read(debate_id)
     asked = call_name(turn.round, turn.phase, turn.seat)
     marks = nonce(debate_id, turn.id), fence_mark(debate_id)
     found = [
@@ -279,9 +273,11 @@ def _call_of(
     ]
     if len(found) > 1:  # several turns of one name, or a turn with tools
         found = [each for each in found if _says(each[1], turn, marks[0])]
+    if not found and (born := records.origin(debate_id)):
+        raise BadInput(f"Turn {turn.id} is shared with debate {born.parent_id[:8]}; fork that one.")
     if len(found) != 1:
         raise BadInput(f"Turn {turn.id} cannot be edited: its model call is not recorded.")
-    return found[0]
+    return *found[0], calls
 
 
 def _says(call: RecordedCall, turn: Turn, tag: str) -> bool:

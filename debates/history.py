@@ -1,5 +1,6 @@
 """The steps of a debate, from its checkpoints."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from langgraph.types import StateSnapshot
 
 from contend.debates.family import Origin
 from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.state import DebateState, Turn
 
@@ -74,6 +76,26 @@ async def read_history(
         before = steps[-1] if steps else _beginning(origin)
         steps.append(_step(snapshot, before, nodes, (saved and saved.pending_writes) or []))
     return steps
+
+
+async def node_steps(records: Repository, debate: StoredDebate) -> list[HistoryStep]:
+    """Return the steps of a debate in which a node ran, oldest first."""
+    origin = await asyncio.to_thread(records.origin, debate.id)
+    async with opened_graph(debate) as graph:
+        steps = await read_history(graph, debate.id, origin)
+    return [step for step in steps if step.is_of_node]
+
+
+def describe_step(step: HistoryStep) -> dict[str, Any]:
+    """Return a step as plain data, without the state."""
+    return {
+        "checkpoint": step.checkpoint,
+        "round": step.round,
+        "nodes": list(step.nodes),
+        "next": list(step.next),
+        "turns": [turn.id for turn in step.turns],
+        "at": step.at.isoformat(),
+    }
 
 
 def _beginning(origin: Origin | None) -> HistoryStep:

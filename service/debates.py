@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from contend.debates import forecasts
 from contend.debates.exports.formats import EXPORT_FORMATS
+from contend.debates.history import describe_step, node_steps
 from contend.debates.live import Viewing
 from contend.debates.prune import delete_debates
 from contend.graph.errors import BadInput
@@ -43,6 +44,17 @@ class RatingGiven(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rating: StrictInt = Field(ge=1, le=10)
+
+
+class HistoryEntry(BaseModel):
+    """A step of a debate: the nodes that ran, and the turns they added."""
+
+    checkpoint: str = Field(description="The id of LangGraph's checkpoint.")
+    round: int | None
+    nodes: list[str]
+    next: list[str]
+    turns: list[str]
+    at: str
 
 
 class OutcomeGiven(BaseModel):
@@ -106,6 +118,18 @@ async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
     return await asyncio.to_thread(
         describe, debate, here=runs.is_here(debate.id), waiting_for_you=waiting
     )
+
+
+@router.get(
+    "/{debate_id}/history",
+    summary="The steps of a debate",
+    responses=FIND_ERRORS,
+)
+async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
+    """List what ran in which round, from the checkpoints, oldest first."""
+    debate = await find_debate(runs, debate_id)
+    steps = await node_steps(runs.records, debate)
+    return [HistoryEntry.model_validate(describe_step(step)) for step in steps]
 
 
 @router.get(

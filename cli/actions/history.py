@@ -12,8 +12,7 @@ from contend.cli.view.console import stdout, write_json
 from contend.cli.view.format import one_line
 from contend.debates.exports.wording import local_time
 from contend.debates.family import Family, Origin
-from contend.debates.history import HistoryStep, opened_graph, read_history
-from contend.debates.record import StoredDebate
+from contend.debates.history import HistoryStep, describe_step, node_steps
 from contend.debates.repository import Repository
 from contend.graph.errors import BadInput
 
@@ -22,9 +21,9 @@ _WIDEST = 160
 
 def print_history(reference: str, *, as_json: bool) -> None:
     with database.existing(reference) as (records, debate):
-        steps = [step for step in asyncio.run(_steps(records, debate)) if step.is_of_node]
+        steps = asyncio.run(node_steps(records, debate))
     if as_json:
-        write_json([_as_json(step) for step in steps])
+        write_json([describe_step(step) for step in steps])
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("Place", "Time", "Next"):
@@ -36,26 +35,10 @@ def print_history(reference: str, *, as_json: bool) -> None:
     stdout(widest=_WIDEST).print(table)
 
 
-async def _steps(records: Repository, debate: StoredDebate) -> list[HistoryStep]:
-    async with opened_graph(debate) as graph:
-        return await read_history(graph, debate.id, records.origin(debate.id))
-
-
 def _place(step: HistoryStep) -> str:
     """Return where a step is, as `contend fork --at` takes it."""
     number = "" if step.round is None else f"{step.round}:"
     return f"{number}{step.nodes[0]}"
-
-
-def _as_json(step: HistoryStep) -> dict[str, Any]:
-    return {
-        "checkpoint": step.checkpoint,
-        "round": step.round,
-        "nodes": list(step.nodes),
-        "next": list(step.next),
-        "turns": [turn.id for turn in step.turns],
-        "at": step.at.isoformat(),
-    }
 
 
 def print_tree(reference: str, *, as_json: bool) -> None:

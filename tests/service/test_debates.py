@@ -417,3 +417,18 @@ async def test_a_debate_of_an_earlier_release_has_its_main_events(client: TestCl
     turns = [e["metadata"]["turn"] for e in whole if e["event"] == "seat_complete"]
     assert [e["metadata"]["turn"] for e in seen if e["event"] == "seat_complete"] == turns
     assert seen[-1]["content"] == whole[-1]["content"]
+
+
+def test_the_history_of_a_debate(client: TestClient) -> None:
+    debate = start(client)
+    events(client, debate.id)
+    steps = client.get(f"{DEBATES}/{debate.id}/history").json()
+    record = client.get(f"{DEBATES}/{debate.id}").json()["record"]
+    assert [step["nodes"] for step in steps[:4]] == [
+        ["retrieve"],
+        ["propose"],
+        ["critique"],
+        ["judge_continue"],
+    ]
+    assert [turn for step in steps for turn in step["turns"]] == [t["id"] for t in record["turns"]]
+    assert client.get(f"{DEBATES}/{uuid4()}/history").status_code == 404

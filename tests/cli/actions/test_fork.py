@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from contend.debates.repository import Repository
+from contend.graph.errors import DatabaseUnavailable
 from tests.cli.support import Command, spoken
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.protocols import PROTOCOLS, ask_in, script_of
 
 
@@ -145,6 +147,54 @@ def test_a_comment_for_the_fork(contend: Command, models: ModelServer) -> None:
     assert "Think of the cost." in models.calls[paid].request.text
     remarks = [turn["text"] for turn in forked["turns"] if turn["phase"] == "remark"]
     assert remarks == ["Think of the cost."]
+
+
+def test_a_comment_that_nobody_would_see_leaves_nothing(
+    contend: Command, models: ModelServer
+) -> None:
+    parent = _debate(contend, models, "adversarial")
+    refused = contend("fork", parent["id"], "--at", "3:synthesize", "--say", "Hello.")
+    assert (refused.code, "Leave out --say" in refused.err) == (2, True)
+    assert len(contend("list", "--json").json) == 1
+
+
+def test_a_fork_forgets_that_its_parent_was_to_end(contend: Command, models: ModelServer) -> None:
+    script = script_of("adversarial")
+    models.script = lambda request: (
+        openai_error(400, "No.") if "This is critique 1" in request.user else script(request)
+    )
+    assert contend(*ask_in("adversarial"), "--quiet").code == 4
+    models.script = script
+    parent = contend("list", "--json").json[0]["id"]
+    ended = contend("resume", parent, "--finish", "--json").json
+    assert (ended["stop_reason"], ended["total_rounds"]) == ("user", 2)
+    forked = contend("fork", parent, "--at", "1", "--json").json
+    assert (forked["stop_reason"], forked["total_rounds"]) == ("max_rounds", 3)
+
+
+def test_the_turns_that_a_fork_shares_are_edited_in_the_parent(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    parent = _debate(contend, models, "adversarial")["id"]
+    fork = contend("fork", parent, "--at", "1", "--json").json["id"]
+    (tmp_path / "new.md").write_text("Another answer.", "utf-8")
+    edit = ["--edit", "r1.propose.proposer", "--text-file", str(tmp_path / "new.md")]
+    refused = contend("fork", fork, *edit)
+    assert f"shared with debate {parent[:8]}; fork that one" in refused.err
+    assert contend("fork", parent, *edit, "--quiet").code == 0
+
+
+def test_a_fork_without_a_record_is_nobodys(
+    contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = _debate(contend, models, "adversarial")["id"]
+
+    def full(*_: object, **__: object) -> None:
+        raise DatabaseUnavailable("The disk is full")
+
+    monkeypatch.setattr(Repository, "start", full)
+    assert contend("fork", parent, "--at", "1").code == 2
+    assert len(contend("list", "--json").json) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contend import prompts
 from tests.cli.support import Command, change_database
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.protocols import PROTOCOLS, ask_in, script_of
 
 
@@ -120,6 +121,63 @@ def test_a_persons_comments_are_part_of_it(contend: Command, models: ModelServer
     replayed = contend("replay", paused["id"], "--strict", "--json")
     assert replayed.json["differences"] == []
     assert replayed.json["steps"] > 6
+
+
+@pytest.mark.parametrize("options", [["--say", "Hello."], ["--finish"], []])
+def test_a_debate_that_failed_and_was_resumed(
+    options: list[str], contend: Command, models: ModelServer
+) -> None:
+    script = script_of("adversarial")
+    models.script = lambda request: (
+        openai_error(400, "No.") if "This is critique 1" in request.user else script(request)
+    )
+    assert contend(*ask_in("adversarial"), "--quiet").code == 4
+    models.script = script
+    debate = contend("list", "--json").json[0]["id"]
+    assert contend("resume", debate, *options, "--quiet").code == 0
+    models.stop()
+    replayed = contend("replay", debate, "--strict", "--json")
+    assert replayed.json["differences"] == []
+
+
+def test_a_debate_that_was_rated_again(contend: Command, models: ModelServer) -> None:
+    script = script_of("adversarial")
+    models.script = lambda request: (
+        openai_error(400, "No.") if "judge" in request.system.lower() else script(request)
+    )
+    asked = contend(*ask_in("adversarial"), "--json")
+    assert (asked.code, asked.json["auto_score"]) == (0, None)
+    models.script = script
+    assert contend("rate", asked.json["id"], "--auto").code == 0
+    models.stop()
+    replayed = contend("replay", asked.json["id"], "--strict", "--json")
+    assert replayed.json["differences"] == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_fork_is_played_from_the_beginning(
+    protocol: str, contend: Command, models: ModelServer
+) -> None:
+    parent = _debate(contend, models, protocol)
+    models.start()
+    contend.env["OPENAI_BASE_URL"] = models.openai_url
+    fork = contend("fork", parent, "--at", "1", "--json").json["id"]
+    change_database(contend, "DELETE FROM debate_events WHERE is_chunk")
+    quick = ["--events", "--speed", "1e9"]
+    lines = [contend("replay", each, *quick).out.splitlines() for each in (parent, fork)]
+    played = [list(map(json.loads, each)) for each in lines]
+    assert _names(played[1]) == _names(played[0])
+    times = [event["ts"] for event in played[1]]
+    assert times == sorted(times)
+
+
+def _names(events: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    of_a_run = ("resumed", "paused")
+    return [
+        (event["event"], event["round"], event["metadata"].get("turn"), event["content"])
+        for event in events
+        if event["event"] not in of_a_run
+    ]
 
 
 def test_without_a_recording_only_events_are_played(contend: Command, models: ModelServer) -> None:
