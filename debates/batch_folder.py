@@ -159,7 +159,7 @@ class BatchFolder:
         table = io.StringIO(newline="")
         writer = csv.DictWriter(table, [each.name for each in fields(BatchResult)])
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: _as_cell(value) for name, value in row.items()} for row in rows)
         self._write(_CSV, table.getvalue())
 
     def _write(self, name: str, text: str) -> None:
@@ -190,6 +190,12 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
         error=error or debate.error,
         file=file,
     )
+
+
+def _as_cell(value: Any) -> Any:
+    """Mark text that a spreadsheet would run as a formula."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
 
 
 def _unusable(path: Path, error: OSError) -> BadInput:
