@@ -60,10 +60,10 @@ class BatchFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes out; leave no trace if no plan was written."""
-        missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
         # A lock of the operating system: it ends with the process, even if that is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:
+            missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
             make_private_folder(self.path)
             lock.acquire()
         except Timeout as held:

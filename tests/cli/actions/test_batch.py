@@ -305,9 +305,10 @@ def test_the_folder_of_another_batch_is_refused(contend: Command, models: ModelS
     assert not_empty.code == 2
     assert "has other files in it. Choose another folder with --out." in not_empty.err
     assert [each.name for each in (contend.home.parent / "mine").iterdir()] == ["photo.jpg"]
-    a_file = contend.here("batch", "questions.csv", "--out", "questions.csv", "-m", "openai:m")
-    assert a_file.code == 2
-    assert "Choose another folder with --out." in a_file.err
+    for impossible in ("questions.csv", "x" * 300):
+        ended = contend.here("batch", "questions.csv", "--out", impossible, "-m", "openai:m")
+        assert ended.code == 2
+        assert "Choose another folder with --out." in ended.err
     assert len(models.calls) == 3 * CALLS
 
 
