@@ -17,7 +17,7 @@ from contend.cli.commands.delete import delete
 from contend.cli.commands.diff import diff
 from contend.cli.commands.export import export
 from contend.cli.commands.fork import fork
-from contend.cli.commands.history import history, tree
+from contend.cli.commands.history import history
 from contend.cli.commands.list import list_debates
 from contend.cli.commands.open import open_debate
 from contend.cli.commands.options import show_help
@@ -26,6 +26,7 @@ from contend.cli.commands.rate import rate
 from contend.cli.commands.rename import rename
 from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
+from contend.cli.commands.tree import tree
 from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 

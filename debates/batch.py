@@ -216,7 +216,7 @@ class Batch:
             return prepare.write_debate(
                 self._records, job.prepared, job.request, debate_id=job.debate_id
             )
-        except DebateExists:  # another process runs the same batch
+        except DebateExists:  # another process runs a copy of this batch
             return self._records.find(job.debate_id)
 
     async def _record(self, debate_id: str, error: str | None) -> None:

@@ -4,20 +4,23 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from filelock import FileLock, Timeout
+
 from contend.debates.batch_questions import BatchQuestion
 from contend.debates.exports.markdown import to_markdown
 from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput
-from contend.models.files import read_regular, replace_file
+from contend.models.files import make_private_folder, read_regular, replace_file
 from contend.models.text import shorten
 
-_PLAN, _CSV, _JSONL = "batch.json", "results.csv", "results.jsonl"
+_PLAN, _CSV, _JSONL, _LOCK = "batch.json", "results.csv", "results.jsonl", ".lock"
 _MOST_BYTES = 500_000_000
 NOT_STARTED = "not started"
 
@@ -54,6 +57,31 @@ class BatchFolder:
         """The results by debate id, in the order in which the questions were added."""
         self._plan: dict[str, Any] = {}
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out; leave no trace if no plan was written."""
+        # A lock of the operating system: it ends with the process, even if that is killed.
+        lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
+        try:
+            missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
+            make_private_folder(self.path)
+            lock.acquire()
+        except Timeout as held:
+            raise BadInput("Another process is running this batch.") from held
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+        try:
+            yield
+        finally:
+            is_unused = not (self.path / _PLAN).exists()
+            with suppress(OSError):  # Windows removes the file when the lock is released
+                if is_unused:
+                    (self.path / _LOCK).unlink()
+            lock.release()
+            with suppress(OSError):  # another process has started meanwhile
+                for each in missing if is_unused else []:
+                    each.rmdir()
+
     def open(self, questions: Sequence[BatchQuestion], options: Mapping[str, Any]) -> list[str]:
         """Return the ids of the questions' debates; refuse the folder of another batch."""
         known = self._read_plan(questions, options)
@@ -68,10 +96,6 @@ class BatchFolder:
 
     def write_plan(self) -> None:
         """Keep the ids, so that the next run continues these debates."""
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unusable(self.path, error) from error
         self._write(_PLAN, json.dumps(self._plan, ensure_ascii=False, indent=1))
         self._write_results()
 
@@ -88,7 +112,7 @@ class BatchFolder:
         self, questions: Sequence[BatchQuestion], options: Mapping[str, Any]
     ) -> dict[str, str]:
         try:
-            has_files = self.path.exists() and any(self.path.iterdir())
+            has_files = any(each.name != _LOCK for each in self.path.iterdir())
         except OSError as error:
             raise _unusable(self.path, error) from error
         if not (self.path / _PLAN).exists():
@@ -135,7 +159,7 @@ class BatchFolder:
         table = io.StringIO(newline="")
         writer = csv.DictWriter(table, [each.name for each in fields(BatchResult)])
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: _as_cell(value) for name, value in row.items()} for row in rows)
         self._write(_CSV, table.getvalue())
 
     def _write(self, name: str, text: str) -> None:
@@ -166,6 +190,12 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
         error=error or debate.error,
         file=file,
     )
+
+
+def _as_cell(value: Any) -> Any:
+    """Mark text that a spreadsheet would run as a formula."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
 
 
 def _unusable(path: Path, error: OSError) -> BadInput:

@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from contend.graph.errors import BadInput
+from contend.graph.settings import snake_case
 from contend.models.files import read_regular
 from contend.models.text import clean, shorten
 
@@ -76,6 +79,7 @@ def _read_csv(text: str) -> Iterator[BatchQuestion]:
     if header and _QUESTION not in map(str.lower, header):
         found = shorten(", ".join(filter(None, header)), 80)
         raise BadInput(f"The first row must name a column `question`; it has: {found}.")
+    _refuse_repeated_names("Row 1", map(snake_case, header))
     for number, cells in enumerate(rows[1:], 2):
         where = f"Row {number}"
         if len(cells) > len(header):
@@ -83,6 +87,13 @@ def _read_csv(text: str) -> Iterator[BatchQuestion]:
                 f"{where} has {len(cells)} cells, but there are {len(header)} columns. Put text "
                 "that contains commas in double quotes."
             )
+        for column, (name, cell) in enumerate(zip(header, cells, strict=False), 1):
+            if cell.strip() and not name:
+                said = shorten(cell.strip(), 60)
+                raise BadInput(
+                    f"{where} has '{said}' in column {column}, which has no name. Name the column "
+                    "in the first row, or empty the cell."
+                )
         if any(cell.strip() for cell in cells):
             yield _question(where, dict(zip(header, cells, strict=False)))
 
@@ -93,12 +104,26 @@ def _read_jsonl(text: str) -> Iterator[BatchQuestion]:
             continue
         where = f"Line {number}"
         try:
-            values = json.loads(line)
+            values = json.loads(line, object_pairs_hook=partial(_as_object, where))
+        except BadInput:  # a ValueError too
+            raise
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where} is not valid JSON. Each line is one object.") from error
         if not isinstance(values, dict):
             raise BadInput(f'{where} must be an object, such as {{"question": "..."}}.')
+        _refuse_repeated_names(where, map(snake_case, values))
         yield _question(where, {name: _as_cell(name, value) for name, value in values.items()})
+
+
+def _as_object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_repeated_names(where, (name for name, _ in pairs))
+    return dict(pairs)
+
+
+def _refuse_repeated_names(where: str, names: Iterable[str]) -> None:
+    for name, count in Counter(filter(None, names)).items():
+        if count > 1:
+            raise BadInput(f"{where} has the name `{shorten(name, 60)}` twice. Remove one of them.")
 
 
 def _as_cell(name: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,6 +22,7 @@ from contend.debates.batch import (
     Batch,
     BatchJob,
     BatchOptions,
+    CheckedQuestion,
     check_questions,
     prepare_jobs,
 )
@@ -37,15 +39,26 @@ def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, qu
     """Check every question, then run what is not done; nothing is paid for a bad file."""
     questions = read_questions(file)
     checked, notices = check_questions(questions, options, file.name, dict(os.environ))
-    folder = BatchFolder(out.expanduser())
-    ids = folder.open(questions, options.identity())
     reporter = _BatchReporter(quiet=quiet)
-    for notice in [] if quiet else notices:
-        reporter.note(notice)
+    folder = BatchFolder(out.expanduser())
+    with folder.locked():
+        ids = folder.open(questions, options.identity())
+        for notice in [] if quiet else notices:
+            reporter.note(notice)
+        debates = zip(checked, ids, strict=True)
+        return _run(folder, debates, parallel, reporter, quiet=quiet)
+
+
+def _run(
+    folder: BatchFolder,
+    debates: Iterable[tuple[CheckedQuestion, str]],
+    parallel: int,
+    reporter: TerminalReporter,
+    *,
+    quiet: bool,
+) -> int:
     todo = [
-        (each, debate_id)
-        for each, debate_id in zip(checked, ids, strict=True)
-        if not folder.results[debate_id].is_done
+        (each, debate_id) for each, debate_id in debates if not folder.results[debate_id].is_done
     ]
     with database.records() as records:
         jobs = asyncio.run(

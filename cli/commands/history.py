@@ -1,4 +1,4 @@
-"""Options of `contend history` and `contend tree`."""
+"""Options of `contend history`."""
 
 from contend.cli.commands.options import DebateId, Json
 
@@ -8,10 +8,3 @@ def history(debate: DebateId, json: Json = False) -> None:
     from contend.cli.actions.history import print_history  # slow to import
 
     print_history(debate, as_json=json)
-
-
-def tree(debate: DebateId, json: Json = False) -> None:
-    """Show a debate with everything that was forked from it."""
-    from contend.cli.actions.history import print_tree  # slow to import
-
-    print_tree(debate, as_json=json)

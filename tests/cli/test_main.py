@@ -52,6 +52,7 @@ from contend.cli.main import run
 for home, debate in json.loads(sys.argv[1]).items():
     os.environ["CONTEND_HOME"] = home
     assert run(["list"]) == run(["show", debate]) == run(["rate", debate, "8"]) == 0
+    assert run(["tree", debate]) == 0
     assert complete_debate(debate[:4]) and complete_model("")
 assert run(["config"]) == 0
 sys.exit(", ".join({"langgraph", "langchain_core"} & {*sys.modules}) or 0)

@@ -16,10 +16,10 @@ def _read(folder: Path, name: str, text: str | bytes) -> list[BatchQuestion]:
 
 def test_other_columns_of_a_csv_are_settings_and_empty_cells_set_nothing(tmp_path: Path) -> None:
     rows = [
-        "Question,max_rounds,outcomes,due",
+        "Question,max_rounds,outcomes,due,,",
         '"A, or B?",2,,',
         "",
-        '"C\nD?",,yes: E; no: F,2027-05-01',
+        '"C\nD?",,yes: E; no: F,2027-05-01,,',
     ]
     text = "\ufeff" + "\r\n".join(rows)
     assert _read(tmp_path, "q.csv", text) == [
@@ -62,11 +62,17 @@ def test_a_question_is_the_same_wherever_it_is_in_the_file() -> None:
         ("q.csv", "question;max_rounds\nA?;2\n", "a column `question`; it has: question;max"),
         ("q.csv", "question\nA?\nWell, B?\n", "Row 3 has 2 cells, but there are 1 columns"),
         ("q.csv", "question,top_k\nA?,1\n,2\n", "Row 3 has no question"),
+        ("q.csv", "question,top_k,top_k\nA?,1,2\n", "Row 1 has the name `top_k` twice"),
+        ("q.csv", "QUESTION,question\nA?,B?\n", "Row 1 has the name `question` twice"),
+        ("q.csv", "question,topK,top_k\nA?,1,2\n", "Row 1 has the name `top_k` twice"),
+        ("q.csv", "question,\nA?,\nB?, 2\n", "Row 3 has '2' in column 2, which has no name"),
         ("q.csv", 'question\n"A?\n', "cannot be read"),
         ("q.csv", "question\nA?\nB?\n A? \n", "Row 4 repeats row 2: A?"),
         ("q.csv", b"question\n\xff\xfe\n", "not UTF-8"),
         ("q.jsonl", '{"question": "A?"}\n{"question": \n', "Line 2 is not valid JSON"),
         ("q.jsonl", '["A?"]\n', "Line 1 must be an object"),
+        ("q.jsonl", '{"question": "A?", "Question": "B?"}', "Line 1 has the name `question` twice"),
+        ("q.jsonl", '{"question": "A?", "a": 1, "a": 2}', "Line 1 has the name `a` twice"),
         ("q.jsonl", '{"query": "A?"}\n', "Line 1 has no question"),
         ("q.txt", "A?\nA?\n", "Line 2 repeats line 1"),
         ("q.xlsx", "A?", "q.xlsx: questions are read from .csv, .jsonl and .txt files"),

@@ -1,5 +1,6 @@
 """Many questions in one command: results, continuing, stopping, and bad input."""
 
+import asyncio
 import csv
 import json
 import signal
@@ -11,11 +12,12 @@ import pytest
 from contend.debates import prepare
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from tests.cli.support import ANSWER, SHORT, Command, Ended, debaters
+from tests.cli.support import ANSWER, SHORT, Command, Ended, debaters, slowly
 from tests.support.forecasting import forecasters
 from tests.support.model_server import ModelServer, Reply, Request
 
 QUESTIONS = ["Should a team of four split its monolith?", "Is tea better?", "Why, and how?"]
+BUSY = "Another process is running this batch."
 CALLS = 6  # of one debate: two rounds of proposal and critique, the answer, the rating
 
 
@@ -169,6 +171,43 @@ def test_ctrl_c_pauses_and_nothing_finished_is_paid_again(
     assert len(models.calls) == 3 * CALLS
 
 
+@pytest.mark.usefixtures("questions")
+def test_a_second_start_is_refused_while_the_first_checks_its_models(
+    contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks, second = prepare.prepare_debate, []
+
+    async def start_again(*given: Any) -> prepare.PreparedDebate:
+        monkeypatch.setattr(prepare, "prepare_debate", checks)
+        second.append(await asyncio.to_thread(_batch, contend))
+        return await checks(*given)
+
+    monkeypatch.setattr(prepare, "prepare_debate", start_again)
+    assert _batch(contend).code == 0
+    (refused,) = second
+    assert (refused.code, refused.err) == (2, f"Error: {BUSY}\n")
+    assert len(models.calls) == 3 * CALLS
+    assert [row["status"] for row in _results(contend)] == ["done"] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("questions")
+def test_a_batch_runs_in_one_process_until_it_ends_or_is_killed(
+    contend: Command, models: ModelServer
+) -> None:
+    models.script = debaters(slowly("skeptic", 1))
+    command = ["batch", "questions.csv", "--out", "results", "-m", "openai:m", *SHORT]
+    with contend.start(*command, "--parallel", "1") as process:
+        models.wait_for_chunks(1, 1)
+        refused = _batch(contend)
+        process.kill()
+    assert (refused.code, refused.err) == (2, f"Error: {BUSY}\n")
+    models.wait_for_idle()
+    models.script = debaters()
+    assert BUSY not in _batch(contend).err
+    assert len(_results(contend)) == 3
+
+
 def test_an_unusual_line_break_in_a_question_breaks_no_row(contend: Command) -> None:
     question = "Is it\u2028\x85so?"
     _write(contend, json.dumps({"question": question}, ensure_ascii=False), name="q.jsonl")
@@ -265,9 +304,11 @@ def test_the_folder_of_another_batch_is_refused(contend: Command, models: ModelS
     not_empty = contend.here("batch", "questions.csv", "--out", "mine", "-m", "openai:m")
     assert not_empty.code == 2
     assert "has other files in it. Choose another folder with --out." in not_empty.err
-    a_file = contend.here("batch", "questions.csv", "--out", "questions.csv", "-m", "openai:m")
-    assert a_file.code == 2
-    assert "Choose another folder with --out." in a_file.err
+    assert [each.name for each in (contend.home.parent / "mine").iterdir()] == ["photo.jpg"]
+    for impossible in ("questions.csv", "x" * 300):
+        ended = contend.here("batch", "questions.csv", "--out", impossible, "-m", "openai:m")
+        assert ended.code == 2
+        assert "Choose another folder with --out." in ended.err
     assert len(models.calls) == 3 * CALLS
 
 

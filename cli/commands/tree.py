@@ -1,0 +1,10 @@
+"""Options of `contend tree`."""
+
+from contend.cli.commands.options import DebateId, Json
+
+
+def tree(debate: DebateId, json: Json = False) -> None:
+    """Show a debate with everything that was forked from it."""
+    from contend.cli.actions.tree import print_tree  # slow to import
+
+    print_tree(debate, as_json=json)
