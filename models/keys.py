@@ -161,7 +161,7 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
     found = {name: value for name in _known(values) if (value := (values[name] or "").strip())}
     bad = [name for name in found if not (name.isidentifier() and _is_text(found[name]))]
     return {name: found[name] for name in found if name not in bad}, [
-        f"{name} in .env is ignored, because it contains an unprintable character." for name in bad
+        f"{name} in .env is ignored, because a character in it is not allowed." for name in bad
     ]
 
 
@@ -171,7 +171,7 @@ def _is_text(value: str) -> bool:
 
 
 def _why_withheld(name: str) -> str:
-    """Say why a stored key would be sent to an address of .env; empty if it would not."""
+    """Name the address of .env that a stored key would be sent to; empty if there is none."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (
