@@ -157,10 +157,17 @@ def _load_keys(arguments: list[str]) -> None:
     if not arguments or {"-h", "--help", "--version"} & {*arguments}:
         return
     from contend.cli.view.console import print_message  # slow to import
-    from contend.models.keys import load_keys
+    from contend.models.keys import load_keys, redirected_by_dotenv
 
-    for notice in load_keys(Path()):
+    notices = load_keys(Path())
+    if (names := redirected_by_dotenv()) and not _QUIET & {*arguments}:
+        notices.append(f".env decides where data is sent or stored: {', '.join(names)}.")
+    for notice in notices:
         print_message(f"Note: {notice}", style="warning")
+
+
+# With these only what is wrong is printed on stderr.
+_QUIET = {"-q", "--quiet", "--json", "--events"}
 
 
 # Typer returns this for Ctrl-C outside a running debate.

@@ -15,18 +15,21 @@ from contend.models.failures import SHORTEST_SECRET
 from contend.models.files import read_regular, write_private_file
 from contend.models.providers.registry import PROVIDER_KEYS
 
-KEY_NAMES = (*PROVIDER_KEYS.values(), "LANGSMITH_API_KEY")
+KEY_NAMES = (*PROVIDER_KEYS.values(), "OLLAMA_API_KEY", "LANGSMITH_API_KEY")
 ENVIRONMENT, DOTENV = "the environment", ".env"
 _SERVICE = "contend"
 _MOST_BYTES = 100_000
-# A key goes to the address next to it. If the two came from different places, the .env of a
+# Keys go to the address next to them. If the two came from different places, the .env of a
 # folder that somebody else wrote could send the user's key anywhere.
 _ADDRESSES = {
-    "OPENAI_BASE_URL": "OPENAI_API_KEY",
-    "OPENROUTER_BASE_URL": "OPENROUTER_API_KEY",
-    "LANGSMITH_ENDPOINT": "LANGSMITH_API_KEY",
+    "OPENAI_BASE_URL": ("OPENAI_API_KEY",),
+    "OPENROUTER_BASE_URL": ("OPENROUTER_API_KEY",),
+    "OLLAMA_HOST": ("OLLAMA_API_KEY",),
+    "LANGSMITH_ENDPOINT": ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"),
 }
-_OTHERS = {"DATABASE_URL", "OLLAMA_HOST", "LANGSMITH_PROJECT", "LANGSMITH_TRACING"}
+_OTHERS = {"DATABASE_URL", "LANGSMITH_PROJECT", "LANGSMITH_TRACING"}
+# What decides where questions, answers and debates are sent or stored.
+_REDIRECTING = {*_ADDRESSES, *_OTHERS, "LANGSMITH_API_KEY", "CONTEND_HOME"}
 
 # Where the variables come from that `load_keys` added to the environment.
 _added: dict[str, str] = {}
@@ -45,27 +48,36 @@ def load_keys(folder: Path) -> list[str]:
     given, notices = _read_dotenv(folder / ".env")
     _add({name: value for name, value in given.items() if name not in _ADDRESSES}, DOTENV)
     notices += load_stored_keys()
-    for name in _ADDRESSES.keys() & given.keys() - outside:
-        source = source_of(_ADDRESSES[name])
-        if source in ("", DOTENV):
+    for name in sorted(_ADDRESSES.keys() & given.keys() - outside):
+        keys = [key for key in _ADDRESSES[name] if source_of(key) not in ("", DOTENV)]
+        if not keys:
             _add({name: given[name]}, DOTENV)
-        else:
-            notices.append(
-                f"{name} in .env is ignored, because {_ADDRESSES[name]} comes from {source}. "
-                "Set both in the same place."
-            )
+            continue
+        notices.append(
+            f"{name} in .env is ignored, because {keys[0]} comes from {source_of(keys[0])}. "
+            "Set both in the same place."
+        )
     return notices
 
 
 def load_stored_keys() -> list[str]:
     """Add the stored keys to the environment, which wins over them, and return notices."""
     try:
-        for name, value in _read_stored().items():
-            if name not in os.environ:
-                _add({name: _reveal(name, value)}, _place(value))
+        stored = _read_stored()
     except BadInput as unreadable:
         return [str(unreadable)]
-    return []
+    notices = []
+    for name in [each for each in stored if each not in os.environ]:
+        try:
+            _add({name: _reveal(name, stored[name])}, _place(stored[name]))
+        except BadInput as unusable:
+            notices.append(str(unusable))
+    return notices
+
+
+def redirected_by_dotenv() -> list[str]:
+    """Return the variables of .env that decide where data is sent or stored."""
+    return [name for name in sorted(_REDIRECTING) if source_of(name) == DOTENV]
 
 
 def source_of(name: str) -> str:
@@ -94,7 +106,8 @@ def remove_key(name: str) -> None:
     stored = _read_stored()
     if name not in stored:
         raise BadInput(f"{known_name(name)} is not stored. `contend keys list` shows every key.")
-    if stored.pop(name) is None and (ring := _keyring()):
+    # Reading first: one that is gone already cannot be deleted.
+    if stored.pop(name) is None and (ring := _keyring()) and _read_keyring(name):
         ring.delete_password(_SERVICE, name)
     _write_stored(stored)
 
@@ -116,9 +129,8 @@ def check_key(name: str, value: str) -> str:
 
 def missing_key(provider: str) -> BadInput:
     name = PROVIDER_KEYS[provider]
-    return BadInput(
-        f"{name} is not set; {provider} models need it. Add it with `contend keys set {name}`."
-    )
+    fix = _why_withheld(name) or f"Add it with `contend keys set {name}`."
+    return BadInput(f"{name} is not set; {provider} models need it. {fix}")
 
 
 def how_to_correct(name: str) -> str:
@@ -146,7 +158,25 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
         return {}, [f".env is ignored. {why}"]
     # As written: a password may contain a dollar sign.
     values = dotenv_values(stream=StringIO(text), interpolate=False)
-    return {name: value for name in _known(values) if (value := (values[name] or "").strip())}, []
+    found = {name: value for name in _known(values) if (value := (values[name] or "").strip())}
+    bad = [name for name in found if not (name.isidentifier() and _is_text(found[name]))]
+    return {name: found[name] for name in found if name not in bad}, [
+        f"{name} in .env is ignored, because a character in it is not allowed." for name in bad
+    ]
+
+
+def _is_text(value: str) -> bool:
+    """Return whether the environment can hold it; a setting may have several lines."""
+    return "".join(value.split()).isprintable()
+
+
+def _why_withheld(name: str) -> str:
+    """Name the address of .env that a stored key would be sent to; empty if there is none."""
+    names = (address for address, keys in _ADDRESSES.items() if name in keys)
+    address = next((each for each in names if source_of(each) == DOTENV), "")
+    return address and (
+        f"{address} comes from .env, so its key must be there as well; or delete {address} there."
+    )
 
 
 def _known(names: Iterable[str]) -> list[str]:
@@ -158,21 +188,21 @@ def _stored_path() -> Path:
     return data_home() / "keys.json"
 
 
-def _read_stored() -> dict[str, str | None]:
-    """Read the stored keys by name; those in the keyring are None."""
+def _read_stored() -> dict[str, Any]:
+    """Read the stored keys by name, not yet checked; those in the keyring are None."""
     path = _stored_path()
     if not path.is_file():
         return {}
     try:
         stored = json.loads(read_regular(path, _MOST_BYTES))
         return {name: stored[name] for name in KEY_NAMES if name in stored}
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadInput(
             f"The stored keys in {path} are damaged. Delete the file and store them again."
         ) from error
 
 
-def _write_stored(stored: dict[str, str | None]) -> None:
+def _write_stored(stored: dict[str, Any]) -> None:
     path = _stored_path()
     try:
         write_private_file(path, json.dumps(stored, indent=2).encode())
@@ -202,9 +232,17 @@ def _keep_in_keyring(name: str, value: str) -> bool:
         return False
 
 
-def _reveal(name: str, value: str | None) -> str:
-    if value is not None:
-        return value
+def _reveal(name: str, value: object) -> str:
+    if why := _why_withheld(name):
+        raise BadInput(f"The stored {name} is not used. {why}")
+    key = _read_keyring(name) if value is None else value
+    if not isinstance(key, str) or not _is_text(key):
+        again = f"Store it again with `contend keys set {name}`."
+        raise BadInput(f"The stored {name} is ignored, because it cannot be a key. {again}")
+    return key
+
+
+def _read_keyring(name: str) -> str:
     try:
         return str(_keyring().get_password(_SERVICE, name) or "")
     except Exception as error:

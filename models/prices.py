@@ -16,8 +16,7 @@ from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 Prices = Mapping[str, tuple[float, ...]]
 
 _TABLE = Path(__file__).parent / "prices.yaml"
-# The dated snapshot of a model costs what the model costs.
-_SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
+_SNAPSHOT = re.compile(r"-(\d{4})-?(\d{2})-?(\d{2})$")
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,13 @@ def _listed(spec: ModelSpec) -> Price | None:
 
 
 def _of_model(name: str) -> Price | None:
+    """Return the price of a model; its dated snapshots cost the same, but for known exceptions."""
     table = price_table()
-    return table.get(name) or table.get(_SNAPSHOT.sub("", name))
+    if not (dated := _SNAPSHOT.search(name)) or name in table:
+        return table.get(name)
+    price = table.get(name[: dated.start()])
+    is_newer = price and price.read and "-".join(dated.groups()) > price.read.isoformat()
+    return None if is_newer or name in _read_table()["exceptions"] else price
 
 
 def _is_name_of(key: str, spec: ModelSpec) -> bool:

@@ -3,7 +3,7 @@
 import http.client
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from contend.graph.settings import data_home
@@ -11,6 +11,12 @@ from contend.models.files import write_private_file
 
 DEBATES_PREFIX = "/api/v1/debates"
 _SECONDS_TO_ANSWER = 2.0
+_MOST_BYTES = 100_000_000
+# The file is damaged, the service was killed, or something else listens there.
+_NOT_RUNNING = (
+    *(OSError, http.client.HTTPException, ArithmeticError),
+    *(ValueError, LookupError, TypeError, RecursionError),
+)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - replaced, not used
 
 
@@ -37,16 +43,20 @@ def page_of(debate_id: str) -> str | None:
     try:
         found = json.loads(_file().read_bytes())
         host, port = str(found["host"]), int(found["port"])
-        connection = http.client.HTTPConnection(host, port, timeout=_SECONDS_TO_ANSWER)
-    except (OSError, ValueError, KeyError, TypeError):
+        if not _has_debate(host, port, debate_id):
+            return None
+    except _NOT_RUNNING:
         return None
-    try:
-        connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException):  # it was killed, or something else listens there
-        return None
-    finally:
-        connection.close()
     place = f"[{host}]" if ":" in host else host
-    # Without the token it does not say more; its page asks for it.
-    return f"http://{place}:{port}/#/debates/{debate_id}" if status in (200, 401) else None
+    return f"http://{place}:{port}/#/debates/{debate_id}"
+
+
+def _has_debate(host: str, port: int, debate_id: str) -> bool:
+    """Ask what listens there; a program other than the service gives another answer."""
+    with closing(http.client.HTTPConnection(host, port, timeout=_SECONDS_TO_ANSWER)) as connection:
+        connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
+        answer = connection.getresponse()
+        body = json.loads(answer.read(_MOST_BYTES))
+    if answer.status == 401:  # without the token it does not say more; its page asks for it
+        return body["error"] in ("no_token_set", "unauthorized")
+    return answer.status == 200 and body["id"] == debate_id

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from contend.cli.view.console import Output, print_hanging, stdout, write_json
 from contend.cli.view.format import estimate_words, plain
-from contend.debates.estimate import estimate
+from contend.debates.estimate import Estimate, estimate
 from contend.debates.prepare import PreparedDebate
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
@@ -42,10 +42,13 @@ def print_plan(prepared: PreparedDebate, output: Output) -> None:
 _NOTHING_STARTED = "Nothing was started: no model was called and nothing is recorded."
 
 
-def _price_lines(prepared: PreparedDebate) -> list[str]:
+def _prices(prepared: PreparedDebate) -> dict[str, Price | None]:
     own = prepared.settings.prices
-    models = dict.fromkeys(models_of(prepared.plan.seats))
-    return [f"{model}: {_price_words(model, price_of(parse_spec(model), own))}" for model in models]
+    return {model: price_of(parse_spec(model), own) for model in models_of(prepared.plan.seats)}
+
+
+def _price_lines(prepared: PreparedDebate) -> list[str]:
+    return [f"{model}: {_price_words(model, price)}" for model, price in _prices(prepared).items()]
 
 
 def _price_words(model: str, price: Price | None) -> str:
@@ -63,12 +66,18 @@ def _price_words(model: str, price: Price | None) -> str:
 
 def _as_json(prepared: PreparedDebate) -> dict[str, object]:
     seats, settings = prepared.plan.seats, prepared.settings
-    found = asdict(estimate(prepared.question, settings, seats))
-    found["prices_read"] = str(found["prices_read"]) if found["prices_read"] else None
     return {
         "question": prepared.question,
         "protocol": settings.protocol,
         "notice": prepared.plan.notice,
         "seats": [seat.model_dump(mode="json") for seat in seats],
-        "estimate": found,
+        "prices": {model: price and _plain(price) for model, price in _prices(prepared).items()},
+        "estimate": _plain(estimate(prepared.question, settings, seats)),
+    }
+
+
+def _plain(facts: Price | Estimate) -> dict[str, object]:
+    return {
+        name: str(value) if isinstance(value, date) else value
+        for name, value in asdict(facts).items()
     }

@@ -32,7 +32,7 @@ _MODEL_LISTS = {
     "together": "https://api.together.xyz/v1/models",
     "xai": "https://api.x.ai/v1/models",
 }
-# What their packages read another address from; its keys are not theirs.
+# What their packages read another address from; its keys and prices are not theirs.
 _OTHER_ADDRESS = ("API_BASE", "API_URL", "BASE_URL", "ENDPOINT")
 _CHECK_TIMEOUT = 10.0
 
@@ -48,6 +48,7 @@ def provider(name: str) -> Provider:
     return Provider(
         open=partial(_open, name),
         check=partial(_check, name),
+        has_list_prices=lambda: not _has_other_address(name),
         reports_finish=name in _REPORT_FINISH,
         structured_method=None,
         takes_tools=partial(_takes_tools, name),
@@ -96,8 +97,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
 async def _check_key(provider_name: str) -> None:
     """Refuse a key that the provider refuses; anything else is left to the call policy."""
     name = PROVIDER_KEYS[provider_name]
-    prefix = name.removesuffix("API_KEY")
-    if any(os.environ.get(f"{prefix}{suffix}") for suffix in _OTHER_ADDRESS):
+    if _has_other_address(provider_name):
         return
     key = check_key(name, os.environ[name].strip())
     headers = {"Authorization": f"Bearer {key}"}
@@ -108,6 +108,13 @@ async def _check_key(provider_name: str) -> None:
             answer = await client.get(_MODEL_LISTS[provider_name], headers=headers)
         if answer.status_code == 401:
             raise BadInput(f"{provider_name} refused the key in {name}. {how_to_correct(name)}")
+
+
+def _has_other_address(provider_name: str) -> bool:
+    """Look for variables such as ANTHROPIC_BASE_URL and GOOGLE_GEMINI_BASE_URL."""
+    prefix = PROVIDER_KEYS.get(provider_name, provider_name.upper()).removesuffix("API_KEY")
+    named = (name for name in os.environ if name.startswith(prefix))
+    return any(name.endswith(_OTHER_ADDRESS) and os.environ[name] for name in named)
 
 
 def _key_hint(provider_name: str) -> str:

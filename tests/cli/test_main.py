@@ -72,3 +72,13 @@ def test_reading_debates_loads_no_langgraph(tmp_path: Path) -> None:
     command = [sys.executable, "-c", READING, json.dumps(stored)]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_note_names_the_variables_of_dotenv_that_redirect_data(contend: Command) -> None:
+    lines = ("DATABASE_URL=postgresql://127.0.0.1:1/x", "LANGSMITH_ENDPOINT=http://127.0.0.1:1")
+    (contend.home.parent / ".env").write_text("\n".join((*lines, "CONTEND_MAX_ROUNDS=2")))
+    expected = (
+        "Note: .env decides where data is sent or stored: DATABASE_URL, LANGSMITH_ENDPOINT.\n"
+    )
+    assert contend.here("keys", "list").err == expected
+    assert contend.here("keys", "list", "--json").err == ""

@@ -21,8 +21,15 @@ TITLE = '"; touch pwned; echo "$(touch pwned)` `touch pwned`'
 BODY = "It's ${{ secrets.KEY }} $(touch pwned)\n\nend-0\nanswer<<EOF"
 
 
-def _script(name: str) -> str:
-    return str(next(step["run"] for step in STEPS if step.get("name") == name))
+# What the author of a pull request may put into the folder that is checked out.
+MODULE = (
+    "from pathlib import Path\nPath(__file__).with_name('pwned').touch()\nraise SystemExit(1)\n"
+)
+HOSTILE = {
+    **dict.fromkeys(("json.py", "secrets.py", "sitecustomize.py", "pip/__main__.py"), MODULE),
+    "pip/__init__.py": "",
+    ".env": "DATABASE_URL=postgresql://127.0.0.1:1/theirs\n",
+}
 
 
 def _jobs() -> Iterator[dict[str, Any]]:
@@ -43,6 +50,12 @@ def test_no_script_contains_text_of_a_stranger() -> None:
     assert not any("${{" in script for script in scripts)
 
 
+def test_no_step_runs_code_or_reads_settings_of_the_folder_that_is_checked_out() -> None:
+    for step in (step for step in STEPS if "run" in step):
+        assert step["working-directory"] == "${{ runner.temp }}"
+        assert step["run"].count("python ") == step["run"].count("python -I ") > 0
+
+
 def test_the_example_gives_inputs_that_exist_and_reads_outputs_that_exist() -> None:
     (job,) = _jobs()
     debate, use = job["steps"]
@@ -56,6 +69,11 @@ class Runner:
 
     def __init__(self, contend: Command) -> None:
         self.folder = contend.home.parent
+        self.workspace = self.folder / "workspace"
+        for name, text in HOSTILE.items():
+            file = self.workspace / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
         self.summary, self.output = self.folder / "summary", self.folder / "output"
         self.env = contend.env | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -66,11 +84,13 @@ class Runner:
             "PROTOCOL": "adversarial",
         }
 
-    def __call__(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, name: str, **env: str) -> subprocess.CompletedProcess[str]:
+        step = next(step for step in STEPS if step.get("name") == name)
+        folders = {"": self.workspace, "${{ runner.temp }}": self.folder}
         return subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             env=self.env | env,
-            cwd=self.folder,
+            cwd=folders[step.get("working-directory", "")],
             capture_output=True,
             text=True,
             timeout=280,
@@ -105,7 +125,7 @@ def test_a_pull_request_is_debated_whatever_its_author_writes(
     runner: Runner, models: ModelServer
 ) -> None:
     given = {"MODEL": "openai:m", "SETTINGS": "min_rounds=1\nmax_rounds=2\n"}
-    ended = runner(_script("Debate"), PR_TITLE=TITLE, PR_BODY=BODY, **given)
+    ended = runner("Debate", PR_TITLE=TITLE, PR_BODY=BODY, **given)
     assert ended.returncode == 0, ended.stderr
     assert not list(runner.folder.rglob("pwned*"))
     sent = models.calls[0].request.user
@@ -122,11 +142,11 @@ def test_a_pull_request_is_debated_whatever_its_author_writes(
 
 @pytest.mark.slow
 def test_a_failure_fails_the_step_and_writes_no_answer(runner: Runner, models: ModelServer) -> None:
-    nothing = runner(_script("Debate"))
+    nothing = runner("Debate")
     assert nothing.returncode == 2
     assert "give the input 'question'" in nothing.stdout
     models.script = lambda _: Reply(status=400)
-    failed = runner(_script("Debate"), QUESTION="Why?", MODEL="openai:m")
+    failed = runner("Debate", QUESTION="Why?", MODEL="openai:m")
     assert failed.returncode == 4
     assert "Error: " in failed.stderr
     assert not runner.output.exists()
@@ -139,6 +159,7 @@ def test_it_is_installed_from_its_own_folder(runner: Runner, tmp_path: Path) -> 
     # Its dependencies are installed here already.
     pip = {"PIP_NO_DEPS": "1", "PIP_TARGET": str(tmp_path / "installed")}
     pip |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    ended = runner(_script("Install Contend"), ACTION_PATH=str(source), **pip)
+    ended = runner("Install Contend", ACTION_PATH=str(source), **pip)
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "installed" / "contend" / "cli" / "main.py").exists()
+    assert not list(runner.folder.rglob("pwned*"))

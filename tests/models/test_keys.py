@@ -10,8 +10,18 @@ from types import SimpleNamespace
 import pytest
 
 from contend.graph.errors import BadInput
+from contend.models import keys
 from contend.models.failures import scrub
-from contend.models.keys import KeySource, key_sources, load_keys, remove_key, source_of, store_key
+from contend.models.keys import (
+    KeySource,
+    key_sources,
+    load_keys,
+    load_stored_keys,
+    missing_key,
+    remove_key,
+    source_of,
+    store_key,
+)
 
 KEY = "a-key-of-no-known-form-0123"
 
@@ -20,6 +30,9 @@ KEY = "a-key-of-no-known-form-0123"
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo what is added to the environment."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(keys, "_added", {})
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "OLLAMA_API_KEY"):
+        os.environ.pop(name, None)
 
 
 def dotenv(folder: Path, *lines: str) -> list[str]:
@@ -70,6 +83,53 @@ def test_the_address_of_a_folder_never_gets_the_users_key(tmp_path: Path, key_fr
 def test_an_address_with_its_own_key_or_without_any_is_taken(tmp_path: Path, key: str) -> None:
     assert dotenv(tmp_path, "OPENAI_BASE_URL=http://127.0.0.1:8000/v1", key) == []
     assert os.environ["OPENAI_BASE_URL"] == "http://127.0.0.1:8000/v1"
+
+
+def test_a_key_stored_later_is_not_sent_to_an_address_of_dotenv(tmp_path: Path) -> None:
+    dotenv(tmp_path, "OPENAI_BASE_URL=http://evil.example/v1")
+    store_key("OPENAI_API_KEY", KEY)
+    store_key("GROQ_API_KEY", KEY)
+    (notice,) = load_stored_keys()
+    assert "The stored OPENAI_API_KEY is not used. OPENAI_BASE_URL comes from .env" in notice
+    assert "OPENAI_API_KEY" not in os.environ
+    assert os.environ["GROQ_API_KEY"] == KEY
+    assert "OPENAI_BASE_URL comes from .env" in str(missing_key("openai"))
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [("OLLAMA_HOST", "OLLAMA_API_KEY"), ("LANGSMITH_ENDPOINT", "LANGCHAIN_API_KEY")],
+)
+def test_every_key_that_a_client_sends_is_kept_from_the_address(
+    tmp_path: Path, address: str, key: str
+) -> None:
+    os.environ[key] = KEY
+    (notice,) = dotenv(tmp_path, f"{address}=http://evil.example")
+    assert f"{address} in .env is ignored, because {key} comes from the environment" in notice
+    assert address not in os.environ
+
+
+@pytest.mark.parametrize(
+    "line", ["OPENAI_API_KEY=a\0b", "'CONTEND_A=B'=c", "OPENAI_API_KEY=\x1b[2J"]
+)
+def test_what_the_environment_cannot_hold_is_ignored(tmp_path: Path, line: str) -> None:
+    (notice,) = dotenv(tmp_path, line, "XAI_API_KEY=of-dotenv-0123456", 'CONTEND_X="a\nb"')
+    assert "in .env is ignored, because a character in it is not allowed" in notice
+    assert (os.environ["XAI_API_KEY"], os.environ["CONTEND_X"]) == ("of-dotenv-0123456", "a\nb")
+
+
+@pytest.mark.parametrize("value", [5, ["a"], {}, True, "a\0b", "\ud800"])
+def test_a_stored_value_that_is_no_key_is_ignored_and_can_be_removed(
+    tmp_path: Path, value: object
+) -> None:
+    stored = {"OPENAI_API_KEY": value, "GROQ_API_KEY": KEY}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "keys.json").write_text(json.dumps(stored))
+    (notice,) = load_keys(tmp_path)
+    assert "The stored OPENAI_API_KEY is ignored" in notice
+    assert os.environ["GROQ_API_KEY"] == KEY
+    remove_key("OPENAI_API_KEY")
+    assert load_keys(tmp_path) == []
 
 
 def test_what_cannot_be_read_is_named_and_ignored(tmp_path: Path) -> None:
@@ -149,6 +209,18 @@ def test_the_systems_keyring_is_used_if_it_works(
     ring.is_locked = False
     remove_key("OPENAI_API_KEY")
     assert ring.kept == {}
+
+
+def test_a_key_that_is_gone_from_the_keyring_can_be_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ring = Keyring()
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    store_key("OPENAI_API_KEY", KEY)
+    ring.kept.clear()
+    remove_key("OPENAI_API_KEY")
+    with pytest.raises(BadInput, match="is not stored"):
+        remove_key("OPENAI_API_KEY")
 
 
 def test_without_a_working_keyring_a_file_is_used(

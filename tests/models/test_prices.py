@@ -79,6 +79,12 @@ def found(spec: str) -> tuple[float, float | None, float] | None:
         ("openai:gpt-5-mini", (0.25, 0.025, 2)),
         ("openai:gpt-5-mini-2025-08-07", (0.25, 0.025, 2)),
         ("anthropic:claude-haiku-4-5-20251001", (1, 0.1, 5)),
+        ("openai:gpt-4o-2024-08-06", (2.5, 1.25, 10)),
+        ("openai:gpt-4o-2024-05-13", None),
+        ("openrouter:openai/gpt-4o-2024-05-13", None),
+        ("openai:gpt-5-mini-2026-11-18", (0.25, 0.025, 2)),
+        ("openai:gpt-5-mini-2026-11-19", None),
+        ("anthropic:claude-haiku-4-5-20270101", None),
         ("openrouter:openai/gpt-5-mini", (0.25, 0.025, 2)),
         ("openrouter:anthropic/claude-haiku-4.5", (1, 0.1, 5)),
         ("openrouter:google/gemini-3.8-flash", (0.75, 0.075, 3.75)),
@@ -106,11 +112,22 @@ def test_the_price_of_an_offer_ends_with_it() -> None:
     assert price_of(spec, {}, date(2027, 1, 1)) is None
 
 
-@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENROUTER_BASE_URL"])
-def test_another_server_has_other_prices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = parse_spec(
-        "openai:gpt-5-mini" if name.startswith("OPENAI") else "openrouter:openai/gpt-5-mini"
-    )
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("OPENAI_BASE_URL", "openai:gpt-5-mini"),
+        ("OPENROUTER_BASE_URL", "openrouter:openai/gpt-5-mini"),
+        ("ANTHROPIC_BASE_URL", "anthropic:claude-haiku-4-5"),
+        ("ANTHROPIC_API_URL", "anthropic:claude-haiku-4-5"),
+        ("GOOGLE_GEMINI_BASE_URL", "google_genai:gemini-2.5-pro"),
+        ("GROQ_API_BASE", "groq:openai/gpt-oss-120b"),
+        ("MISTRAL_BASE_URL", "mistralai:codestral-latest"),
+    ],
+)
+def test_another_server_has_other_prices(
+    name: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = parse_spec(model)
     assert price_of(spec, {})
     monkeypatch.setenv(name, "http://127.0.0.1:8000/v1")
     assert price_of(spec, {}) is None

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from contend.models.prices import price_table
 from tests.cli.support import ASK, QUESTION, Command
 from tests.support.model_server import ModelServer
 
@@ -34,10 +37,26 @@ def test_a_dry_run_as_json_and_in_short(contend: Command) -> None:
     assert [seat["model"] for seat in plan["seats"]] == ["openai:m"] * 4
     expected = {"calls": [4, 6], "cost_usd": None, "unpriced": ["openai:m"], "prices_read": None}
     assert plan["estimate"].items() >= expected.items()
+    assert plan["prices"] == {"openai:m": None}
     short = contend.here(*ASK, *PRICES, "--dry-run", "--quiet")
     assert short.out == "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02.\n"
     refused = contend.here(*ASK, "--dry-run", "--events")
     assert (refused.code, "use --json instead" in refused.err) == (2, True)
+
+
+def test_a_dry_run_as_json_has_the_price_of_each_model_with_its_source(
+    contend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    also = ["--set", "judge_fallbacks=[ollama:m]"]
+    own = contend.here(*ASK, *PRICES, *also, "--dry-run", "--json").json["prices"]
+    assert [*own] == ["openai:m", "ollama:m"]
+    known = {"input": 1.0, "output": 2.0, "cached": None, "source": "your settings"}
+    assert own["openai:m"] == known | {"read": None, "until": None}
+    assert own["ollama:m"].items() >= {"input": 0.0, "source": "this machine"}.items()
+    listed = price_table()["openai:gpt-5-mini"]  # a test's server has no list prices
+    monkeypatch.setattr("contend.cli.view.plan.price_of", lambda *_: listed)
+    (price,) = contend.here(*ASK, "--dry-run", "--json").json["prices"].values()
+    assert (price["source"], price["read"]) == (listed.source, str(listed.read))
 
 
 def test_a_dry_run_refuses_what_a_debate_would_refuse(contend: Command) -> None:
