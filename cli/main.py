@@ -90,7 +90,7 @@ app.command("resolve", short_help="Record which outcome of a forecast came true.
 app.command("due", short_help="List unresolved forecasts past their due date.")(forecasts.due)
 app.command("scoreboard", short_help="Show how accurate forecasts were.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
-app.command("serve", short_help="Serve the HTTP API for forecasts.")(serve.serve)
+app.command("serve", short_help="Serve the web page and the HTTP API.")(serve.serve)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)

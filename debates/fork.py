@@ -51,7 +51,7 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """A turn that a person rewrites: the whole reply, with the block in which it decides."""
+    """A turn that a person rewrites: the whole reply, including its control block."""
 
     turn: str
     text: str
@@ -138,7 +138,7 @@ def _write(
 def _shared_events(
     events: Sequence[Event], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[Event]:
-    """Return the events of the shared part, as if they had ended now."""
+    """Return the events of the shared part, moved in time so that the last happens now."""
     shared = [
         event
         for event in events

@@ -135,7 +135,7 @@ class Journal:
         return any(each.lease.debate_id == debate_id and not each.is_over for each in boxes)
 
     def listen(self, debate_id: str, listener: Listener) -> None:
-        """Call the listener after each group of a debate that this process runs, and at its end."""
+        """Call the listener after each group of events stored here, and when the run ends."""
         self._listeners[debate_id] = listener
 
     def stop_listening(self, debate_id: str, listener: Listener) -> None:
@@ -298,7 +298,7 @@ def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | Non
 
 
 def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store events by the ids of their debates; those that are stored already stay."""
+    """Store events by the ids of their debates, except those that are already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite

@@ -35,7 +35,7 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """Where the code of today takes another path than the debate did."""
+    """Where today's code takes a different path from the one the debate took."""
 
     round: int | None
     nodes: tuple[str, ...]

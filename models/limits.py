@@ -165,7 +165,7 @@ class ProviderLimits:
             self.most, self._answers = self.most + 1, 0
 
     def refused(self, call: StartedCall, retry_after: float | None) -> None:
-        """Learn from a 429; unless a budget is used up, it was one call at once too many."""
+        """Learn from a 429; unless a budget is used up, one concurrent call was too many."""
         self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
         if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
             self.most, self._answers = max(1, self.in_flight - 1), 0

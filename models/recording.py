@@ -190,7 +190,7 @@ def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
 
 
 def _pairs(marks: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each mark with its placeholder, which is as long."""
+    """Pair each mark with a placeholder of the same length."""
     given = [(mark, chr(_FIRST_PLACEHOLDER + number)) for number, mark in enumerate(marks)]
     return [(mark, sign * len(mark)) for mark, sign in given if mark]
 
@@ -200,7 +200,7 @@ def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
-    """Return the call as the debate with these marks made it."""
+    """Restore a recorded call: put a debate's marks in place of the placeholders."""
     return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
 
 

@@ -144,7 +144,7 @@ async def preflight(
 
 
 async def _explain_bare_names(settings: DebateSettings) -> list[str]:
-    """Return why names without a provider were taken for Ollama's, where it lacks them."""
+    """Explain why names without a provider were taken for models that Ollama lacks."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):

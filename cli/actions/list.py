@@ -30,7 +30,7 @@ def print_list(limit: int, search: str, *, as_json: bool) -> None:
     if as_json:
         write_json(debates)
     elif not debates and search:
-        print_message(f"No debate has '{search}' in its question or answer.")
+        print_message(f"No debate has '{search}' in its question, title or answer.")
     elif not debates:
         print_message('No debates yet. Start one with: contend ask "..."')
     elif stdout(widest=_WIDEST_TABLE).width >= _NARROWEST_TABLE:

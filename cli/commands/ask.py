@@ -38,7 +38,7 @@ _Due = Annotated[
     ),
 ]
 _Yes = Annotated[
-    bool, typer.Option("--yes", help="Forecast: accept a model's outcomes if you give none.")
+    bool, typer.Option("--yes", help="Forecast: without --outcome, accept what a model suggests.")
 ]
 _DryRun = Annotated[
     bool,
@@ -83,7 +83,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Write a model as PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
     openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
-    An estimate is shown first and the cost at the end, or `unknown` without a price.
+    An estimate is shown first and the cost at the end; both are `unknown` if a price is.
     """
     _refuse_both(json, events)
     if dry_run and events:

@@ -31,8 +31,8 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> int:
     """Debate every question of a file, and write one row of results per question.
 
-    Other columns of the file are settings of that question; `outcomes` and `due` are those of a
-    forecast. Run the same command again to continue a batch that was stopped.
+    Every other column is a setting for the question in its row. Forecasts need a column
+    `outcomes` and may have `due`. Run the same command again to continue a stopped batch.
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.batch import run_batch

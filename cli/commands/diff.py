@@ -4,7 +4,7 @@ from contend.cli.commands.options import DebateId, Json
 
 
 def diff(first: DebateId, second: DebateId, json: Json = False) -> None:
-    """Show where two debates part, and what came of it."""
+    """Show where two debates diverge, and how each ended."""
     from contend.cli.actions.diff import print_comparison  # slow to import
 
     print_comparison(first, second, as_json=json)

@@ -14,7 +14,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter per option
         str,
         typer.Option(
             metavar="ROUND[:PHASE]",
-            help="Share the debate up to the end of this round, or of this phase of it.",
+            help="Keep the debate up to the end of this round (or phase), and continue from there.",
         ),
     ] = "",
     assignments: options.Assignments = None,

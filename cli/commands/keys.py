@@ -15,7 +15,7 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as OPENAI_API_K
 
 @app.command("set")
 def set_key(name: _Name) -> None:
-    """Store a key. It is asked for, or read from stdin, and never shown."""
+    """Store a key. You are prompted for it, or it is read from stdin; it is never shown."""
     from contend.cli.actions.keys import ask_and_store
     from contend.cli.view.console import print_message  # slow to import
 

@@ -12,7 +12,10 @@ def list_debates(
         int, typer.Option(metavar="N", min=1, max=1000, help="How many debates to list.")
     ] = 20,
     search: Annotated[
-        str, typer.Option(metavar="WORDS", help="Only debates with this in question or answer.")
+        str,
+        typer.Option(
+            metavar="TEXT", help="Only debates with this text in the question, title or answer."
+        ),
     ] = "",
     json: Json = False,
 ) -> None:

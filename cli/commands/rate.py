@@ -13,7 +13,7 @@ def rate(
         int | None, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")
     ] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="Let the judge rate an answer that it failed to rate.")
+        bool, typer.Option("--auto", help="Ask the judge again if its rating failed.")
     ] = False,
 ) -> int:
     """Rate the answer of a debate from 1 to 10."""

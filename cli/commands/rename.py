@@ -13,7 +13,7 @@ def rename(
         str, typer.Argument(metavar="TITLE", help="The new title; '' shows the question again.")
     ],
 ) -> None:
-    """Give a debate a title, which lists, the page and exports show; the question stays."""
+    """Give a debate a title, which replaces its question in lists, on the page and in exports."""
     from contend.cli.actions.rename import rename_debate  # slow to import
 
     rename_debate(debate, title)

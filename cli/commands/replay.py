@@ -10,13 +10,14 @@ from contend.cli.commands.options import DebateId, Plain
 def replay(
     debate: DebateId,
     speed: Annotated[
-        float, typer.Option(metavar="N", min=0.01, help="How many times as fast as it was.")
+        float,
+        typer.Option(metavar="N", min=0.01, help="Playback speed: 2 is twice as fast as it was."),
     ] = 1.0,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Run the code again on the recorded answers and list what differs (exit code 5).",
+            help="Run the code again on the recorded answers; exit with 5 if anything differs.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --strict: print JSON.")] = False,

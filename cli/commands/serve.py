@@ -18,10 +18,10 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         int, typer.Option(metavar="N", min=1, help="Debates that may run at the same time.")
     ] = 32,
     max_running_per_client: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Debates of one client that may run.")
+        int, typer.Option(metavar="N", min=1, help="Debates that one client may run at once.")
     ] = 32,
     max_streams_per_client: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Streams of events open to one client.")
+        int, typer.Option(metavar="N", min=1, help="Event streams that one client may have open.")
     ] = 64,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Do not open the page in a browser.")
@@ -30,15 +30,15 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Model that callers may choose, such as 'ollama:*'; repeatable. By default all "
-            "on this machine, and only the service's own on a network.",
+            help="Model that callers may choose, such as 'ollama:*'; repeatable. Default: any if "
+            "--host is local, otherwise only those in the service's own settings.",
         ),
     ] = None,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
 ) -> None:
-    """Serve the web page and the HTTP API; on a network, clients need CONTEND_SERVICE_TOKEN."""
+    """Serve the page and the HTTP API; beyond this machine it needs CONTEND_SERVICE_TOKEN."""
     from contend.cli.actions.serve import serve_app  # slow to import
     from contend.debates.settings_sources import parse_assignments
     from contend.service.auth import is_loopback

@@ -14,7 +14,7 @@ def show_debate(
         bool, typer.Option("--thinking", help="Include the models' thinking.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Print decisions and ratings whole, not in one line.")
+        bool, typer.Option("--full", help="Print decisions and ratings in full, not on one line.")
     ] = False,
     round_number: Annotated[
         int | None, typer.Option("--round", metavar="N", min=0, help="Print only this round.")

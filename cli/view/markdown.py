@@ -105,7 +105,7 @@ def _parser() -> MarkdownIt:
 
 
 def _as_shown(token: Token) -> Token:
-    """Keep line breaks, because models put points on lines of their own, and formulas."""
+    """Keep formulas as written, and line breaks, since models put each point on a line."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not load l
 STOP_WORDS = {
     "skeptic_ready": "the Skeptic found the answer ready",
     "score_reached": "the target score was reached",
-    "no_critical_issues": "no critical issue is left",
+    "no_critical_issues": "no critical objection is left",
     "max_rounds": "all rounds were used",
     "judge_stop": "the judge stopped the debate",
     "moderator_stop": "the moderator ended the rounds",

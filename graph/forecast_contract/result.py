@@ -144,7 +144,7 @@ class TokensUsed(Contract):
 
 
 class ResultMetadata(Contract):
-    """What the debate took."""
+    """What the debate used: arguments, tokens, calls, time and models."""
 
     total_arguments: int
     sonnet_tokens_used: TokensUsed = Field(description="Of whichever models argued.")

@@ -39,7 +39,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
 def stop_rule(
     assessment: Assessment | None, round_number: int, settings: AdversarialSettings
 ) -> StopDecision | None:
-    """Apply the stop conditions in order; an unread critique stops only at the round limit."""
+    """Apply the stop conditions in order; of an unreadable critique only the round limit."""
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score
@@ -53,7 +53,7 @@ def stop_rule(
     if round_number >= settings.max_rounds:
         return stop("max_rounds", round_number, describe_rounds_used(settings.max_rounds))
     if at_minimum and none_critical:
-        return stop("no_critical_issues", round_number, "no critical issue is left")
+        return stop("no_critical_issues", round_number, "no critical objection is left")
     return None
 
 

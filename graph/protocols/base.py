@@ -87,7 +87,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
-        """Return whether a judge is asked after this round if another is worth it."""
+        """Return whether the judge is asked, after this round, to decide on another one."""
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:

@@ -21,7 +21,7 @@ _AS_SETTING = {"rounds": "max_rounds"}
 
 
 class ForecastSettings(DebateSettings):
-    """Five roles argue over outcomes for three rounds; numbers give a distribution."""
+    """Five roles, a judge among them, argue over outcomes; their probabilities are combined."""
 
     protocol: ClassVar[str] = "forecast"
     use_when = "You want probabilities for what will happen."

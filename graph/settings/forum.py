@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 
 class ForumSettings(ManySeatSettings):
-    """All hold positions of their own; a judge ends it, or they concede until one is left."""
+    """Debaters hold their own positions; a judge ends it, or they concede until one is left."""
 
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."

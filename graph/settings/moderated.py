@@ -103,7 +103,7 @@ class ModeratedSettings(DebateSettings):
     """Advocates of fixed positions argue under a moderator; a judge scores what they say."""
 
     protocol: ClassVar[str] = "moderated"
-    use_when = "You want to hear both sides in order, with scores."
+    use_when = "You want a structured hearing of both sides, with scores."
 
     positions: tuple[PositionChoice, ...] = Field(
         _UNDECIDED,

@@ -21,7 +21,7 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an open model; models with equal options are shared within an event loop."""
+    """Options for opening a model; with equal options it is opened once per event loop."""
 
     temperature: float | None = None
     connect_timeout: float = 10

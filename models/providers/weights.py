@@ -141,7 +141,7 @@ def is_intact(weights: Weights, home: Path) -> bool:
 
 
 def default_chat_model(home: Path) -> Weights:
-    """Return the model of users who have no other: one that is here, or the best that can run."""
+    """Return the model for users who have none: a downloaded one, or the best that can run."""
     for name in (DEFAULT, SMALLEST):
         if is_pulled(KNOWN[name], home):
             return KNOWN[name]

@@ -86,7 +86,7 @@ def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
 
 
 def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object that starts here, and return where it ends; 0 if it is none."""
+    """Decode the object that starts here, and return where it ends; 0 if none does."""
     try:
         data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
     except (ValueError, RecursionError):

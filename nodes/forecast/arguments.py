@@ -97,7 +97,7 @@ def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredAr
 
 @dataclass(frozen=True)
 class Majority:
-    """The outcome most roles support; among as many, the one they hold most likely."""
+    """The outcome that most roles support; on a tie, the one they consider most likely."""
 
     outcome: str
     votes: int

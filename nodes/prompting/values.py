@@ -258,7 +258,7 @@ class PromptContent:
         return " ".join(text.split())
 
     def _quote_checks(self) -> str:
-        """List the latest check of each quote; if there is no room for all, the last quoted."""
+        """List the latest check of each quote; if not all fit, leave out the oldest."""
         rated = self._rated_text()
         checks: dict[str, tuple[Turn, QuoteCheck]] = {}
         for turn in self.state.get("turns", []):

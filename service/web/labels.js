@@ -8,7 +8,7 @@ export const STOP_WORDS = {
   judge_stop: "the judge stopped the debate",
   one_left: "one position was left",
   converged: "the positions converged",
-  budget: "the budget was used up",
+  moderator_stop: "the moderator ended the rounds",
   user: "you asked for the answer",
   failed: "every model failed",
   timeout: "the time limit was reached",

@@ -50,7 +50,7 @@ def test_only_debates_with_these_words_are_listed(contend: Command) -> None:
         assert [d["id"] for d in contend.here("list", "--search", words, "--json").json] == [debate]
     missing = contend.here("list", "--search", "zebra")
     assert (missing.code, missing.out) == (0, "")
-    assert missing.err == "No debate has 'zebra' in its question or answer.\n"
+    assert missing.err == "No debate has 'zebra' in its question, title or answer.\n"
 
 
 @pytest.mark.parametrize("width", [20, 30, 40, 60, 100, 150, 160, 200])
