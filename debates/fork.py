@@ -22,7 +22,7 @@ from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState, Turn
 from contend.graph.values import Seat
-from contend.models.recording import CallKey, Heard, RecordedCall, Tape, with_marks
+from contend.models.recording import CallKey, Received, RecordedCall, Tape, with_marks
 from contend.models.replies.control import nonce, without_block
 from contend.models.seats import choose_seats, is_demonstration
 from contend.models.text import clean
@@ -255,8 +255,8 @@ def _as_human(turn: Turn) -> Turn:
 def _with_text(call: RecordedCall, text: str) -> RecordedCall:
     result = {**(call.answer or {})["result"], "text": text, "thinking": "", "usage": {}}
     answer = {**(call.answer or {}), "result": result}
-    heard = [Heard(at=0, text=text, model=call.model)]
-    return call.model_copy(update={"heard": heard, "answer": answer})
+    received = [Received(at=0, text=text, model=call.model)]
+    return call.model_copy(update={"received": received, "answer": answer})
 
 
 def _find_call(

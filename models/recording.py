@@ -25,7 +25,7 @@ _FIRST_PLACEHOLDER = 0xE000
 _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
 
-class Heard(BaseModel):
+class Received(BaseModel):
     """What the listener of a call received: a piece of text, or trouble."""
 
     at: float  # seconds after the call began
@@ -37,7 +37,7 @@ class Heard(BaseModel):
 class RecordedCall(BaseModel):
     model: str
     parameters: dict[str, Any]
-    heard: list[Heard]
+    received: list[Received]
     seconds: float
     answer: dict[str, Any] | None = None
     failure: dict[str, str] | None = None  # the arguments of ModelFailed
@@ -117,12 +117,12 @@ async def _play(
 ) -> Answered[Result]:
     began = asyncio.get_running_loop().time()
     call = with_marks(recorded, listener.marks)
-    for heard in call.heard:
-        await tape.wait_until(heard.at, began)
-        if heard.trouble:
-            listener.trouble(heard.trouble)
+    for received in call.received:
+        await tape.wait_until(received.at, began)
+        if received.trouble:
+            listener.trouble(received.trouble)
         else:
-            listener.text(heard.text, heard.model)
+            listener.text(received.text, received.model)
     await tape.wait_until(call.seconds, began)
     if call.answer is None:
         raise ModelFailed(**(call.failure or {}))
@@ -139,7 +139,7 @@ async def _record(
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
     recorder = _Recorder(listener, asyncio.get_running_loop().time())
-    made = RecordedCall(model=request.model, parameters=request.parameters, heard=[], seconds=0)
+    made = RecordedCall(model=request.model, parameters=request.parameters, received=[], seconds=0)
     try:
         answered = await call(recorder.listener())
     except ModelFailed as failed:
@@ -156,21 +156,21 @@ async def _record(
 class _Recorder:
     inner: Listener
     began: float
-    heard: list[Heard] = field(default_factory=list)
+    received: list[Received] = field(default_factory=list)
 
     def listener(self) -> Listener:
         return replace(self.inner, text=self._text, trouble=self._trouble)
 
     def _text(self, piece: str, model: str) -> None:
-        last, now = self.heard[-1] if self.heard else None, self._seconds()
+        last, now = self.received[-1] if self.received else None, self._seconds()
         if last and last.model == model and now - last.at < _SECONDS_OF_A_PIECE:
             last.text += clean_piece(piece)
         else:
-            self.heard.append(Heard(at=now, text=clean_piece(piece), model=model))
+            self.received.append(Received(at=now, text=clean_piece(piece), model=model))
         self.inner.text(piece, model)
 
     def _trouble(self, trouble: Trouble) -> None:
-        self.heard.append(Heard(at=self._seconds(), trouble=trouble))
+        self.received.append(Received(at=self._seconds(), trouble=trouble))
         self.inner.trouble(trouble)
 
     def _seconds(self) -> float:
@@ -178,7 +178,7 @@ class _Recorder:
 
     async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
         if tape.keep:
-            whole = made.model_copy(update={"heard": self.heard, "seconds": self._seconds()})
+            whole = made.model_copy(update={"received": self.received, "seconds": self._seconds()})
             await tape.keep(key, _without_marks(whole, self.inner.marks))
 
 
@@ -205,11 +205,12 @@ def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall:
-    texts = _replace_across([each.text for each in call.heard], pairs)
-    heard = [
-        each.model_copy(update={"text": text}) for each, text in zip(call.heard, texts, strict=True)
+    texts = _replace_across([each.text for each in call.received], pairs)
+    received = [
+        each.model_copy(update={"text": text})
+        for each, text in zip(call.received, texts, strict=True)
     ]
-    return call.model_copy(update={"heard": heard, "answer": _replace_in(call.answer, pairs)})
+    return call.model_copy(update={"received": received, "answer": _replace_in(call.answer, pairs)})
 
 
 def _replace_across(texts: Sequence[str], pairs: list[tuple[str, str]]) -> list[str]:

@@ -14,7 +14,7 @@ from contend.models.failures import Failure
 from contend.models.recording import (
     CallKey,
     CallRequest,
-    Heard,
+    Received,
     RecordedCall,
     Tape,
     on_tape,
@@ -34,9 +34,12 @@ class Ear:
     """A listener that keeps what it receives."""
 
     def __init__(self, mark: str) -> None:
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
         self.listener = Listener(
-            lambda piece, _: self.heard.append(piece), self.heard.append, asked="r1", marks=(mark,)
+            lambda piece, _: self.received.append(piece),
+            self.received.append,
+            asked="r1",
+            marks=(mark,),
         )
 
 
@@ -76,7 +79,7 @@ async def test_a_recorded_call_is_answered_as_it_was() -> None:
     with using_tape(Tape(kept, is_complete=True)):
         played = await on_tape(_request(), again.listener, REPLY, _must_not_be_called)
     assert played == answered
-    assert again.heard == live.heard == ["Wrong", TROUBLE, "Tag: abc", "def."]
+    assert again.received == live.received == ["Wrong", TROUBLE, "Tag: abc", "def."]
 
 
 async def test_another_debate_hears_its_own_marks() -> None:
@@ -86,7 +89,7 @@ async def test_another_debate_hears_its_own_marks() -> None:
     with using_tape(Tape(kept, is_complete=True)):
         played = await on_tape(_request("Ask 123456."), other.listener, REPLY, _must_not_be_called)
     assert played.result.text == "Tag: 123456."
-    assert other.heard == ["Wrong", TROUBLE, "Tag: 123", "456."]
+    assert other.received == ["Wrong", TROUBLE, "Tag: 123", "456."]
 
 
 async def test_a_failure_is_played_as_a_failure() -> None:
@@ -130,9 +133,9 @@ async def test_the_same_question_asked_twice_has_two_answers() -> None:
 
 @pytest.mark.looptime
 async def test_a_tape_keeps_the_time() -> None:
-    heard = [Heard(at=2, text="Slow", model="m"), Heard(at=6, text=" words", model="m")]
+    received = [Received(at=2, text="Slow", model="m"), Received(at=6, text=" words", model="m")]
     answer = {"model": "m", "fell_back": False, "result": {"text": "Slow words"}}
-    call = RecordedCall(model="m", parameters={}, heard=heard, seconds=10, answer=answer)
+    call = RecordedCall(model="m", parameters={}, received=received, seconds=10, answer=answer)
     tape = Tape(speed=2)
     request, ear = _request(), Ear("")
     tape.known = {Tape().key_of(request, ear.listener): call}

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,6 @@ from tests.support.protocols import PROTOCOLS, ask_in, script_of
 def models() -> Iterator[ModelServer]:
     with ModelServer(lambda _: Reply(""), models=None) as running:
         yield running
-
-
-@pytest.fixture
-def contend(tmp_path: Path, models: ModelServer) -> Command:
-    return Command(tmp_path / "home", models)
 
 
 def _other_answer(role: str, _: int, reply: Reply) -> Reply:

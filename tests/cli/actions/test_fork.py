@@ -21,11 +21,6 @@ def models() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture
-def contend(tmp_path: Path, models: ModelServer) -> Command:
-    return Command(tmp_path / "home", models)
-
-
 def _debate(contend: Command, models: ModelServer, protocol: str) -> dict[str, Any]:
     models.script = script_of(protocol)
     record: dict[str, Any] = contend(*ask_in(protocol), "--json").json

@@ -17,9 +17,8 @@ def models() -> Iterator[ModelServer]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_turn_is_in_the_history(protocol: str, tmp_path: Path, models: ModelServer) -> None:
+def test_every_turn_is_in_the_history(protocol: str, contend: Command, models: ModelServer) -> None:
     models.script = script_of(protocol)
-    contend = Command(tmp_path / "home", models)
     record = contend(*ask_in(protocol), "--json").json
     steps = contend("history", record["id"], "--json").json
     assert [turn for step in steps for turn in step["turns"]] == [t["id"] for t in record["turns"]]

@@ -19,11 +19,6 @@ def models() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture
-def contend(tmp_path: Path, models: ModelServer) -> Command:
-    return Command(tmp_path / "home", models)
-
-
 def _debate(contend: Command, models: ModelServer, protocol: str, *more: str) -> str:
     models.script = script_of(protocol)
     asked = contend(*ask_in(protocol), *more, "--json")
