@@ -105,8 +105,8 @@ def _assert_intact(home: Path) -> None:
     ("fault", "limits"),
     [
         (file_size, range(56, 640, 48)),
-        (pages, range(14, 40, 2)),
-        (commits, range(1, 62, 5)),
+        (pages, range(20, 68, 4)),
+        (commits, range(1, 82, 6)),
     ],
     ids=["file_size", "pages", "commits"],
 )
