@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -28,6 +29,16 @@ def slowed(script: Any, delay: float = 0.02) -> Script:
         given = script(request)
         reply = Reply(given) if isinstance(given, str) else given
         return replace(reply, chunk_size=6, chunk_delay=delay)
+
+    return answer
+
+
+def held(script: Script, gate: Event) -> Script:
+    """Let no reply begin while the gate is closed, so that the page is never too late."""
+
+    def answer(request: Request) -> Reply:
+        given = script(request)
+        return replace(Reply(given) if isinstance(given, str) else given, until=gate.is_set)
 
     return answer
 
@@ -79,17 +90,21 @@ def test_a_debate_of_each_protocol_streams_and_ends(
 def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    gate = Event()
     with (
-        serve_page(SCRIPTS[protocol], monkeypatch) as address,
+        serve_page(held(SCRIPTS[protocol], gate), monkeypatch) as address,
         open_browser(address) as browser,
     ):
         page = browser.open()
         fill_in(page, protocol, QUESTION)
         page.wait_for_selector("text=/calls, about .* tokens/")
         start(page)
-        page.wait_for_selector(".turn.is-live")
-        page.keyboard.press("p")
+        page.wait_for_selector(".pill-running")
+        with page.expect_response("**/pause"):
+            page.keyboard.press("p")
+        gate.set()
         page.wait_for_selector(".pill-paused")
+        gate.clear()
         turns = page.locator(".turn").count()
         page.reload()
         page.wait_for_selector(".pill-paused")
@@ -99,7 +114,9 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         page.fill(".composer textarea", "Count the cost of hiring.")
         page.click(".composer button:has-text('Continue')")
         page.wait_for_selector(".is-human:has-text('Count the cost of hiring.')")
-        page.click("text=Finish now")
+        with page.expect_response("**/finish"):
+            page.click("text=Finish now")
+        gate.set()
         page.wait_for_selector(".pill-done")
         page.click("[aria-label='Your rating'] button:text-is('8')")
         page.wait_for_selector("[aria-pressed=true]:text-is('8')")
