@@ -164,9 +164,9 @@ class _Recorder:
     def _text(self, piece: str, model: str) -> None:
         last, now = self.received[-1] if self.received else None, self._seconds()
         if last and last.model == model and now - last.at < _SECONDS_OF_A_PIECE:
-            last.text += clean_piece(piece)
+            last.text += piece
         else:
-            self.received.append(Received(at=now, text=clean_piece(piece), model=model))
+            self.received.append(Received(at=now, text=piece, model=model))
         self.inner.text(piece, model)
 
     def _trouble(self, trouble: Trouble) -> None:
@@ -178,6 +178,8 @@ class _Recorder:
 
     async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
         if tape.keep:
+            for each in self.received:  # here, because tokens come by the thousand
+                each.text = clean_piece(each.text)
             whole = made.model_copy(update={"received": self.received, "seconds": self._seconds()})
             await tape.keep(key, _without_marks(whole, self.inner.marks))
 
