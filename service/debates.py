@@ -206,6 +206,7 @@ async def resolve_by_id(debate_id: DebateId, runs: TheRuns, given: _Outcome) -> 
 async def delete_by_id(debate_id: DebateId, runs: TheRuns) -> Response:
     """Delete a debate with everything that belongs to it."""
     debate = await find_debate(runs, debate_id)
+    await runs.find_active_run(debate.id)
     pruned = await asyncio.to_thread(delete_debates, runs.records, [debate.id])
     if not pruned.debates:
         raise not_possible(debate, "The debate is running; pause it first.")

@@ -37,6 +37,7 @@ _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_CHECKS = 30.0
 # For the machine that ran a debate last: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
+_LAST_EVENTS = ("paused", "error", "complete")
 _STOPS, _PAUSED = "the service stops", "paused by a user"
 
 
@@ -52,6 +53,8 @@ class Run:
     """What people said during the current turn; the debate goes on with it."""
     is_paused: bool = False
     """Whether a person paused it, so that it stops after the current turn."""
+    last_seq: int | None = None
+    """The number of its newest event; None until it begins or goes on."""
     failure: Exception | None = None
 
     async def wait_for_start(self) -> None:
@@ -76,6 +79,7 @@ class Run:
                 return unexpected_error(self.debate.id)
 
     def observe(self, event: Event) -> None:
+        self.last_seq = event["seq"]
         if event["event"] != "paused":  # an outage can pause it before it starts
             self.begun.set()
 
@@ -184,6 +188,19 @@ class Runs:
     def find_run(self, debate_id: str) -> Run | None:
         """Return the run of a debate that this service runs."""
         return self._running.get(debate_id)
+
+    async def find_active_run(self, debate_id: str) -> Run | None:
+        """Return the run of a debate, after the end of one whose last event is already stored."""
+        run = self.find_run(debate_id)
+        if run and not run.remark and await self._is_ending(run):
+            await asyncio.wait({run.task})
+        return self.find_run(debate_id)
+
+    async def _is_ending(self, run: Run) -> bool:
+        newest = await asyncio.to_thread(self.records.journal.newest, run.debate.id)
+        if newest is None or run.last_seq is None:
+            return False
+        return newest.name in _LAST_EVENTS and newest.seq >= run.last_seq
 
     async def is_waiting(self, debate: StoredDebate) -> bool:
         """Return whether the debate paused to ask a person."""
@@ -327,7 +344,7 @@ class Runs:
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
         """Continue with what people said, or without it if it comes too late."""
-        run.remark, run.control = None, RunControl()
+        run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(_PAUSED)
         # Once the rounds are over, the words may still be of use.

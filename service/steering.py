@@ -46,7 +46,7 @@ _Said = Annotated[Say, Depends(_read_say)]
 async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
     """Stop the debate after the current turn."""
     debate = await find_debate(runs, debate_id)
-    run = runs.find_run(debate.id)
+    run = await runs.find_active_run(debate.id)
     if run is None:
         raise not_possible(debate, "It does not run in this service.")
     await asyncio.to_thread(runs.records.withdraw, debate.id)
@@ -86,7 +86,7 @@ async def _go_on(runs: Runs, client: str, debate_id: UUID, remark: Remark) -> De
     debate = await find_debate(runs, debate_id)
     if debate.status == "done":
         raise not_possible(debate, "The debate is done.")
-    if run := runs.find_run(debate.id):
+    if run := await runs.find_active_run(debate.id):
         _check_remark(run, remark)
         was_paused = run.is_paused
         run.add_remark(remark)

@@ -1,13 +1,18 @@
 """Pausing, resuming and finishing a debate while it runs, in every order."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from contend.debates.record import StoredDebate
+from contend.debates.run import run_debate
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.service.client import ApiError
+from contend.service.runs import Run, Runs
 from tests.cli.support import debaters
 from tests.service.test_debates import (
     api,
@@ -66,7 +71,6 @@ def test_a_debate_is_paused_and_resumed_with_a_remark(client: TestClient, held: 
         api(client).resume(debate)
     held.go_on()
     watch_until(client, debate, "paused")
-    wait_until_not_here(client, debate)
     api(client).resume(debate, "Mind the night shifts.")
     remark = next(e for e in events(client, debate) if e["metadata"].get("phase") == "remark")
     assert remark["content"] == "Mind the night shifts."
@@ -95,6 +99,41 @@ def test_a_person_is_asked_and_answers(client: TestClient) -> None:
     api(client).finish(debate, "Enough.")
     events(client, debate)
     assert api(client).get(debate).stop_reason == "user"
+
+
+@pytest.fixture
+def slow_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a run open after its last event, until the service asks whether it is ending."""
+    asked, is_ending = threading.Event(), Runs._is_ending
+
+    async def run(*given: Any) -> StoredDebate:
+        ended = await run_debate(*given)
+        assert await asyncio.to_thread(asked.wait, 60)
+        return ended
+
+    async def ask(runs: Runs, run: Run) -> bool:
+        found = await is_ending(runs, run)
+        asked.set()
+        return found
+
+    monkeypatch.setattr("contend.service.runs.run_debate", run)
+    monkeypatch.setattr(Runs, "_is_ending", ask)
+
+
+@pytest.mark.parametrize("action", ["resume", "finish", "pause", "delete"])
+@pytest.mark.usefixtures("slow_ending")
+def test_a_debate_can_be_steered_at_its_last_event(client: TestClient, action: str) -> None:
+    debate = start(client, settings={"pause": "each_round"}).id
+    watch_until(client, debate, "paused")
+    if action == "pause":
+        with pytest.raises(ApiError, match="does not run"):
+            api(client).pause(debate)
+        return
+    getattr(api(client), action)(debate)
+    if action == "delete":
+        assert api(client).list().debates == []
+        return
+    watch_until(client, debate, "resumed")
 
 
 def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held) -> None:
