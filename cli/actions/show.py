@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from contend.cli import database
 from contend.cli.view.console import stdout, write_json
-from contend.cli.view.forecast import print_forecast_of, print_rounds_of
+from contend.cli.view.forecast import print_forecast_of, words_of_rounds
 from contend.cli.view.format import resume_command
 from contend.cli.view.pager import paged
 from contend.cli.view.renderer import Renderer
 from contend.debates.exports.wording import closings_begin, local_time, sentence
 from contend.debates.record import StoredDebate
 from contend.graph.errors import BadInput
+from contend.graph.phases import PHASES
 from contend.graph.state import Turn
 
 
@@ -75,19 +76,21 @@ def _print_all(screen: Renderer, debate: StoredDebate, wanted: ShownPart) -> Non
     screen.header(debate, about.capitalize())
     record = debate.as_json()
     screen.overview(record)
-    closings = closings_begin(debate.turns)
+    closings, results = closings_begin(debate.turns), words_of_rounds(debate)
+    last = {turn.round: turn.id for turn in debate.turns if not PHASES[turn.phase].after_rounds}
     for at, turn in enumerate(debate.turns):
         if at == closings:
             screen.sections.end_rounds()
         if turn.phase != "score" or wanted.full:
             screen.turn(turn, thinking=wanted.thinking, whole=wanted.full)
+        if turn.id == last.get(turn.round) and turn.round in results:
+            screen.sections.note(results[turn.round])
     screen.eliminations()
     if record["stop"] and debate.status != "done":
         screen.sections.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
     if debate.error:
         screen.sections.note(f"Failed: {debate.error}")
     if debate.status == "done":
-        print_rounds_of(debate)
         print_forecast_of(debate)
         screen.footer(debate)
     else:

@@ -55,12 +55,11 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
         print_forecast(screen, forecast, outcome_labels(debate.state))
 
 
-def print_rounds_of(debate: StoredDebate) -> None:
-    """Print what each round of a forecast came to."""
+def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
+    """Return what each round of a forecast came to, by its number."""
     forecast = debate.state.get("forecast")
-    for held in forecast["debate_log"]["rounds"] if forecast else ():
-        words = f"Round {held['round_number']}. {round_words(_round_facts(held))}"
-        print_hanging(stdout(), words, hang=2)
+    rounds = forecast["debate_log"]["rounds"] if forecast else ()
+    return {held["round_number"]: round_words(_round_facts(held)) for held in rounds}
 
 
 def _round_facts(held: Mapping[str, Any]) -> dict[str, Any]:

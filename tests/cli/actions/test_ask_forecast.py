@@ -136,7 +136,10 @@ def test_show_and_export_have_the_forecast(contend: Command) -> None:
     debate = contend.here(*ASK, *NAMED, "--json", "-q").json["id"]
     shown = contend.here("show", debate).out
     assert "yes: It opens" in shown
-    assert "Round 2. Scores of the rebuttal: optimist 0.62" in shown
+    scored = [shown.index(f"Scores of the {name}") for name in ("opening", "rebuttal", "closing")]
+    assert shown.index("Round 2 of 3") < scored[1] < shown.index("Round 3 of 3")
+    assert scored[0] < shown.index("Round 2 of 3")
+    assert scored[2] < shown.rindex("It will probably open.")
     document = contend.here("export", debate, "--format", "md").out
     row = "| 2 | pessimist | no | yes 0.3, no 0.7 | 0.62 | 0.70, 0.60, 0.50 | pessimist source 2 | "
     assert f"{row}optimist |" in document
