@@ -21,7 +21,10 @@ app.callback(invoke_without_command=True)(show_help)
 
 @app.command("list")
 def list_templates(json: Json = False) -> None:
-    """List the built-in templates, your own, and candidates (learned, not yet accepted)."""
+    """List built-in templates, your own, and candidates.
+
+    A candidate was learned from a debate and is not accepted yet.
+    """
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.print_templates(as_json=json)
@@ -46,7 +49,7 @@ def search(
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
 ) -> None:
-    """Rank templates for a question, and mark those that a debate would use."""
+    """Rank templates for a question, as a debate would."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.search_templates(question, limit, embedding_model, as_json=json)
