@@ -117,7 +117,12 @@ class DebateView {
     this.followNewest(heard);
     this.announceEvents(heard);
     if (this.queue.length) this.schedule();
-    else this.settling ??= setTimeout(() => { this.isCaughtUp = true; }, CATCHING_UP);
+    else this.settling ??= setTimeout(() => this.onCaughtUp(), CATCHING_UP);
+  }
+
+  onCaughtUp() {
+    this.isCaughtUp = true;
+    if (!this.isClosed) this.drawControls();
   }
 
   onStream(name, value) {
@@ -224,17 +229,27 @@ class DebateView {
     const home = isAsked && matchMedia("(max-width: 820px)").matches ? this.asked : this.aside; // the phone hides the panels
     if (this.composer.node.parentNode !== home) home.prepend(this.composer.node);
     if (state.status === "running") this.view.classList.add("was-live");
-    show(this.controls, this.controlButtons());
+    this.drawControls();
   }
 
-  controlButtons() {
+  /** Draw the buttons if they change; a button that is replaced under the pointer would miss the click. */
+  drawControls() {
+    // Stored events of earlier pauses do not count.
+    const status = this.isCaughtUp ? this.state.status : this.detail.status;
+    const wanted = this.state.isGone ? "gone" : status;
+    if (wanted === this.drawnControls) return;
+    this.drawnControls = wanted;
+    show(this.controls, this.controlButtons(status));
+  }
+
+  controlButtons(status) {
     const { state, id } = this;
     if (state.isGone) return [];
     const act = (action) => () => action(id).catch(this.report);
-    const isRunning = state.status === "running";
+    const isRunning = status === "running";
     const buttons = [];
     if (isRunning) buttons.push(button("Pause", act(pauseDebate), { title: "Pause (p)" }), button("Finish now", act(finishDebate), { title: "Stop the rounds and write the answer" }));
-    else if (state.status !== "done") buttons.push(button("Resume", act(resumeDebate), { title: "Resume (p)" }));
+    else if (status !== "done") buttons.push(button("Resume", act(resumeDebate), { title: "Resume (p)" }));
     buttons.push(menu("Export ▾", exportItems(id, this.report), { class: "button button-primary" }));
     if (!isRunning) buttons.push(button("Delete", () => this.remove(), { class: "button button-quiet" }));
     return buttons;

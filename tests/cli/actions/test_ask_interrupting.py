@@ -54,6 +54,11 @@ def _read_rest(stream: IO[bytes]) -> bytes:
     return seen
 
 
+def _wait_for_checkpoint(contend: Command, debate: str, turn: str) -> None:
+    while turn not in contend.here("history", debate, "--json").out:
+        pass
+
+
 def test_ctrl_c_twice_at_a_terminal_restores_it(contend: Command, models: ModelServer) -> None:
     models.script = debaters(_silent)
     keyboard, terminal = pty.openpty()
@@ -85,8 +90,9 @@ def test_a_database_that_hangs_does_not_keep_the_process(
     with contend.start(*ASK, "--events") as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        while '"skeptic_chunk"' not in process.stdout.readline():
+        while '"skeptic_chunk"' not in (line := process.stdout.readline()):
             pass
+        _wait_for_checkpoint(contend, json.loads(line)["debate_id"], "r1.propose.proposer")
         with contextlib.closing(sqlite3.connect(contend.home / "contend.db")) as other:
             other.execute("BEGIN EXCLUSIVE")
             process.send_signal(signal.SIGINT)

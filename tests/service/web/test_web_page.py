@@ -130,7 +130,10 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         page.fill("#search", "nothing like it")
         page.wait_for_selector("text=No debate matches.")
         page.go_back()
-        page.click("text=Delete")
+        delete = page.wait_for_selector(".controls button:text-is('Delete')")
+        page.wait_for_selector(".is-human:has-text('Count the cost of hiring.')")
+        assert delete.evaluate("button => button.isConnected"), "a click must not get lost"
+        delete.click()
         page.click("dialog button:has-text('Delete')")
         page.wait_for_selector("text=There are no debates yet.")
         assert browser.errors == []
