@@ -112,28 +112,24 @@ class _TimeLimits:
 async def _chunks(
     model: Runnable[Any, AIMessage], messages: list[BaseMessage], limits: _TimeLimits
 ) -> AsyncGenerator[AIMessage, None]:
-    async with aclosing(cast("AsyncGenerator[AIMessage, None]", model.astream(messages))) as stream:
-        while True:
-            try:
-                chunk = await _next_chunk(stream, limits)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise limits.failure() from error
-            limits.has_begun = limits.has_begun or _has_token(chunk)
-            yield chunk
+    """Yield each chunk that arrives in time."""
+    stream = cast("AsyncGenerator[AIMessage, None]", model.astream(messages))
+    # One timer for all chunks, because a new one for each of thousands takes time.
+    try:
+        async with asyncio.timeout_at(limits.next_deadline()) as timer, aclosing(stream):
 
+            def on_bytes() -> None:
+                # Keep-alives count as activity, but not as a first token.
+                if limits.has_begun:
+                    timer.reschedule(limits.next_deadline())
 
-async def _next_chunk(stream: AsyncGenerator[AIMessage, None], limits: _TimeLimits) -> AIMessage:
-    async with asyncio.timeout_at(limits.next_deadline()) as timeout:
-
-        def on_bytes() -> None:
-            # Keep-alives count as activity, but they are no first token.
-            if limits.has_begun:
-                timeout.reschedule(limits.next_deadline())
-
-        with watching_bytes(on_bytes):
-            return await anext(stream)
+            with watching_bytes(on_bytes):
+                async for chunk in stream:
+                    limits.has_begun = limits.has_begun or _has_token(chunk)
+                    yield chunk
+                    timer.reschedule(limits.next_deadline())
+    except TimeoutError as error:
+        raise limits.failure() from error
 
 
 def _has_token(chunk: AIMessage) -> bool:

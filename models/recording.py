@@ -25,7 +25,8 @@ _FIRST_PLACEHOLDER = 0xE000
 _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
 
-class Received(BaseModel):
+@dataclass
+class Received:
     """What the listener of a call received: a piece of text, or trouble."""
 
     at: float  # seconds after the call began
@@ -208,10 +209,7 @@ def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall:
     texts = _replace_across([each.text for each in call.received], pairs)
-    received = [
-        each.model_copy(update={"text": text})
-        for each, text in zip(call.received, texts, strict=True)
-    ]
+    received = [replace(each, text=text) for each, text in zip(call.received, texts, strict=True)]
     return call.model_copy(update={"received": received, "answer": _replace_in(call.answer, pairs)})
 
 
