@@ -13,6 +13,7 @@ from benchmarks import (
     cpu,
     forecast,
     latency,
+    long_page,
     moderated,
     parallel,
     retrieval,
@@ -33,6 +34,7 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "retrieval": retrieval.results,
     "retrieval_million": retrieval.million,
     "viewers": viewers.results,
+    "long_page": long_page.results,
 }
 _PACKAGES = (
     "langgraph",

@@ -29,12 +29,14 @@ SECONDS_PER_TOKEN = 0.012
 GROUP_SECONDS = 0.033
 SECONDS_WITHOUT_READING = 3.0
 ROUNDS = 2
+WRITER = "writer"
+_PARAGRAPHS, _PARAGRAPH = 6, "An **important** reason is `cost`: " + "word " * 94 + "\n\n"
 CALLS = 2 * ROUNDS + 2
 _PAGE = Path(__file__).parents[1] / "service" / "web"
 
 
 class SimulatedChat(BaseChatModel):
-    """Says the time, token by token, so that viewers know how old each token is."""
+    """Says the time token by token, so that viewers know each token's age; or a long text."""
 
     part: str
 
@@ -49,12 +51,20 @@ class SimulatedChat(BaseChatModel):
     async def _astream(
         self, messages: Any, *_: Any, **__: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for _number in range(TOKENS):
-            await asyncio.sleep(SECONDS_PER_TOKEN)
-            yield ChatGenerationChunk(message=AIMessageChunk(content=f"{time.monotonic():.6f} "))
+        async for piece in self._pieces():
+            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         last = AIMessageChunk(content=self._ending(messages))
         last.response_metadata = {"finish_reason": "stop"}
         yield ChatGenerationChunk(message=last)
+
+    async def _pieces(self) -> AsyncIterator[str]:
+        if self.part == WRITER:
+            for _number in range(_PARAGRAPHS):
+                yield _PARAGRAPH
+            return
+        for _number in range(TOKENS):
+            await asyncio.sleep(SECONDS_PER_TOKEN)
+            yield f"{time.monotonic():.6f} "
 
     def _ending(self, messages: Any) -> str:
         tag = re.search(r'"nonce": "(\w+)"', "\n".join(message.text for message in messages))
