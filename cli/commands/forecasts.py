@@ -45,7 +45,11 @@ def scoreboard(
         typer.Option(metavar="FILE", help="Also write the calibration chart to this SVG file."),
     ] = None,
 ) -> None:
-    """Show how accurate resolved forecasts were, by pooling method, role, model and round."""
+    """Show how accurate resolved forecasts were.
+
+    The scores are grouped by the method used to combine the roles' probabilities, and by role,
+    model and round.
+    """
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.print_scores(plot, as_json=json)

@@ -17,7 +17,7 @@ def pull_model(
         typer.Argument(
             metavar="NAME",
             help="The model, or hf:OWNER/REPO/FILE.gguf from the Hugging Face hub "
-            "(default: what a debate without a key needs).",
+            "(default: the models that a debate without an API key needs).",
         ),
     ] = None,
 ) -> None:
