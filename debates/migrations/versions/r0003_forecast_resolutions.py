@@ -1,4 +1,4 @@
-"""Which outcome of a forecast came true."""
+"""Adds a table for the outcomes of forecasts that came true."""
 
 import sqlalchemy as sa
 from alembic import op
