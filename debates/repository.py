@@ -119,7 +119,7 @@ class Repository:
         error: str | None = None,
         said: Sequence[Event] = (),
     ) -> None:
-        """Update the debate and its turns, and store events; raise LeaseLost if we lost the lease."""
+        """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
         turns, stored = state.get("turns", []), dump_state(state)  # before others must wait
         with tables.write(self._engine) as connection:
             saved = connection.execute(
