@@ -1,4 +1,4 @@
-"""Compares parallel seats with their slowest call, and measures how much a cache can hold."""
+"""Compares parallel seats with their slowest call, and measures how cacheable prompts are."""
 
 import asyncio
 import json

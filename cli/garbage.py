@@ -1,4 +1,4 @@
-"""Turns garbage collection on again, which is off while the command imports its packages."""
+"""Turns on garbage collection, which is off while the command imports its packages."""
 
 import gc
 

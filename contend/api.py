@@ -81,7 +81,7 @@ class Debate:
         return self._stored.id if self._stored else None
 
     async def result(self) -> DebateRecord:
-        """Run until the debate is done, pauses or fails, as the record's `status` tells."""
+        """Run until the debate is done, pauses or fails; the record's `status` tells which."""
         return await self._started()
 
     async def __aiter__(self) -> AsyncIterator[Event]:

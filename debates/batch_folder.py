@@ -49,7 +49,7 @@ class BatchResult:
 
 
 class BatchFolder:
-    """The folder of one batch, which a later run with the same questions and options continues."""
+    """The folder of one batch; a later run with the same questions and options continues it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -36,7 +36,7 @@ class BatchQuestion:
 
 
 def read_questions(path: Path) -> list[BatchQuestion]:
-    """Read every question; if one is invalid, raise BadInput that names the row."""
+    """Read every question; if one is invalid, raise a BadInput that names the row."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadInput(

@@ -59,7 +59,7 @@ def _total(usage: Usage) -> int:
 
 
 def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
-    """Return the cost if the cheapest, or the most expensive, model took all calls."""
+    """Return the cost if the cheapest model made all calls, and if the most expensive one did."""
     cheap = (cost_of(low, price) or 0.0 for price in prices)
     dear = (cost_of(high, price) or 0.0 for price in prices)
     return min(cheap), max(dear)

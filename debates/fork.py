@@ -218,7 +218,7 @@ async def _seats(
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
-    """Return the step before the one that added a turn, and that step."""
+    """Return two steps: the last one before a turn was added, and the one that added it."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step

@@ -254,7 +254,7 @@ class _Channel:
             self._look.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified; at intervals if another process runs the debate."""
+        """Read new events when notified or, if another process runs the debate, at intervals."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:

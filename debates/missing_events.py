@@ -15,7 +15,7 @@ from contend.graph.events import NodeEvent
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
     """Store missing events if no process runs the debate; return whether any were missing.
 
-    All are missing if an old release ran the debate, and the last one may be after a crash.
+    Old releases did not store any events, and a crash can keep the last one from being stored.
     """
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()

@@ -62,7 +62,7 @@ def _find(records: Repository, debate_id: str) -> StoredDebate | None:
 
 
 def _output_folder(debate: StoredDebate | None) -> list[Path]:
-    """Return the debate's folder in the data folder, but never one in a place the user chose."""
+    """Return the debate's output folder, unless it is in a place that the user chose."""
     folder = debate and find_folder(outputs_home(), debate.created_at, debate.id)
     return [folder] if folder else []
 

@@ -55,7 +55,7 @@ async def play_events(
     speed: float,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Send stored events at their original pace, `speed` times as fast."""
+    """Send stored events at `speed` times their original pace."""
     before: datetime | None = None
     for event in events:
         at = datetime.fromisoformat(event["ts"])
@@ -67,7 +67,7 @@ async def play_events(
 
 
 def with_words(events: Sequence[Event]) -> list[Event]:
-    """Add chunks to turns whose own are deleted, spread evenly over the turn's duration."""
+    """Add chunks to turns whose stored chunks were deleted, spread over the turn's duration."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
     for event in events:

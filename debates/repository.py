@@ -142,7 +142,7 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate with this id, or with the only id that starts with it.
+        """Return the debate with this id, or with the only id that has this prefix.
 
         Raises DamagedDebate if it cannot be read.
         """
@@ -256,7 +256,7 @@ class Repository:
             connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return all finished debates with a protocol, without their turns, oldest first."""
+        """Return all finished debates that used a protocol, without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         return self._list(query, report)
@@ -281,7 +281,7 @@ class Repository:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of debates unchanged since then that no process runs, oldest first."""
+        """Return the ids of debates that are not running and unchanged since then, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until

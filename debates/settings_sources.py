@@ -251,7 +251,7 @@ def _known(schema: type[DebateSettings], key: str, source: str) -> str:
 
 
 def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
-    """Parse the value of a flag or variable as YAML, unless the setting is a text."""
+    """Parse the value of a flag or variable as YAML, unless the setting holds text."""
     annotation = schema.model_fields[name].annotation
     is_list = any(getattr(kind, "__origin__", None) is tuple for kind in _kinds(annotation))
     if annotation is str:

@@ -1,4 +1,4 @@
-"""Run a debate in the terminal: prepare it, show it, and stop it on a signal."""
+"""Runs a debate in the terminal: prepares it, shows it, and stops it on a signal."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Runs a batch in the terminal: check it, show its progress, and stop it on a signal."""
+"""Runs a batch in the terminal: checks it, shows its progress, and stops it on a signal."""
 
 import asyncio
 import os

@@ -45,7 +45,7 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """Return the request, or None if a model must propose the outcomes; refuse wrong options."""
+    """Return the request, or None if a model must propose outcomes; refuse unsuitable options."""
     if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")

@@ -133,7 +133,7 @@ def add_files(files: Sequence[Path]) -> None:
 
 
 def _copied(template: Template, library: Library) -> list[str]:
-    """Return warnings about exact copies; only `lint` also finds similar templates."""
+    """Return warnings about exact copies; `lint` also finds similar templates."""
     return [
         f"it covers the same questions as '{each.id}', so debates would get both"
         for each in library.templates

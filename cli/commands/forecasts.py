@@ -17,7 +17,7 @@ def resolve(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Record which outcome of a forecast came true, and print its score."""
+    """Record which outcome of a forecast came true, and print the forecast's score."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.resolve_forecast(debate, outcome, replace=replace, as_json=json)

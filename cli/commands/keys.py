@@ -10,7 +10,9 @@ from contend.cli.commands.options import Json, show_help
 app = typer.Typer(help="Manage API keys for model providers.")
 app.callback(invoke_without_command=True)(show_help)
 
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as OPENAI_API_KEY.")]
+_Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The key's name, such as OPENAI_API_KEY.")
+]
 
 
 @app.command("set")

@@ -21,7 +21,7 @@ def estimate_line(question: str, settings: DebateSettings, seats: Sequence[Seat]
 
 
 def print_plan(prepared: PreparedDebate, output: Output) -> None:
-    """Print the plan for a debate, which is not started."""
+    """Print the plan for a debate without starting it."""
     settings, seats = prepared.settings, prepared.plan.seats
     if output.json:
         write_json(_as_json(prepared))

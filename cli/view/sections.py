@@ -96,7 +96,7 @@ class Sections:
         self._close_settled_columns()
 
     def print_turn(self, turn: ShownTurn, *, thinking: bool = False, whole: bool = False) -> None:
-        """Print a turn; print only the decision for some phases, unless `whole` or `thinking`."""
+        """Print a turn; some phases show only the decision, unless `whole` or `thinking` is set."""
         if turn.phase not in _SUMMARISED or thinking or whole:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":

@@ -44,7 +44,7 @@ class ShownTurn:
 
     @classmethod
     def of_event(cls, event: Event | NodeEvent) -> "ShownTurn":
-        """Build it from the event for a finished turn, or from `turn_event` for a stored turn."""
+        """Read a finished turn from its event; for a stored turn, `turn_event` makes the event."""
         meta = event["metadata"]
         return cls(
             seat=str(meta["seat"]),

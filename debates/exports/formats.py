@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A format: either one document, made by `render`, or a folder of files of the kind `files`."""
+    """An export format: one document made by `render`, or a folder with files of type `files`."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None

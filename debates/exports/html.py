@@ -75,7 +75,7 @@ def _section(text: str, names: Sequence[str]) -> str:
 
 
 def _heading(title: str) -> str:
-    """Return the title as inline HTML, escaped if it contains more than plain text."""
+    """Return the title as inline HTML; escape it if Markdown does not read it as plain text."""
     html = to_html(title)
     return (
         html.removeprefix("<p>").removesuffix("</p>\n") if html.startswith("<p>") else escape(title)

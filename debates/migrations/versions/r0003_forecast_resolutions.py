@@ -1,4 +1,4 @@
-"""Adds a table for the outcomes of forecasts that came true."""
+"""Adds a table that records which outcome of each forecast came true."""
 
 import sqlalchemy as sa
 from alembic import op
