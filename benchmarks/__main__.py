@@ -1,4 +1,4 @@
-"""Runs every benchmark, prints its ratios and writes them to RESULTS.md."""
+"""Runs all benchmarks, prints the results and writes them to RESULTS.md."""
 
 import os
 import platform
@@ -48,7 +48,7 @@ _HEADER = "| what | measured | at most | | |\n|---|---|---|---|---|"
 
 
 def main(names: list[str]) -> int:
-    """Run all benchmarks, or those named; only a run of all is saved."""
+    """Run the named benchmarks, or all; save the results only if all were run."""
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"Unknown benchmark {unknown[0]}. Choose from: {', '.join(ALL)}.", file=sys.stderr)

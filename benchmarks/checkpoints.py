@@ -1,4 +1,4 @@
-"""Checkpoint bytes per turn: the same for a long debate as for a short one."""
+"""Measures checkpoint bytes per turn, which should not grow with the length of a debate."""
 
 import asyncio
 import sqlite3
@@ -24,7 +24,7 @@ Would benefit from finetune: false
 
 
 def results() -> list[Result]:
-    """Compare the bytes per turn of the longest debate with the shortest."""
+    """Compare the bytes per turn in the longest debate with those in the shortest."""
     _register_speaker()
     per_turn = {turns: _bytes_of_debate(turns) / turns for turns in _TURNS}
     shown = ", ".join(f"{turns}: {size / 1024:.1f} KB" for turns, size in per_turn.items())
@@ -34,7 +34,7 @@ def results() -> list[Result]:
 
 
 def _bytes_of_debate(turns: int) -> int:
-    """Count the bytes the saver wrote for a debate of so many turns."""
+    """Count the bytes that the saver wrote for a debate with this many turns."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         spoken = asyncio.run(_run((turns - 2) // 2))
         if spoken != turns:
@@ -48,7 +48,7 @@ def _bytes_of_debate(turns: int) -> int:
 
 
 async def _run(rounds: int) -> int:
-    """Run the real graph and saver without the runner and its limit of rounds."""
+    """Run the real graph and saver without the runner, and return the number of turns."""
     from contend.graph.adversarial import builder
     from contend.graph.checkpoints.saver import checkpointer
     from contend.graph.protocols.base import strategy_for
@@ -73,7 +73,7 @@ async def _run(rounds: int) -> int:
 
 
 def _register_speaker() -> None:
-    """A model inside this process, since only storage is measured."""
+    """Register a model that runs in this process, because only storage is measured."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, AIMessageChunk
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult

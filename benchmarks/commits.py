@@ -1,4 +1,4 @@
-"""How long after its end a model call is in the database, which is what a crash can cost."""
+"""Measures how soon a finished model call is in the database and thus safe from a crash."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ _MARK = re.compile(rb"mark-[0-9a-f]{12}")
 
 
 def results() -> list[Result]:
-    """Measure every protocol on SQLite, from the server's last byte to the commit."""
+    """Measure, for every protocol on SQLite, the time from the server's last byte to the commit."""
     protocols: dict[str, Callable[[], Any]] = {
         "adversarial": debate,
         "forum": partial(debate, parallel._forum(5, 2, judge_mode="self_convergence")),
@@ -58,7 +58,7 @@ def _measure(name: str, run: Callable[[], Any], server: ModelProcess) -> list[Re
 
 @contextmanager
 def _commit_times() -> Iterator[dict[bytes, float]]:
-    """Return when each marked reply was committed, filled in by every connection."""
+    """Yield a dictionary that every connection fills with the commit time of each reply."""
     times: dict[bytes, float] = {}
 
     class Timed(sqlite3.Connection):

@@ -1,4 +1,4 @@
-"""Processor time of a debate per model call, over the bare client's for the same answers."""
+"""Compares the CPU time of a debate with that of the bare client for the same calls."""
 
 from statistics import median
 
@@ -9,7 +9,7 @@ _RUNS = 5
 
 
 def results() -> list[Result]:
-    """Stream answers of 200 tokens one by one, as from a fast model."""
+    """Measure with answers of 200 tokens, streamed one by one as from a fast model."""
     ours, bare = [], []
     with model_process("--tokens", "200", "--chunk-delay", "0.002") as server:
         cpu(debate)  # imports and caches

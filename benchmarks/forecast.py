@@ -1,8 +1,9 @@
-"""A forecast's wall-clock time relative to its critical path, and the tokens it takes.
+"""Compares a forecast's wall-clock time with its critical path, and counts its tokens.
 
 Each score needs its argument. Each round needs all scores of the previous one, because weak
 arguments are replaced first. The judge's last argument needs the others' arguments, but not their
-scores. The verdict needs everything. Roles take different times, so unnecessary waits show up.
+scores. The verdict needs everything. The roles' calls take different times, so that unnecessary
+waiting shows up.
 """
 
 import asyncio
@@ -64,11 +65,10 @@ _REQUEST = {
 
 
 def results() -> list[Result]:
-    """The ratio, then the tokens against the contract's budget.
+    """Return the ratio, then the tokens compared with the contract's budget.
 
-    The yardstick is the bare openai client making the same calls as soon as what they need is
-    there: what the critical path costs a program that does nothing else, on a machine as busy. The
-    note gives the ratio over the server's own time.
+    The yardstick is the bare openai client, which makes the same calls, each as soon as possible,
+    on the same machine. The note gives the ratio to the server's own time.
     """
     ratios, strict = [], []
     with model_process("--panel", "--delay", str(SECONDS)) as server:
@@ -86,7 +86,7 @@ def results() -> list[Result]:
 
 
 Chain = list[Seen]
-"""Calls that each depend on the one before."""
+"""Calls that each depend on the previous one."""
 
 
 def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
@@ -127,7 +127,7 @@ async def _replay(calls: Sequence[Seen]) -> None:
 
 
 def _kind(call: Seen) -> tuple[str, int, str]:
-    """Return what a call is for, its round and its role."""
+    """Return the purpose, round and role of a call."""
     system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
     if "All rounds are over" in user:
         return "verdict", 0, "judge"
@@ -160,7 +160,7 @@ def _tokens(calls: Sequence[Seen]) -> list[Result]:
 
 
 def _counter() -> Callable[[str], int]:
-    """Load the WordPiece tokenizer of MiniLM, finer than those of chat models."""
+    """Load MiniLM's WordPiece tokenizer, which gives more tokens than those of chat models."""
     from tokenizers import Tokenizer
 
     from contend.models.providers.weights import (

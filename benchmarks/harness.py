@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: results, the model process, debates, and the bare client."""
+"""Code that the benchmarks share: results, the model process, debates and the bare client."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ QUESTION = "Should a four-person team split its monolith into services?"
 
 @dataclass(frozen=True)
 class Result:
-    """One measured number and its limit, if any."""
+    """One measurement and its limit, if any."""
 
     what: str
     value: float
@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Seen:
-    """One call as seen by the model process, on the clock of the machine."""
+    """One call as seen by the model process, with times on this machine's clock."""
 
     model: str
     messages: Any
@@ -71,7 +71,7 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[Seen]:
-        """Return the calls since the last request."""
+        """Return the calls made since this method was last called."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [Seen(**call) for call in json.loads(self._line())]
@@ -83,7 +83,7 @@ class ModelProcess:
             self._process.stdout.close()
 
     def environment(self) -> dict[str, str]:
-        """Return the environment that points a debate to this server."""
+        """Return the environment variables that make a debate use this server."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "sk-benchmark"}
 
     def _pipe_in(self) -> Any:
@@ -98,7 +98,7 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
-    """Run a model process with a data folder of its own."""
+    """Run a model process with its own data folder."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -109,7 +109,7 @@ def model_process(*options: str) -> Iterator[ModelProcess]:
 
 @contextmanager
 def data_home() -> Iterator[Path]:
-    """Make a temporary data folder."""
+    """Create a temporary data folder."""
     with tempfile.TemporaryDirectory(prefix="contend-bench-") as folder:
         yield Path(folder)
 
@@ -159,7 +159,7 @@ async def replay(calls: list[Seen]) -> None:
 
 
 async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
-    """Make the same calls with the bare client, step by step; return the seconds of each."""
+    """Make the same calls with the bare client, step by step; return the seconds per step."""
     from openai import AsyncOpenAI
 
     took = []
@@ -172,7 +172,7 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
 
 
 def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
-    """Group calls into steps; raise if there are not as many as planned."""
+    """Group calls into steps; raise an error if there are not as many as planned."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -192,7 +192,7 @@ async def ask_again(client: Any, call: Seen) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-    """Measure a coroutine, event loop included."""
+    """Measure a coroutine, including the event loop."""
     began = clock()
     asyncio.run(work())
     return clock() - began
@@ -204,12 +204,12 @@ def wall(work: Callable[[], Any]) -> float:
 
 
 def cpu(work: Callable[[], Any]) -> float:
-    """Measure CPU seconds of all threads of this process."""
+    """Measure the CPU seconds of all threads in this process."""
     return measured(time.process_time, work)
 
 
 def link_embedding_weights(home: Path) -> None:
-    """Copy the built-in embedding model into a data folder, downloaded once per checkout."""
+    """Link the built-in embedding model into a data folder; download it once per checkout."""
     from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
 
     kept = REPOSITORY / ".cache" / "home"

@@ -1,4 +1,4 @@
-"""Wall-clock of a debate over the critical path of its model calls."""
+"""Compares a debate's wall-clock time with the critical path of its model calls."""
 
 from functools import partial
 from statistics import median
@@ -6,21 +6,21 @@ from statistics import median
 from benchmarks.harness import Result, debate, model_process, replay, wall
 
 LIMIT = 1.05
-# Seconds a call takes, and how often the debate is run.
+# The seconds that a call takes, and how often the debate is run.
 _CALLS = ((0.25, 5), (1.0, 3))
 _TOKENS_PER_SECOND = 80
 
 
 def results() -> list[Result]:
-    """Return one result per call duration."""
+    """Return one result for each duration of a call."""
     return [_result(seconds, runs) for seconds, runs in _CALLS]
 
 
 def _result(seconds: float, runs: int) -> Result:
-    """The median of ratios, each of a debate and the same calls made by the bare client.
+    """Return the median ratio of a debate's time to the bare client's time for the same calls.
 
-    The bare client is the yardstick, not the server's clock: it is what the calls cost a program
-    that does nothing else, and a busy machine slows both alike. The note gives the other ratio.
+    The yardstick is the bare client and not the server's clock, because a busy machine slows down
+    both alike. The note gives the ratio to the server's own time.
     """
     ratios, strict = [], []
     with model_process(*pace(seconds)) as server:
@@ -37,7 +37,7 @@ def _result(seconds: float, runs: int) -> Result:
 
 
 def pace(seconds: float) -> list[str]:
-    """Delay half the time before the first token, as a fast hosted model does."""
+    """Return options that make half the time pass before the first token, as hosted models do."""
     tokens = round(seconds * _TOKENS_PER_SECOND)
     rest = seconds / 2
     return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]

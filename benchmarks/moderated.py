@@ -1,4 +1,4 @@
-"""A moderated debate: wall-clock over the critical path of its calls, and what its folder costs."""
+"""Compares a moderated debate with its critical path, and measures the cost of its folder."""
 
 import time
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ _RUNS = 3
 _TURNS, _WORDS = 80, 250
 # A statement: requested, made, its claims listed, then all three checked at once.
 _STATEMENT = [1, 1, 1, 3]
-# Two openings, four statements of the round and its summary, two closings and the end; then three
+# Two openings, four statements in the round and its summary, two closings and the end; then three
 # stages are scored in both orders, all at once, and the debate is summarised.
 _STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
@@ -69,7 +69,7 @@ def _critical_path() -> Result:
 
 
 def _folder() -> Result:
-    """Measure every folder update in a debate of many turns."""
+    """Measure every folder update in a debate with many turns."""
     from contend.debates.exports.folder import Folder, FolderState
     from contend.graph.protocols.base import strategy_for
 
@@ -89,7 +89,7 @@ def _folder() -> Result:
 
 
 def _bare_write(home: Path) -> float:
-    """Measure one atomic file write; a folder update is two of them."""
+    """Measure one atomic file write; a folder update consists of two."""
     began = time.perf_counter()
     fresh = home / "bare.new"
     fresh.write_text("word " * _WORDS)

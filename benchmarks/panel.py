@@ -1,4 +1,4 @@
-"""Scripted answers of a forecasting panel: arguments of the requested length."""
+"""Scripted answers for a forecasting panel, with arguments of the requested length."""
 
 import json
 import re
@@ -22,12 +22,12 @@ _PRECEDENTS = [
 ]
 
 
-# Share of the time of two calls that the argument takes; its score takes the rest.
+# How long an argument takes, in calls; argument and score together take two.
 _PACE = {"optimist": 1.5, "pessimist": 0.5, "contrarian": 1.25, "historian": 0.75, "judge": 1.0}
 
 
 def panel(delay: float) -> Script:
-    """Script all five roles; every argument is about as long as allowed."""
+    """Script all five roles; every argument is about as long as the limit."""
 
     def speak(request: Request) -> Reply:
         tag = re.findall(r'"nonce": "(\w+)"', request.text)
@@ -39,7 +39,7 @@ def panel(delay: float) -> Script:
 
 
 def _pace(request: Request) -> float:
-    """Make roles that argue slowly score quickly, so that waiting for all arguments costs time."""
+    """Score slow arguments quickly and fast ones slowly, so that needless waiting shows up."""
     if scored := re.search(r"The (\w+)'s argument of round", request.user):
         return 2 - _PACE[scored[1]]
     role = re.search(r"You are the (\w+) of", request.system)

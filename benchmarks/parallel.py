@@ -1,4 +1,4 @@
-"""Parallel seats compared with their slowest call, and how much of growing prompts is cached."""
+"""Compares parallel seats with their slowest call, and measures how cacheable prompts are."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def results() -> list[Result]:
 
 
 class _Stopwatch:
-    """The times of events."""
+    """Records the times of events."""
 
     def __init__(self) -> None:
         self._came: list[tuple[str, int | None, str, float]] = []
@@ -61,7 +61,7 @@ class _Stopwatch:
         self._came.append((event["event"], event["round"], phase, time.monotonic()))
 
     def last(self, name: str, number: int, phase: str = "") -> float:
-        """Return when the last such event of a round came."""
+        """Return the time of the last such event in a round."""
         return max(at for *what, at in self._came if what == [name, number, phase])
 
 
@@ -80,7 +80,7 @@ def _first_round(server: ModelProcess) -> Result:
 
 
 def _checks(server: ModelProcess) -> Result:
-    """Measure from the end of round 2 to the event with the remaining seats."""
+    """Measure the time from the end of round 2 to the event with the remaining seats."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 3, judge_mode="self_convergence")
     for _ in range(_RUNS):
         watch = _Stopwatch()
@@ -93,10 +93,10 @@ def _checks(server: ModelProcess) -> Result:
 
 
 class _Ratios:
-    """What steps took, over what their calls took.
+    """Ratios of the time for a step to the time for its calls.
 
-    The yardstick is the bare client making the same calls at once, which takes as long as their
-    slowest. The note holds the stricter ratio: over the slowest call by the server's own clock.
+    The yardstick is the bare client, which makes the same calls at once and takes as long as the
+    slowest. The note has a stricter ratio: to the slowest call by the server's own clock.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def _slowest(calls: Iterable[Seen]) -> float:
 
 
 def _refining(server: ModelProcess) -> Result:
-    """Compare a whole refine debate with its critical path: the slowest call of every step."""
+    """Compare a whole refine debate with its critical path: the slowest call in every step."""
     ratios, strict = [], []
     chosen = _refine(_REFINERS, 2)
     for _ in range(_RUNS):
@@ -133,7 +133,7 @@ def _refining(server: ModelProcess) -> Result:
 
 
 def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
-    """Measure how prompts grow with the rounds, and how much a provider can cache."""
+    """Measure how prompts grow with the number of rounds, and how much a provider can cache."""
     shown, share = [], 0.0
     for rounds in _GROWING:
         asyncio.run(debate(settings_of(_DEBATERS, rounds)))
@@ -147,7 +147,7 @@ def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
 
 
 def _sent_and_known(calls: Sequence[Seen]) -> tuple[int, int]:
-    """Return the bytes of all prompts, and of the prefixes that the same model got before."""
+    """Return the size of all prompts, and of the prefixes that the model has seen before."""
     before: dict[str, list[bytes]] = {}
     sent = known = 0
     for call in calls:
@@ -182,7 +182,7 @@ def _refine(seats: int, rounds: int) -> "DebateSettings":
 
 
 def _table(seats: int) -> dict[str, Any]:
-    """Return seats with a model each, so that prefixes are tracked by seat."""
+    """Return settings in which every seat has its own model, to track prefixes by seat."""
     given = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
     calm = {"max_retries": 0, "templates": False, "embedding_model": "embedded:minilm-l6"}
     return {"seats": given, "judge_model": "openai:judge", **calm}

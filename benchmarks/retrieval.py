@@ -1,4 +1,4 @@
-"""Retrieval: the store compared with bare FAISS, the retrieve step, and opening the library."""
+"""Measures search compared with bare FAISS, the retrieve step, and opening the library."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ STEP_LIMIT = 5.0
 OPEN_LIMIT = 0.3
 _DIMENSIONS = 768
 _CENTRES = 4_000
-# Length of the noise around a centre of length one: vectors of a cluster have cosine 0.67.
+# Length of the noise around a centre of length one; vectors in a cluster have a cosine of 0.67.
 _SPREAD = 0.7
 _CHUNK = 50_000
 _QUERIES = 200
 _ROUNDS = 3
 _NEAREST = 10
-# With 9 lines each and the plain requests, the first is a thousand vectors.
+# With 9 lines per template and the plain requests, the first makes a thousand vectors.
 _SMALL, _LARGE = 112, 1_000
 _RUNS = 5
 _MILLION = 1_000_000
 
 
 def results() -> list[Result]:
-    """Run everything that takes a minute or two."""
+    """Run all measurements that take a minute or two."""
     steps = [_step(_SMALL, STEP_LIMIT), _step(_LARGE)]
     return [*_searching(1_000)[0], *_searching(100_000)[0], *steps, *_opening()]
 
@@ -78,7 +78,7 @@ def million() -> list[Result]:
 
 
 def _clustered(count: int) -> tuple[Vectors, Vectors]:
-    """Generate unit vectors around a thousand centres, and queries near them."""
+    """Generate unit vectors around random centres, and queries near them."""
     _say(f"making {count:,} vectors")
     random = np.random.default_rng(count)
     centres = _unit(random.standard_normal((_CENTRES, _DIMENSIONS), dtype=np.float32))
@@ -100,7 +100,7 @@ def _unit(rows: Vectors) -> Vectors:
 def _searching(
     count: int, made: tuple[Vectors, Vectors] | None = None
 ) -> tuple[list[Result], VectorIndex]:
-    """Measure search, build and disk size of so many vectors."""
+    """Measure search time, build time and disk size for this many vectors."""
     from contend.retrieval import index as adapter
 
     vectors, queries = made or _clustered(count)
@@ -117,7 +117,7 @@ def _searching(
         size = sum(file.stat().st_size for file in folder.iterdir())
     index = adapter.VectorIndex(adapter._store(built, texts), 0, "")
     _say(f"searching an index of {count:,}")
-    # Both warm; rounds alternate, so that load on the machine affects both equally.
+    # Both are warmed up, and rounds alternate, so that load on the machine affects both equally.
     ours, bare = [], []
     for _ in range(_ROUNDS):
         ours.append(_p50(queries, lambda query: index.search(query, _NEAREST)))
@@ -157,7 +157,7 @@ def _step(templates: int, limit: float = math.inf) -> Result:
 
 
 def _write_templates(home: Path, count: int) -> int:
-    """Fill the library with templates of as many lines as a built-in one."""
+    """Fill the library with templates that have as many lines as built-in ones."""
     from contend.retrieval.templates import shipped_templates, user_folder
 
     shipped = shipped_templates()
@@ -200,7 +200,7 @@ async def _find_all(templates: int) -> tuple[float, int]:
 
 
 def _register_vectors() -> Any:
-    """Register an embedding model with precomputed vectors that records its own time."""
+    """Register an embedding model that has precomputed vectors and measures its own time."""
     from langchain_core.embeddings import Embeddings
 
     from contend.models.providers.registry import Opened, Provider, register
@@ -234,7 +234,7 @@ def _register_vectors() -> Any:
     return model
 
 
-# Runs in a process of its own. With an argument, imports are done first.
+# Runs in a separate process. With an argument, all imports are done first.
 _OPEN = """
 import sys, time
 began = time.perf_counter()
@@ -254,7 +254,7 @@ print(json.dumps([ended - imported, ended - began, opened.index.embedded]))
 
 
 def _opening() -> list[Result]:
-    """Open the built-in library with its index on disk, in a new process each time."""
+    """Measure opening the built-in library with its index on disk, each time in a new process."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         link_embedding_weights(home)
         _say("indexing the shipped library")
@@ -280,7 +280,7 @@ def _opening() -> list[Result]:
 
 
 def _open_library(*arguments: str) -> tuple[float, float, int]:
-    """Return the seconds to open, with and without imports, and how many texts were embedded."""
+    """Return the seconds without and with imports, and how many texts were embedded."""
     command = [sys.executable, "-W", "ignore", "-c", _OPEN, *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""Time of `contend --help`, and until the first model call of a debate."""
+"""Measures the time of `contend --help`, and the time until a debate's first model call."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def _timed(*arguments: str) -> float:
 
 
 def _first_call(server: ModelProcess, *, templates: bool) -> float:
-    """Measure from process start to the first chat request."""
+    """Measure the time from process start to the first chat request."""
     chosen = settings(min_rounds=1, templates=templates)
     options = [f"--set={name}={value}" for name, value in chosen.items()]
     began = time.monotonic()

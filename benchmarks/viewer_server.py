@@ -1,4 +1,4 @@
-"""A process that streams debates of simulated models: the service, or a bare Starlette loop."""
+"""Streams debates between simulated models, from the service or a bare Starlette loop."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ from benchmarks.model_process import DECISIONS
 
 TOKENS = 300
 SECONDS_PER_TOKEN = 0.012
-# As in the service.
+# The same as in the service.
 GROUP_SECONDS = 0.033
 SECONDS_WITHOUT_READING = 3.0
 ROUNDS = 2
@@ -36,7 +36,7 @@ _PAGE = Path(__file__).parents[1] / "service" / "web"
 
 
 class SimulatedChat(BaseChatModel):
-    """Says the time token by token, so that viewers know each token's age; or a long text."""
+    """A model whose tokens are the current time, so that viewers know each token's age."""
 
     part: str
 
@@ -82,7 +82,7 @@ def make_service() -> Any:
     from contend.service.options import ServiceOptions
 
     async def check(_: list[str]) -> None:
-        """Accept every name."""
+        """Accept every model name."""
 
     protocol.SECONDS_WITHOUT_READING = SECONDS_WITHOUT_READING  # type: ignore[assignment]
     register("simulated", Provider(lambda name, _: Opened(SimulatedChat(part=name)), check))
@@ -99,7 +99,7 @@ def make_service() -> Any:
 
 
 class BareDebate:
-    """The same calls in a row, grouped as in the service, kept in memory."""
+    """Makes the same calls one after another, and keeps the grouped tokens in memory."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
@@ -150,7 +150,7 @@ def make_bare() -> Starlette:
         events = debates[int(request.path_params["number"])].follow()
         return StreamingResponse(events, media_type="text/event-stream")
 
-    # One file with the page's markup and style, and nothing else to load.
+    # One file with the web page's markup and style, which loads nothing else.
     page = re.sub(
         r"<(script|link)\b.*?>(</script>)?", "", (_PAGE / "index.html").read_text("utf-8")
     )
@@ -166,7 +166,7 @@ def make_bare() -> Starlette:
 
 
 def _report() -> None:
-    """Answer each line with what this process has used so far."""
+    """Answer each line on stdin with the CPU time and memory that this process has used."""
     for _ in sys.stdin:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         print(json.dumps({"cpu": time.process_time(), "mb": pages * 4096 / 1e6}), flush=True)

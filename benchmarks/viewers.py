@@ -1,4 +1,4 @@
-"""Events of debates to many viewers, over a bare Starlette loop that streams the same calls."""
+"""Compares streaming to many viewers with a bare Starlette loop that makes the same calls."""
 
 import asyncio
 import json
@@ -30,14 +30,14 @@ _STAMP = re.compile(r"\b\d+\.\d{6}\b")
 
 
 def results() -> list[Result]:
-    """Measure one debate with many viewers, many debates, stalled readers, and the page."""
+    """Measure one debate with many viewers, many debates, stalled readers, and the web page."""
     shared = _compare(f"{_VIEWERS} viewers of one debate", debates=1, viewers=_VIEWERS)
     apart = _compare(f"{_DEBATES} debates at once, a viewer each", debates=_DEBATES, viewers=1)
     return [*shared, *apart, _stalled(), _wire(), *_first_paint()]
 
 
 class ViewerServer:
-    """The service or the bare loop in a process of its own."""
+    """The service or the bare loop in its own process."""
 
     def __init__(self, kind: str) -> None:
         command = [sys.executable, "-m", "benchmarks.viewer_server", kind]
@@ -46,7 +46,7 @@ class ViewerServer:
         self.port = int(self._process.stdout.readline())
 
     def used(self) -> dict[str, float]:
-        """Return the CPU seconds and the megabytes that the process has used."""
+        """Return the CPU seconds and megabytes that the process has used."""
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         found: dict[str, float] = json.loads(self._process.stdout.readline())
@@ -69,7 +69,7 @@ def viewer_server(kind: str) -> Iterator[ViewerServer]:
 
 @dataclass
 class Viewer:
-    """Reads a stream as fast as it comes, and parses it later, so that nobody waits."""
+    """Reads a stream as fast as it arrives, and parses it later, to avoid slowing it down."""
 
     parts: list[tuple[float, bytes]] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class Viewer:
         writer.close()
 
     def events(self) -> list[tuple[float, dict[str, Any]]]:
-        """Return the events with the times at which they had arrived."""
+        """Return the events with their times of arrival."""
         found: list[tuple[float, dict[str, Any]]] = []
         rest = b""
         for at, part in self.parts:
@@ -113,7 +113,7 @@ async def _start(port: int) -> str:
 
 @dataclass(frozen=True)
 class Load:
-    """What streaming to all viewers took."""
+    """The resources and delays measured while streaming to all viewers."""
 
     cpu: float
     mb: float
@@ -127,7 +127,7 @@ class Load:
 
 
 async def _load(server: ViewerServer, debates: int, viewers: int) -> Load:
-    """Stream debates to viewers, each of whom must see everything in order."""
+    """Stream debates to viewers, and check that each one sees everything in order."""
     before = server.used()
     ids = [await _start(server.port) for _ in range(debates)]
     watching = {each: [Viewer() for _ in range(viewers)] for each in ids}
@@ -157,7 +157,7 @@ def _ages(at: float, event: dict[str, Any]) -> list[float]:
 
 
 def _check(lists: Sequence[list[dict[str, Any]]]) -> None:
-    """Raise if a viewer missed an event, saw one twice, or saw them in another order."""
+    """Raise an error if a viewer missed an event, saw one twice, or saw them out of order."""
     numbers = [event["seq"] for event in lists[0]]
     if numbers != sorted(set(numbers)) or any(seen != lists[0] for seen in lists):
         raise RuntimeError("a viewer did not see every event once and in order")
@@ -202,7 +202,7 @@ def _compare(what: str, debates: int, viewers: int) -> list[Result]:
 
 
 def _stalled() -> Result:
-    """Let viewers connect that never read; the debate ends, and their memory is freed."""
+    """Connect viewers that never read, and check that the debate ends and frees their memory."""
     with viewer_server("service") as server:
         asyncio.run(_load(server, 1, 20))
         before = server.used()["mb"]
@@ -235,7 +235,7 @@ async def _stall(server: ViewerServer) -> tuple[list[socket.socket], float]:
 
 
 def _wire() -> Result:
-    """Add up what a browser loads of the page's script and style."""
+    """Add up the bytes of script and style that a browser loads for the web page."""
     from starlette.testclient import TestClient
 
     from contend.service.app import create_app
@@ -250,7 +250,7 @@ def _wire() -> Result:
 
 
 def _first_paint() -> list[Result]:
-    """Compare the first page of a new server with one static file; none without a browser."""
+    """Compare the first paint of the web page with that of a static file, if there is a browser."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("No Chromium, so the first paint is not measured.", file=sys.stderr)
@@ -272,7 +272,7 @@ def _first_paint() -> list[Result]:
 
 
 def _paint(browser: Any, port: int) -> float:
-    """Return the milliseconds until something is painted, in a browser without a cache."""
+    """Return the milliseconds until the first paint, in a browser with an empty cache."""
     page = browser.new_context().new_page()
     page.goto(f"http://127.0.0.1:{port}/")
     painted: float = page.evaluate(_FIRST_PAINT)

@@ -1,4 +1,4 @@
-"""What the shell offers on Tab. It loads no model package, and finds nothing rather than fail."""
+"""Shell completion. It loads no model packages, and offers nothing instead of failing."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _OLLAMA_PORT = 11_434
 _SECONDS_FOR_OLLAMA = 0.5
 
 Choice = tuple[str, str]
-"""What is inserted, and what it means."""
+"""The text to insert, and its explanation."""
 
 
 def complete_debate(incomplete: str) -> list[Choice]:
@@ -22,7 +22,7 @@ def complete_debate(incomplete: str) -> list[Choice]:
 
 
 def complete_model(incomplete: str) -> list[Choice]:
-    """Offer the models of Ollama, of providers with a key, built-in ones, and those used before."""
+    """Offer models from Ollama and providers with a key, built-in ones, and ones used before."""
     found: dict[str, str] = {}
     for spec, about in (*_usable(), *_used()):
         found.setdefault(spec, about)
@@ -30,7 +30,7 @@ def complete_model(incomplete: str) -> list[Choice]:
 
 
 def complete_protocol(incomplete: str) -> list[str]:
-    from contend.cli.commands.options import PROTOCOLS  # it imports this module
+    from contend.cli.commands.options import PROTOCOLS  # not at the top: it imports this module
 
     return [each for each in PROTOCOLS if each.startswith(incomplete)]
 

@@ -52,7 +52,7 @@ def print_skipped(damaged: DamagedDebate) -> None:
 
 
 def is_empty() -> bool:
-    """Whether there is no database yet; does not create one."""
+    """Return whether there is no database file yet, without creating one."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
 
 

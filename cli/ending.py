@@ -1,4 +1,4 @@
-"""Ends the process without waiting for its threads, once the user has insisted."""
+"""Ends the process without waiting for its threads, after the user has pressed Ctrl-C twice."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ _insisted = threading.Event()
 
 
 def abandon_threads() -> None:
-    """Make `exit_process` skip waiting: llama.cpp would first read its prompt to the end."""
+    """Make `exit_process` not wait for threads, because llama.cpp may block one for long."""
     _insisted.set()
 
 
 def end_soon(message: str) -> None:
-    """Do the same, and end the process with this message if it takes too long to save."""
+    """Abandon threads, and if saving takes too long, print the message and end the process."""
     abandon_threads()
     timer = threading.Timer(_SECONDS_TO_SAVE, _end_by_force, [message])
     timer.daemon = True

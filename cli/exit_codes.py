@@ -1,4 +1,4 @@
-"""The exit codes of the command."""
+"""The exit codes of the `contend` command."""
 
 OK = 0
 FAILED = 1

@@ -1,4 +1,4 @@
-"""Explains a command line that cannot be used, and names the next step."""
+"""Explains what is wrong with a command line, and what to do next."""
 
 import difflib
 import json
@@ -9,7 +9,7 @@ from contend.debates.exports.wording import sentence
 _LONGEST_OFFERED = 80
 _LEAST_SIMILAR = 0.7
 
-# Commands of other tools, and ours; the first that exists is offered.
+# Commands in other tools, and our equivalents; the first one that exists is suggested.
 _COMMANDS = {
     **dict.fromkeys(("debate", "run", "chat", "start", "new", "query", "discuss"), ("ask",)),
     **dict.fromkeys(("log", "logs", "ps", "ls", "search", "status"), ("list",)),
@@ -23,7 +23,7 @@ _COMMANDS = {
     "save": ("export",),
     "title": ("rename",),
 }
-# Options of other tools, and ours; the first that the command has is offered.
+# Options in other tools, and our equivalents; the first one that the command has is suggested.
 _OPTIONS = {
     **dict.fromkeys(("--file", "--files", "--document", "--attach", "-f"), ("--docs",)),
     **dict.fromkeys(("--agents", "--debaters", "--participants"), ("--seat",)),
@@ -57,7 +57,7 @@ _ADVICE = {
 }
 _QUOTES = 'Put the question in quotes: contend ask "...".'
 _PATHS = "Repeat --docs or --image for each path."
-# What to do about arguments, by command.
+# Advice about arguments, by command.
 _EXTRA = {
     "contend ask": _QUOTES,
     "contend list": "To find debates, use --search WORDS.",
@@ -76,7 +76,7 @@ _MISSING = {
 
 
 def explain_usage(error: Any, arguments: list[str], command: str) -> str:
-    """Say what is wrong with the command line and what to do instead."""
+    """Return what is wrong with the command line and what to do instead."""
     said = str(error.format_message())
     if hint := _offer_ask(said, arguments) or _offer_command(error, said):
         return hint
@@ -88,7 +88,7 @@ def explain_usage(error: Any, arguments: list[str], command: str) -> str:
 
 
 def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Say how to ask a question that was given in place of a command."""
+    """Return how to ask a question, if one was given in place of a command."""
     if not said.startswith("No such command"):
         return ""
     words = [each for each in arguments if not each.startswith("-")]
@@ -101,7 +101,7 @@ def _offer_ask(said: str, arguments: list[str]) -> str:
 
 
 def _offer_command(error: Any, said: str) -> str:
-    """Offer our command for one of another tool; Click offers those that are spelt alike."""
+    """Suggest our equivalent of another tool's command; Click itself suggests similar spellings."""
     if not said.startswith("No such command"):
         return ""
     known = error.ctx.command.commands

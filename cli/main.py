@@ -32,7 +32,7 @@ from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = (
     "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, "
-    "5 a replay differs."
+    "5 a replay differs from the recording."
 )
 
 _GROUPS = {
@@ -45,7 +45,7 @@ _GROUPS = {
 
 
 class _GroupedCommands(TyperGroup):
-    """Lists the commands by what they are for."""
+    """Lists the commands in groups, by purpose."""
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         grouped = {name for names in _GROUPS.values() for name in names}
@@ -70,7 +70,7 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("batch", short_help="Debate every question of a file.")(batch)
+app.command("batch", short_help="Debate every question in a file.")(batch)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
@@ -81,7 +81,7 @@ app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("history")(history)
 app.command("replay")(replay)
-app.command("fork", short_help="Continue a debate in another way, as a new one.")(fork)
+app.command("fork", short_help="Start a new debate from a point in an existing one.")(fork)
 app.command("tree")(tree)
 app.command("diff")(diff)
 app.command("resolve", short_help="Record which outcome of a forecast came true.")(
@@ -120,7 +120,7 @@ def root(
         bool, typer.Option("--debug", help="Show a full traceback on error.")
     ] = False,
 ) -> None:
-    """Print the help if no command is given; both flags are read elsewhere."""
+    """Print the help if no command is given; other code reads the two flags."""
     show_help(context)
 
 
@@ -153,7 +153,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _load_keys(arguments: list[str]) -> None:
-    """Read .env and the stored keys, unless only a help text or the version is wanted."""
+    """Read .env and the stored keys, unless only the help or the version is requested."""
     if not arguments or {"-h", "--help", "--version"} & {*arguments}:
         return
     from contend.cli.view.console import print_message  # slow to import
@@ -166,7 +166,7 @@ def _load_keys(arguments: list[str]) -> None:
         print_message(f"Note: {notice}", style="warning")
 
 
-# With these only what is wrong is printed on stderr.
+# With these options only errors and warnings are printed on stderr.
 _QUIET = {"-q", "--quiet", "--json", "--events"}
 
 
@@ -223,7 +223,7 @@ def _refuse(message: str, code: int, *, debug: bool) -> int:
 
 
 def _flush() -> None:
-    """Flush both streams; ignore a pipe whose reader has gone."""
+    """Flush both streams; ignore a pipe that its reader has closed."""
     from contend.cli.view.console import silence
 
     for stream in (sys.stdout, sys.stderr):

@@ -1,11 +1,11 @@
-"""The public Python API of Contend. Every other module is private.
+"""The public Python API of Contend. All other modules are private.
 
     import contend
 
     record = contend.ask("Should we rewrite it in Rust?", model="openai:gpt-5-mini")
     print(record.final_answer)
 
-Importing this module is cheap: what it offers is loaded on first use.
+Importing this module is cheap, because everything in it is loaded on first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Debates from Python, for every protocol; import these names from `contend`."""
+"""Runs debates of every protocol from Python; import these names from `contend`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,7 +29,7 @@ ParticipantRole = Literal["position_advocate", "moderator", "fact_checker", "jud
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant of a moderated debate; what is not given is the protocol's default."""
+    """A participant in a moderated debate; fields left empty use the protocol's defaults."""
 
     role: ParticipantRole
     name: str = ""
@@ -51,7 +51,7 @@ def moderator(name: str = "Moderator", model: str | None = None, **more: Any) ->
 
 
 def fact_checker(name: str = "Fact checker", model: str | None = None, **more: Any) -> Participant:
-    """Return the participant who checks claims; without one, no claim is checked."""
+    """Return the participant who checks claims; without one, claims are not checked."""
     return Participant("fact_checker", name, model=model, **more)
 
 
@@ -61,7 +61,7 @@ def judge(model: str | None = None, **more: Any) -> Participant:
 
 
 class Debate:
-    """One debate. It starts with the first `result()` or iteration.
+    """One debate. It starts when you first call `result()` or iterate over it.
 
     `async for event in debate` yields its events until it is done, pauses or fails.
     """
@@ -77,11 +77,11 @@ class Debate:
 
     @property
     def id(self) -> str | None:
-        """The id that `contend show` takes; None before the debate has started."""
+        """The debate's id, such as for `contend show`; None before the debate has started."""
         return self._stored.id if self._stored else None
 
     async def result(self) -> DebateRecord:
-        """Run until the debate is done, pauses or fails; `status` of the record says which."""
+        """Run until the debate is done, pauses or fails; the record's `status` tells which."""
         return await self._started()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -98,14 +98,14 @@ class Debate:
             await self._changed.wait()
 
     def pause(self) -> None:
-        """Stop after the current turn; `result()` then returns a record that is `paused`."""
+        """Stop after the current turn; `result()` then returns a record with status `paused`."""
         self._control.request_drain("paused by the program")
 
     def resume(self, say: str = "", *, finish: bool = False) -> "Debate":
-        """Continue a stopped debate, with the next `result()` or iteration.
+        """Continue a stopped debate the next time you call `result()` or iterate over it.
 
-        `say` adds a comment for the next speakers. `finish` ends the rounds, if the debate is
-        waiting for a person.
+        `say` adds a comment for the next speakers. `finish` goes straight to the answer after the
+        current round.
         """
         if self._task is None or not self._task.done():
             raise RuntimeError("The debate is not stopped. Call pause() and await result() first.")
@@ -142,7 +142,7 @@ class Debate:
         self._changed.set()
 
     def _failure(self, error: str) -> ModelFailed:
-        about = self._events[-1]["metadata"]  # of the event `error`
+        about = self._events[-1]["metadata"]  # the last event is `error`
         seat, model = str(about["seat"]), str(about["model"])
         return ModelFailed(
             seat, model, str(about["kind"]), error.removeprefix(f"{seat} ({model}): ")
@@ -163,11 +163,12 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
     request: DebateRequest | Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Debate:
-    """Create a debate; invalid settings, participants or files raise BadInput here.
+    """Create a debate; raise BadInput if settings, participants or files are invalid.
 
-    `protocol` is moderated if there are participants, else adversarial. `model` is the default
-    for all roles. Settings can be given in `settings` and as keyword arguments, in snake_case or
-    camelCase. A forecast needs `outcomes`, such as "yes: It opens", or a whole `request`.
+    `protocol` defaults to moderated if there are participants, otherwise to adversarial. `model` is
+    the default for all roles. Settings can be given in `settings` and as keyword arguments, in
+    snake_case or camelCase. A forecast needs `outcomes`, such as "yes: It opens", or a whole
+    `request`.
     """
     if isinstance(settings, DebateSettings):
         protocol = protocol or settings.protocol
@@ -189,9 +190,9 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
 
 
 async def aask(question: str, protocol: str = "adversarial", **settings: Any) -> DebateRecord:
-    """Run a debate to its end, or to its first pause, and return its record.
+    """Run a debate until it ends or pauses, and return its record.
 
-    Takes the arguments of `create_debate`. Raises ModelFailed if the debate fails.
+    Takes the same arguments as `create_debate`. Raises ModelFailed if the debate fails.
     """
     if settings.get("participants"):
         protocol = "moderated"
@@ -203,7 +204,7 @@ async def aask(question: str, protocol: str = "adversarial", **settings: Any) ->
 
 
 def ask(question: str, protocol: str = "adversarial", **settings: Any) -> DebateRecord:
-    """Do what `aask` does, from code that is not async."""
+    """Run a debate like `aask`, but from code that is not async."""
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise BadInput("ask() blocks the running event loop. Use: await contend.aask(...)")

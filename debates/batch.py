@@ -1,4 +1,4 @@
-"""Debates many questions, several at a time; a batch that was stopped continues."""
+"""Debates many questions, several at a time, and continues batches that were stopped."""
 
 import asyncio
 import json
@@ -28,13 +28,13 @@ from contend.graph.settings import DebateSettings
 from contend.models.failures import scrub
 from contend.models.tokens import estimate_tokens
 
-# After so many failures in a row the next debate would fail for the same reason.
+# After this many failures in a row, the next debate would probably fail for the same reason.
 MOST_FAILURES = 5
 
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """What all questions of a batch have in common."""
+    """The options that apply to all questions in a batch."""
 
     protocol: str
     flags: Mapping[str, Any]
@@ -42,13 +42,13 @@ class BatchOptions:
     config: Path | None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that must be the same when a batch continues."""
+        """Return the options that must not change when a batch continues."""
         return {"protocol": self.protocol, "model": self.model, "settings": dict(self.flags)}
 
 
 @dataclass(frozen=True)
 class CheckedQuestion:
-    """A question whose settings and outcomes are in order."""
+    """A question whose settings and outcomes are valid."""
 
     asked: BatchQuestion
     draft: prepare.DebateDraft
@@ -57,7 +57,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A debate that is not done: a new one, or one that was stopped."""
+    """A debate that is not done yet: either a new one or one that was stopped."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
@@ -70,7 +70,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that needs no model, and return notices; errors name the row."""
+    """Check everything that can be checked without a model; errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:
@@ -99,7 +99,7 @@ async def prepare_jobs(
     records: Repository,
     reporter: prepare.Reporter,
 ) -> list[BatchJob]:
-    """Check the models of every debate that is not done, before one is paid."""
+    """Check the models for every debate that is not done, before paying for any call."""
     stored = set(await asyncio.to_thread(records.ids))
     new = [each for each, debate_id in zip(checked, ids, strict=True) if debate_id not in stored]
     plans = await _prepare(new, reporter)
@@ -121,7 +121,7 @@ async def prepare_jobs(
 async def _prepare(
     checked: Sequence[CheckedQuestion], reporter: prepare.Reporter
 ) -> dict[str, prepare.PreparedDebate]:
-    """Prepare once per kind of settings, with the longest question of each."""
+    """Prepare one debate per combination of settings: the one with the longest question."""
     groups: dict[str, CheckedQuestion] = {}
     for each in sorted(checked, key=lambda each: estimate_tokens(each.draft.question)):
         groups[_settings_key(each.asked)] = each
@@ -137,7 +137,7 @@ async def _prepare(
 
 
 class Batch:
-    """Runs the jobs; each result is written as soon as its debate ends."""
+    """Runs the jobs, and writes each result as soon as its debate ends."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Batch:
         self._workers: list[asyncio.Task[None]] = []
         self._writing = asyncio.Lock()
         self.failures = 0
-        """How many debates have failed since one did not."""
+        """How many debates in a row have failed."""
 
     async def run(self, parallel: int) -> None:
         count = min(parallel, len(self._waiting))
@@ -162,13 +162,13 @@ class Batch:
                 raise ended
 
     def pause(self) -> None:
-        """Start nothing more, and stop after the current turns."""
+        """Stop after the current turns, without starting any more debates."""
         self._waiting.clear()
         for control in self._running.values():
             control.request_drain("the batch was stopped")
 
     def cancel(self) -> None:
-        """Stop at once; finished turns are kept."""
+        """Stop immediately; finished turns are kept."""
         self.pause()
         for worker in self._workers:
             worker.cancel()
@@ -177,7 +177,7 @@ class Batch:
         try:
             while self._waiting:
                 await self._debate(self._waiting.popleft())
-        except BaseException:  # such as a full disk: pay for nothing that cannot be written
+        except BaseException:  # such as a full disk; do not pay for results that cannot be written
             self.pause()
             raise
 
@@ -188,7 +188,7 @@ class Batch:
             debate = await asyncio.to_thread(self._start, job)
             if debate.status != "done":
                 await self._run(debate, control)
-        except (BadInput, LeaseLost) as refused:  # such as: another process runs it
+        except (BadInput, LeaseLost) as refused:  # such as when another process is running it
             error = str(refused)
         except Exception as failed:  # noqa: BLE001 - one debate must not end the others
             error = scrub(f"{type(failed).__name__}: {failed}")
@@ -197,7 +197,7 @@ class Batch:
         await self._record(job.debate_id, error)
 
     async def _run(self, debate: StoredDebate, control: RunControl) -> None:
-        # A task of its own: it is cancelled if another process takes over the debate.
+        # A separate task, because it is cancelled if another process takes over the debate.
         running = asyncio.create_task(run_debate(self._records, debate, lambda _: None, control))
         try:
             await running
@@ -216,7 +216,7 @@ class Batch:
             return prepare.write_debate(
                 self._records, job.prepared, job.request, debate_id=job.debate_id
             )
-        except DebateExists:  # another process runs a copy of this batch
+        except DebateExists:  # another process is running a copy of this batch
             return self._records.find(job.debate_id)
 
     async def _record(self, debate_id: str, error: str | None) -> None:

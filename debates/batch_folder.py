@@ -1,4 +1,4 @@
-"""The output folder of a batch: which debate answers which question, and the results."""
+"""The output folder of a batch, with the results and the debate for each question."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ NOT_STARTED = "not started"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """One row of the results."""
+    """One row in the table of results."""
 
     question: str
     debate_id: str
@@ -49,7 +49,7 @@ class BatchResult:
 
 
 class BatchFolder:
-    """Holds one batch; running it again with the same questions and options continues it."""
+    """The folder of one batch; a later run with the same questions and options continues it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,8 +59,8 @@ class BatchFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out; leave no trace if no plan was written."""
-        # A lock of the operating system: it ends with the process, even if that is killed.
+        """Lock the folder; at the end, remove it again if no plan was written."""
+        # The operating system releases this lock even if the process is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:
             missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
@@ -78,12 +78,12 @@ class BatchFolder:
                 if is_unused:
                     (self.path / _LOCK).unlink()
             lock.release()
-            with suppress(OSError):  # another process has started meanwhile
+            with suppress(OSError):  # another process has started in the meantime
                 for each in missing if is_unused else []:
                     each.rmdir()
 
     def open(self, questions: Sequence[BatchQuestion], options: Mapping[str, Any]) -> list[str]:
-        """Return the ids of the questions' debates; refuse the folder of another batch."""
+        """Return the debate id for each question; refuse a folder that belongs to another batch."""
         known = self._read_plan(questions, options)
         ids = known | {_key(q): str(uuid4()) for q in questions if _key(q) not in known}
         rows = [{"id": ids[key], **json.loads(key)} for key in ids]
@@ -95,12 +95,12 @@ class BatchFolder:
         return [ids[_key(each)] for each in questions]
 
     def write_plan(self) -> None:
-        """Keep the ids, so that the next run continues these debates."""
+        """Save the debate ids, so that the next run continues the same debates."""
         self._write(_PLAN, json.dumps(self._plan, ensure_ascii=False, indent=1))
         self._write_results()
 
     def record(self, debate: StoredDebate, error: str | None = None) -> BatchResult:
-        """Write a debate's document and the table of results."""
+        """Write a debate's document, and update the table of results."""
         number = list(self.results).index(debate.id) + 1
         name = f"{number:04}-{_slug(debate.question)}.md"
         self._write(name, to_markdown(debate))
@@ -193,7 +193,7 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
 
 
 def _as_cell(value: Any) -> Any:
-    """Mark text that a spreadsheet would run as a formula."""
+    """Put a quote before text that a spreadsheet would run as a formula."""
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if is_formula else value
 

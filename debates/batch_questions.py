@@ -1,4 +1,4 @@
-"""Reads the questions of a batch from a CSV, JSON Lines or text file."""
+"""Reads the questions for a batch from a CSV, JSON Lines or text file."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """One question; every column that is not named here is a setting."""
+    """One question from the file; `settings` holds all columns that have no field here."""
 
     where: str
     question: str
@@ -30,13 +30,13 @@ class BatchQuestion:
     due: str = ""
 
     def key(self) -> dict[str, Any]:
-        """Return what makes it the same question in the next run, wherever it is in the file."""
+        """Return the values that identify the question in a later run, even if rows have moved."""
         values = {**asdict(self), "outcomes": list(self.outcomes)}
         return {name: value for name, value in values.items() if value and name != "where"}
 
 
 def read_questions(path: Path) -> list[BatchQuestion]:
-    """Read every question, or refuse the file and name the row."""
+    """Read every question; if one is invalid, raise a BadInput that names the row."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadInput(
@@ -105,7 +105,7 @@ def _read_jsonl(text: str) -> Iterator[BatchQuestion]:
         where = f"Line {number}"
         try:
             values = json.loads(line, object_pairs_hook=partial(_as_object, where))
-        except BadInput:  # a ValueError too
+        except BadInput:  # BadInput is a ValueError too
             raise
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where} is not valid JSON. Each line is one object.") from error
@@ -127,7 +127,7 @@ def _refuse_repeated_names(where: str, names: Iterable[str]) -> None:
 
 
 def _as_cell(name: str, value: Any) -> str:
-    """Return a value of JSON as the text of a cell."""
+    """Return a JSON value as the text that a CSV cell would have."""
     if value is None or isinstance(value, str):
         return value or ""
     if name.lower() == _OUTCOMES and isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Compare two debates: what they share, where they part, and what came of it."""
+"""Compares two debates: what they share, where they diverge, and how each ended."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -111,7 +111,7 @@ def _score(record: Record) -> str:
 
 
 def word_changes(first: str, second: str) -> list[Words]:
-    """Return the words of two texts in order, each with the text it is in."""
+    """Return the words of both texts in order, each with the text or texts it occurs in."""
     old, new = _WORD.findall(first), _WORD.findall(second)
     changes: list[Words] = []
     matcher = SequenceMatcher(None, old, new, autojunk=False)

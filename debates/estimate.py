@@ -1,4 +1,4 @@
-"""Estimates what a debate will take, before anything is spent."""
+"""Estimates the calls, tokens and cost of a debate before it starts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from contend.models.prices import Price, cost_of, price_of
 from contend.models.providers.registry import parse_spec
 from contend.models.tokens import estimate_tokens
 
-# Tokens of instructions in a prompt, and of short and long turns, as models usually write them.
+# Typical token counts: of the instructions in a prompt, and of short and long turns.
 _INSTRUCTIONS = 900
 _SHORT_TURN, _LONG_TURN = 250, 700
-# Later prompts show no more than about this many earlier turns whole.
+# Later prompts show at most about this many earlier turns in full.
 _TURNS_SHOWN = 8
 
 Range = tuple[float, float]
@@ -27,7 +27,7 @@ class Estimate:
     cost_usd: Range | None
     """None if the price of a model is unknown."""
     unpriced: tuple[str, ...] = ()  # the models whose price is unknown
-    prices_read: date | None = None  # the oldest day on which a price of the table was read
+    prices_read: date | None = None  # when the oldest price used from the table was looked up
 
 
 def estimate(question: str, settings: DebateSettings, seats: Iterable[Seat]) -> Estimate:
@@ -59,7 +59,7 @@ def _total(usage: Usage) -> int:
 
 
 def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
-    """Return the cost if the cheapest or the dearest model took all calls."""
+    """Return the cost if the cheapest model made all calls, and if the most expensive one did."""
     cheap = (cost_of(low, price) or 0.0 for price in prices)
     dear = (cost_of(high, price) or 0.0 for price in prices)
     return min(cheap), max(dear)

@@ -1,4 +1,4 @@
-"""Events as viewers receive them: numbered and dated."""
+"""Events in the form that viewers receive them, with a number and a time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Event(TypedDict):
-    """One event of one debate; `seq` only increases."""
+    """One event in a debate; `seq` increases with every event."""
 
     type: Literal["debate_event"]
     v: Literal[1]
@@ -29,7 +29,7 @@ class Event(TypedDict):
 
 Watch = Callable[[Event], None]
 
-# The last event of a debate that is over, by its status.
+# The last event of a debate that is over, by the debate's status.
 END_EVENTS: Mapping[str, EventName] = {"done": "complete", "failed": "error"}
 
 
@@ -73,7 +73,7 @@ def start_event(debate: "StoredDebate") -> NodeEvent:
 
 
 def end_event(debate: "StoredDebate") -> NodeEvent:
-    """Build the last event of a debate that nobody runs from its record."""
+    """Build the last event of a stopped debate from its record."""
     name = END_EVENTS.get(debate.status, "paused")
     content = {"done": debate.state.get("final_answer", ""), "failed": debate.error or ""}
     about = answer_writer(debate.turns) if debate.status == "done" else {}
@@ -81,13 +81,13 @@ def end_event(debate: "StoredDebate") -> NodeEvent:
 
 
 def answer_writer(turns: Sequence[Turn]) -> dict[str, str]:
-    """Return the model and role that wrote the answer, if one did."""
+    """Return the model and role that wrote the answer; empty if there is no answer."""
     written = [turn for turn in turns if turn.phase == "synthesize"]
     return {"model": written[-1].model, "role": written[-1].role} if written else {}
 
 
 def events_of_record(debate: "StoredDebate") -> list[Event]:
-    """Return the main events of a debate from before events were stored."""
+    """Rebuild the main events of a debate from an old release, which did not store events."""
     events: list[Event] = []
     announcer = Announcer(debate.id, events.append)
     for said in (start_event(debate), *map(turn_event, debate.turns), end_event(debate)):

@@ -1,4 +1,4 @@
-"""Which debate was forked from which, and where."""
+"""Stores which debate was forked from which, and at which point."""
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from contend.debates.tables import debates, forks
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a debate was forked from another."""
+    """The point at which a debate was forked from another."""
 
     parent_id: str
     round: int | None
@@ -21,7 +21,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class SharedPart:
-    """What a fork has from its parent."""
+    """The part that a fork shares with its parent."""
 
     origin: Origin
     events: list[Event]
@@ -29,7 +29,7 @@ class SharedPart:
 
 @dataclass(frozen=True)
 class Family:
-    """The debates that come from the same one."""
+    """All debates that were forked, directly or indirectly, from the same one."""
 
     eldest: str
     origins: dict[str, Origin]

@@ -1,4 +1,4 @@
-"""Forecasts: read requests, resolve forecasts when they come due, and score them."""
+"""Reads requests for forecasts, records which outcomes came true, and scores forecasts."""
 
 import json
 import re
@@ -36,7 +36,7 @@ from contend.prompts import fence, render
 
 PROTOCOL = "forecast"
 POOLS = ("contract", "linear", "log_odds", "extremised")
-# With fewer, a fitted factor would be mostly chance.
+# With fewer forecasts, a fitted factor would mostly reflect chance.
 ENOUGH_TO_FIT = 20
 
 
@@ -51,7 +51,7 @@ def read_request(text: str | bytes) -> DebateRequest:
 
 
 def check_question(question: str) -> None:
-    """Refuse a question that no request can hold."""
+    """Refuse a question that is not valid in a request."""
     with _validation_in_words():
         PredictionTask(question=question)
 
@@ -65,7 +65,7 @@ def _validation_in_words() -> Iterator[None]:
 
 
 def problems(error: ValidationError, most: int = 5) -> list[str]:
-    """List what is wrong and where, without the values, which may be large."""
+    """List what is wrong and where, without the invalid values, which may be large."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     said = [
         f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
@@ -75,7 +75,7 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 
 def _place(steps: Sequence[int | str]) -> str:
-    """Return the place in a request; unknown names may be long and are shortened."""
+    """Return the path to a field in a request; shorten long names."""
     names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
@@ -93,12 +93,12 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
-    with _validation_in_words():  # not read_request: its size was checked as written
+    with _validation_in_words():  # the size was already checked
         return DebateRequest.model_validate_json(json.dumps(given))
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Parse `ID: LABEL` arguments; a label without an id is its own id, if valid."""
+    """Parse `ID: LABEL` arguments; derive the id from the label if only that is given."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
@@ -113,7 +113,7 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _slug(name: str, number: int) -> str:
-    """Return a name as an id; the outcome's number if the name has no usable letters."""
+    """Turn a name into an id; use the outcome's number if the name has no usable letters."""
     slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
     return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
 
@@ -195,7 +195,7 @@ class Forecast:
 
 
 def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
-    """Return all finished forecasts; report those that are damaged."""
+    """Return all finished forecasts, except damaged ones, which are reported."""
     came, found = records.resolutions(), []
     for debate in records.done(PROTOCOL, report):
         try:
@@ -219,7 +219,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; change an earlier one only with `replace`."""
+    """Store which outcome came true; replace one recorded earlier only with `replace`."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -260,7 +260,7 @@ class Scoreboard:
     rounds: list[Row]
     calibration: list[numbers.CalibrationBin]
     factor: float | None
-    """The extremising factor that fits these forecasts; None if there are too few."""
+    """The extremising factor that fits these forecasts best; None if there are too few."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -270,7 +270,7 @@ def scoreboard(records: Repository, report: Report = skip_silently) -> Scoreboar
     whole = []
     for each in forecasts(records, report):
         if each.came is not None:
-            # The turns, which name models and rounds, are loaded only of resolved forecasts.
+            # Load the turns, which name models and rounds, only for resolved forecasts.
             try:
                 whole.append(_forecast(records.find(each.debate.id), each.came))
             except DamagedDebate as damaged:
@@ -288,7 +288,7 @@ def scoreboard(records: Repository, report: Report = skip_silently) -> Scoreboar
 
 
 def _pool(found: Forecast, name: str) -> dict[str, float]:
-    """Return one pool of a forecast; empty if it is incomplete."""
+    """Return the probabilities combined by one method; empty if any is missing."""
     values = {pools.outcome_id: getattr(pools, name) for pools in found.result.report.pools}
     return {} if None in values.values() else values
 
@@ -298,7 +298,7 @@ def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float]
 
 
 Stated = Iterator[tuple[str, numbers.Distribution]]
-"""Distributions and who stated them."""
+"""Distributions, each with a name for who stated it."""
 
 
 def _by_pool(found: Forecast) -> Stated:
@@ -307,7 +307,7 @@ def _by_pool(found: Forecast) -> Stated:
 
 
 def _by_role(found: Forecast) -> Stated:
-    """Yield the last numbers of each role, and of the judge's verdict."""
+    """Yield the last probabilities stated by each role, and those in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:
@@ -327,7 +327,7 @@ def _by_model(found: Forecast) -> Stated:
 
 
 def _by_round(found: Forecast) -> Stated:
-    """Yield the mean of the roles with complete distributions, by round."""
+    """Yield, for each round, the mean over the roles with complete distributions."""
     kept = kept_arguments(found.debate.as_state())
     for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
         stated = list(stated_in(kept, number).values())
@@ -335,7 +335,7 @@ def _by_round(found: Forecast) -> Stated:
 
 
 def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
-    """Score the complete distributions, by who stated them."""
+    """Score the complete distributions, grouped by who stated them."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):

@@ -1,4 +1,4 @@
-"""Fork a debate: a new one that shares its beginning and goes on in another way."""
+"""Forks a debate: starts a new one from a point in an existing one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ from contend.nodes.prompting.values import fence_mark
 
 _INPUT = DebateInput.__annotations__
 _AFTER = {*AFTER_THE_ROUNDS, "store"}
-# What happened to a run, not to the debate; the fork says itself that it begins.
+# These events are about one run, not about the debate; the fork sends its own.
 _OF_A_RUN = {"debate_start", "paused", "resumed", "error", "complete"}
 
 
 class ForkPoint(NamedTuple):
-    """The end of a round, or of a phase of it."""
+    """The end of a round, or of a phase in it."""
 
     round: int
     phase: str = ""
@@ -51,7 +51,7 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """A turn that a person rewrites: the whole reply, including its control block."""
+    """The new text for a turn: the whole reply, including its control block."""
 
     turn: str
     text: str
@@ -59,7 +59,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class _Start:
-    """Where a fork begins: after which step, in which state, with which events."""
+    """The step, state and events that a fork starts from."""
 
     step: HistoryStep
     state: DebateState
@@ -76,7 +76,7 @@ async def fork_debate(
     say: str = "",
     reporter: Reporter | None = None,
 ) -> StoredDebate:
-    """Write a new debate that goes on from a checkpoint of its parent, which stays as it is."""
+    """Create a new debate that continues from a checkpoint of its parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     settings = _changed_settings(parent, changes)
@@ -91,7 +91,8 @@ async def fork_debate(
         *_, node = await at_step(parent, start.step)
         fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}
-        # First: a record without its checkpoint would begin anew, and pay for everything again.
+        # Written before the record, because without a checkpoint the fork would start from the
+        # beginning and pay for everything again.
         await graph.aupdate_state(config, state, as_node=node)
     origin = Origin(parent.id, start.step.round, node, start.edited)
     await asyncio.to_thread(_write, records, parent, fork_id, state, settings, origin, start)
@@ -138,7 +139,7 @@ def _write(
 def _shared_events(
     events: Sequence[Event], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[Event]:
-    """Return the events of the shared part, moved in time so that the last happens now."""
+    """Return the events of the shared part, with times shifted so that the last is now."""
     shared = [
         event
         for event in events
@@ -165,7 +166,7 @@ def _shared_events(
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
-    """Return what the model answered in a turn, as a person may edit it."""
+    """Return the model's whole reply in a turn, for a person to edit."""
     turn = _find_turn(debate.turns, turn_id)
     _, call, _ = await asyncio.to_thread(_find_call, records, debate.id, turn)
     return str((call.answer or {})["result"]["text"])
@@ -176,7 +177,7 @@ def find_step(steps: Sequence[HistoryStep], point: ForkPoint) -> HistoryStep:
     for at in range(len(steps) - 1, 0, -1):
         step = steps[at]
         if step.round == point.round and _is_at(step, point.phase):
-            # A decision that cost no call is made again, since the settings may have changed.
+            # A decision that needed no call is made again, because the settings may have changed.
             is_free = "stop" in step.state and "stop" not in steps[at - 1].state and not step.turns
             return steps[at - 1] if is_free and not point.phase else step
     raise BadInput(f"There is no such place in the debate. It has: {_places(steps)}.")
@@ -203,7 +204,7 @@ def _changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> Debat
 async def _seats(
     state: DebateState, settings: DebateSettings, changes: Mapping[str, Any], reporter: Reporter
 ) -> list[Seat]:
-    """Return the seats under the changed settings; they must be those of the parent."""
+    """Return the seats with their changed models; refuse to add or remove seats."""
     seats = state["seats"]
     if changes:
         chosen = (await choose_seats(settings)).seats
@@ -217,7 +218,7 @@ async def _seats(
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
-    """Return the step that added a turn, and the one before it."""
+    """Return two steps: the last one before a turn was added, and the one that added it."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step
@@ -227,7 +228,7 @@ def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, Hist
 async def _edited(
     records: Repository, parent: StoredDebate, before: HistoryStep, turn: Turn, given: str
 ) -> tuple[DebateState, list[NodeEvent]]:
-    """Run the step of the turn again on the recording, with the person's text in its place."""
+    """Run the turn's step again with the recorded calls and the person's text."""
     text = clean(given).strip()
     if not text:
         raise BadInput(f"The new text of turn {turn.id} is empty.")
@@ -262,7 +263,7 @@ def _with_text(call: RecordedCall, text: str) -> RecordedCall:
 def _find_call(
     records: Repository, debate_id: str, turn: Turn
 ) -> tuple[CallKey, RecordedCall, Mapping[CallKey, RecordedCall]]:
-    """Return the recorded call that gave the turn its text, and all calls of the debate."""
+    """Return the recorded call that produced the turn's text, and all calls in the debate."""
     calls = records.recordings.read(debate_id)
     asked = call_name(turn.round, turn.phase, turn.seat)
     marks = nonce(debate_id, turn.id), fence_mark(debate_id)
@@ -271,7 +272,7 @@ def _find_call(
         for key, recorded in calls.items()
         if key.asked == asked and recorded.answer and "form" not in recorded.parameters
     ]
-    if len(found) > 1:  # several turns of one name, or a turn with tools
+    if len(found) > 1:  # several turns with the same name, or a turn with tools
         found = [each for each in found if _says(each[1], turn, marks[0])]
     if not found and (born := records.origin(debate_id)):
         raise BadInput(f"Turn {turn.id} is shared with debate {born.parent_id[:8]}; fork that one.")

@@ -1,4 +1,4 @@
-"""The steps of a debate, from its checkpoints."""
+"""Reads the steps of a debate from its checkpoints."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,25 +21,25 @@ from contend.graph.state import DebateState, Turn
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
-# The task to which langgraph attributes what comes from outside.
+# LangGraph uses this task id for writes that come from outside the graph.
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _NEVER = datetime.min.replace(tzinfo=UTC)
-# What a person adds to these is appended.
+# Additions by a person are appended to these lists.
 _LISTS = {"turns", "degraded"}
 
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A checkpoint: what ran last, and the state after it."""
+    """A checkpoint: the nodes that ran last, and the state after them."""
 
     checkpoint: str
-    nodes: tuple[str, ...]  # those that may have run last
-    next: tuple[str, ...]  # those that follow; none at the end
-    round: int | None  # in which they ran
-    turns: tuple[Turn, ...]  # those that are new since the step before
+    nodes: tuple[str, ...]  # the nodes that may have run last
+    next: tuple[str, ...]  # the nodes that follow; none at the end
+    round: int | None  # the round in which they ran
+    turns: tuple[Turn, ...]  # the turns that this step added
     at: datetime
     state: DebateState
-    is_of_node: bool  # not an input or a correction
+    is_of_node: bool  # False for an input or a correction
     given: DebateState  # what a person added to the state before the next node ran
     answer: Any  # what a person answered at a pause of the next node
 
@@ -59,9 +59,9 @@ async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
 async def read_history(
     graph: Graph, debate_id: str, origin: Origin | None = None
 ) -> list[HistoryStep]:
-    """Return the steps that led to where the debate is now, oldest first."""
+    """Return the steps that led to the debate's current state, oldest first."""
     config: Any = {"configurable": {"thread_id": debate_id}}
-    # Collected at once: a history that is still being read blocks writers.
+    # Read completely first, because an unfinished read blocks writers.
     snapshots = {_id(each.config): each async for each in graph.aget_state_history(config)}
     line: list[StateSnapshot] = []
     at = next(iter(snapshots.values()), None)
@@ -99,7 +99,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 
 def _beginning(origin: Origin | None) -> HistoryStep:
-    """Return what comes before the first checkpoint, also of a fork."""
+    """Return a step for what came before the first checkpoint, in a fork as well."""
     first = (origin.node if origin else START,)
     return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
 
@@ -133,7 +133,7 @@ def _step(
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:
-    """Return the state before a person added something, which langgraph shows as part of it."""
+    """Return the state without a person's additions, which LangGraph includes in it."""
     kept: Any = {name: value for name, value in state.items() if name not in added}
     for name in added.keys() & _LISTS:
         whole, new = state[name], added[name]  # type: ignore[literal-required]

@@ -1,4 +1,4 @@
-"""Stores the events of debates in small groups, for viewers in any process to read."""
+"""Stores events in small groups, so that viewers in any process can read them."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
 from contend.models.failures import scrub
 
-# At least so long apart, one transaction writes what all debates of this process said meanwhile.
+# The shortest time between transactions, each of which writes the new events of all debates.
 GROUP_SECONDS = 0.033
-# Viewers that lost their connection return sooner; later the whole turns are enough.
+# Viewers that lost their connection return sooner than this; later ones only need whole turns.
 _CHUNKS_KEPT = timedelta(hours=1)
 
 _log = logging.getLogger("contend.debates")
@@ -43,7 +43,7 @@ class StoredEvent:
 
 @dataclass(frozen=True)
 class Group:
-    """Events of one debate that were stored together."""
+    """Events in one debate that were stored together."""
 
     stored: list[StoredEvent]
     previous: int | None  # the last event that this process stored before them
@@ -51,7 +51,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Update:
-    """What is new in a debate."""
+    """The new events in a debate, and its status."""
 
     stored: list[StoredEvent]
     status: str
@@ -62,11 +62,11 @@ Listener = Callable[[Group], None]
 
 @dataclass
 class _Outbox:
-    """The events of one run that are not stored yet."""
+    """The events from one run that are not stored yet."""
 
     lease: Lease
     said: list[Event] = field(default_factory=list)
-    # Joined for a write; never joined again, because a write that seems to fail may succeed.
+    # Merged for a write; not merged again, because a write that seems to fail may have succeeded.
     joined: list[Event] = field(default_factory=list)
     last: int | None = None
     is_over: bool = False
@@ -78,7 +78,7 @@ class _Outbox:
 
 
 class _Round:
-    """One transaction with events of any number of debates."""
+    """One transaction with events from any number of debates."""
 
     def __init__(self) -> None:
         self.hurry, self.over = asyncio.Event(), asyncio.Event()
@@ -100,7 +100,7 @@ class Journal:
         self._plan_round()
 
     async def flush(self, lease: Lease) -> None:
-        """Store what one debate said; it stays pending while the database is unavailable."""
+        """Store a debate's events now; they stay pending while the database is unavailable."""
         outbox = self._outboxes.get(lease.owner)
         if outbox is None or not (outbox.said or outbox.joined):
             return
@@ -111,18 +111,18 @@ class Journal:
             await planned.over.wait()
 
     def pending(self, lease: Lease) -> list[Event]:
-        """Return what could not be stored yet, for a caller that stores it together with more."""
+        """Return the events that are not stored yet, so that the caller can store them."""
         outbox = self._outboxes.get(lease.owner)
         return list(outbox.join()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Announce events that the caller has stored, instead of those that were pending."""
+        """Announce events that the caller has stored, and discard the pending ones."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.said, outbox.joined = [], []
         self._announce(outbox, encode(said))
 
     def end(self, lease: Lease) -> None:
-        """Forget a run, once its events are stored."""
+        """Forget a run as soon as its events are stored."""
         outbox = self._outboxes.get(lease.owner)
         if outbox and (outbox.said or outbox.joined):
             outbox.is_over = True
@@ -135,7 +135,7 @@ class Journal:
         return any(each.lease.debate_id == debate_id and not each.is_over for each in boxes)
 
     def listen(self, debate_id: str, listener: Listener) -> None:
-        """Call the listener after each group of events stored here, and when the run ends."""
+        """Call the listener after this process stores events, and when the run ends."""
         self._listeners[debate_id] = listener
 
     def stop_listening(self, debate_id: str, listener: Listener) -> None:
@@ -160,7 +160,7 @@ class Journal:
             return [StoredEvent(*row) for row in connection.execute(query)]
 
     def read_update(self, debate_id: str, after: int, limit: int) -> Update | None:
-        """Return the events after one and the debate's status; None if the debate is deleted."""
+        """Return the events after this number and the status; None if the debate was deleted."""
         new = sa.and_(events.c.debate_id == debates.c.id, events.c.seq > after)
         query = sa.select(*_STORED, debates.c.status).join_from(debates, events, new, isouter=True)
         query = query.where(debates.c.id == debate_id).order_by(events.c.seq).limit(limit)
@@ -170,7 +170,7 @@ class Journal:
         return Update(stored, rows[0].status) if rows else None
 
     def last_seq(self, debate_id: str) -> int:
-        """Return the number of the newest event; 0 if none is stored."""
+        """Return the number of the newest event, or 0 if there is none."""
         newest = self.newest(debate_id)
         return newest.seq if newest else 0
 
@@ -179,14 +179,14 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def last_resumed(self, debate_id: str) -> int:
-        """Return the number of the event with which the debate was last resumed; 0 if never."""
+        """Return the number of the last `resumed` event, or 0 if there is none."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "resumed")
         with self._engine.connect() as connection:
             query = sa.select(sa.func.max(events.c.seq)).where(mine)
             return connection.execute(query).scalar() or 0
 
     def completed_turns(self, debate_id: str) -> set[str]:
-        """Return the ids of the turns whose end viewers have seen."""
+        """Return the ids of the turns that have a stored `seat_complete` event."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")
         with self._engine.connect() as connection:
             stored = connection.execute(sa.select(events.c.event).where(mine)).scalars().all()
@@ -203,7 +203,7 @@ class Journal:
     async def _write_rounds(self) -> None:
         clock = asyncio.get_running_loop().time
         while self._next:
-            # What is said after a silence does not wait.
+            # The first event after a quiet time is written immediately.
             await wait_for_event(self._next_write_at - clock(), self._next.hurry)
             self._next_write_at = clock() + GROUP_SECONDS
             self._current, self._next = self._next, None
@@ -227,7 +227,7 @@ class Journal:
             self._announce(outbox, stored.get(outbox.lease, []))
 
     def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of several debates; one that cannot be stored harms no other."""
+        """Store the events of several debates; if those of one fail, still store the others."""
         try:
             return self._write(said)
         except DatabaseUnavailable:
@@ -244,7 +244,7 @@ class Journal:
             return {lease: [] for lease in said}
 
     def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of debates whose lease is still held."""
+        """Store the events of those debates whose lease we still hold."""
         stored = {lease: encode(said[lease]) for lease in said}
         ours = sa.and_(
             debates.c.id.in_([lease.debate_id for lease in said]),
@@ -268,9 +268,9 @@ class Journal:
             listener(group)
 
     def forget_old_chunks(self) -> None:
-        """Delete the chunks of debates done some time ago: their turns are stored whole."""
+        """Delete the chunks of debates that ended a while ago, as their turns are stored whole."""
         before = written(datetime.now(UTC) - _CHUNKS_KEPT)
-        # As text: SQLite uses the index of chunks only for the very words of its condition.
+        # Raw SQL, because SQLite uses the index on chunks only for exactly this condition.
         are_chunks = sa.text("is_chunk")
         with_chunks = sa.select(events.c.debate_id).where(are_chunks).distinct()
         done = sa.and_(debates.c.status == "done", debates.c.updated_at < before)
@@ -298,7 +298,7 @@ def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | Non
 
 
 def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store events by the ids of their debates, except those that are already stored."""
+    """Store events, given by debate id, except those that are already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
@@ -313,11 +313,11 @@ def encode(said: Iterable[Event]) -> list[StoredEvent]:
 
 
 def merge_chunks(said: Iterable[Event]) -> list[Event]:
-    """Join the chunks of a turn that nothing but other chunks separates."""
+    """Merge consecutive chunks of the same turn; chunks of other turns may come in between."""
     merged: dict[Any, Event] = {}
     whole: list[Event] = []
     for event in said:
-        # An empty chunk starts a turn, maybe for a second time.
+        # An empty chunk starts a turn, possibly again.
         if not (_is_chunk(event["event"]) and event["content"]):
             whole += [*merged.values(), event]
             merged = {}

@@ -1,4 +1,4 @@
-"""Leases: only one process at a time runs a debate."""
+"""Leases, which make sure that only one process at a time runs a debate."""
 
 import os
 import socket
@@ -17,18 +17,18 @@ from contend.debates.tables import debates, write
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.state import Turn
 
-# Renewed long before it expires; a crashed process on this machine is noticed at once.
+# Renewed long before it expires; a crash of a process on this machine is noticed immediately.
 LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Another process has taken over the debate; this one must not write any more."""
+    """Another process has taken over the debate, so this one must not write any more."""
 
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
 
 
-# The leases this process holds, by their owners.
+# The owner ids of the leases that this process holds.
 _held: set[str] = set()
 
 
@@ -40,7 +40,7 @@ class Lease:
         """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free or expired, or its holder is dead."""
+        """Take the lease if it is free or has expired, or if its holder is dead."""
         _held.add(self.owner)
         try:
             self._take()
@@ -73,7 +73,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Renew the lease; return False if it is lost. Database errors are retried later."""
+        """Renew the lease; return False if it is lost. After a database error, try again later."""
         try:
             with write(self._engine) as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
@@ -119,7 +119,7 @@ def _is_dead(row: Any) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return a name for this machine or container: host names and process ids can repeat."""
+    """Return a unique name for this machine or container; host names alone can repeat."""
     name = socket.gethostname()
     with suppress(OSError):  # Linux only
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
@@ -129,7 +129,7 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return the current time; machines that share a server use its clock."""
+    """Return the current time; on PostgreSQL, use the server's clock for all machines."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()

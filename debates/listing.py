@@ -1,4 +1,4 @@
-"""Lists debates page by page, with only what a list shows of them."""
+"""Lists debates page by page, and loads only what a list shows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,22 +26,22 @@ class Filter:
     protocol: str | None = None
     status: Status | None = None
     before: tuple[str, str] | None = None
-    """The creation time and the id of the last debate of the page before."""
+    """The creation time and id of the last debate on the previous page."""
     ours: tuple[str, ...] = ()
-    """Debates that this process runs; they may not have their leases yet."""
+    """Debates that this process is running; they may not have their leases yet."""
 
 
 @dataclass(frozen=True)
 class ListPage:
     debates: tuple[StoredDebate, ...]
-    """Without turns and settings, and with only a part of the state."""
+    """These lack their turns and settings, and have only part of the state."""
     damaged: tuple[str, ...]
     following: tuple[str, str] | None
-    """What is `before` for the next page; None on the last one."""
+    """The value of `before` for the next page; None on the last page."""
 
 
 def read_page(connection: sa.Connection, wanted: Filter, limit: int) -> ListPage:
-    """Return the newest debates first."""
+    """Return one page of debates, newest first."""
     query = sa.select(debates.c.created_at, debates.c.id)
     query = query.where(*_conditions(connection, wanted)).limit(limit + 1)
     newest_first = query.order_by(debates.c.created_at.desc(), debates.c.id.desc())
@@ -75,7 +75,7 @@ def _conditions(connection: sa.Connection, wanted: Filter) -> list[sa.ColumnElem
 
 def _answer(connection: sa.Connection) -> sa.ColumnElement[Any]:
     answer: sa.ColumnElement[Any] = debates.c.state["final_answer"].as_string()
-    if connection.dialect.name == "sqlite":  # it refuses the whole query for one damaged row
+    if connection.dialect.name == "sqlite":  # one damaged row would make the whole query fail
         return sa.case((sa.func.json_valid(debates.c.state) == 1, answer))
     return answer
 
@@ -85,7 +85,7 @@ def _has_status(
 ) -> sa.ColumnElement[bool]:
     if status not in ("running", "interrupted"):
         return debates.c.status == status
-    # Stored as running; whether a process runs it is known only from its lease.
+    # Both are stored as `running`; only the lease tells whether a process is running it.
     is_running = debates.c.status == "running"
     leases = sa.select(
         *(debates.c.id, debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
@@ -100,7 +100,7 @@ def _load(connection: sa.Connection, debate_id: str) -> StoredDebate:
     values = dict(row._mapping)
     parts = {name: values.pop(f"state_{name}") for name in _SHOWN}
     state = {name: part for name, part in parts.items() if part is not None}
-    if "seats" not in state:  # every debate has some
+    if "seats" not in state:  # every debate has seats
         raise ValueError(f"the state of debate {debate_id} is damaged")
     status = read_status(connection, row)
     found = StoredDebate(**values | {"status": status, "state": state, "settings": {}})

@@ -1,4 +1,4 @@
-"""Hands the events of debates to any number of viewers, whichever process runs the debates."""
+"""Streams events to any number of viewers, no matter which process runs the debate."""
 
 import asyncio
 import logging
@@ -17,9 +17,9 @@ from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.models.failures import scrub
 
 _PAGE = 500
-# Viewers that still need older events read them from the database.
+# Older events are read from the database.
 _MOST_IN_MEMORY = 2_000
-# Between two looks at a debate that another process runs; the longer, the quieter it is.
+# The time between two checks on a debate that another process runs; it grows if nothing happens.
 _SHORTEST_WAIT = 0.25
 _LONGEST_WAIT = 2.0
 _SECONDS_BETWEEN_RENDERINGS = 0.25
@@ -30,13 +30,13 @@ _log = logging.getLogger("contend.debates")
 
 @dataclass(frozen=True)
 class Viewing:
-    """How a viewer wants the events."""
+    """The options with which a viewer reads events."""
 
     after: int = 0
     html: bool = False
     open_chunks_only: bool = False
     follow: bool = True
-    """Whether to wait for events to come."""
+    """Whether to wait for new events."""
     idle_seconds: float = 15.0
 
 
@@ -53,9 +53,9 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield all events after one, as they come; an empty list when nothing came for a while.
+        """Yield events as they arrive, and an empty list if there are none for a while.
 
-        Ends after the last event of a debate that is done, and when it is deleted.
+        Ends after the last event of a finished debate, or when the debate is deleted.
         """
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
@@ -108,7 +108,7 @@ class LiveEvents:
             channel.end()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        # They end by themselves: cancelled, a read in progress would leak its connection.
+        # Never cancelled, because a read in progress would leak its connection.
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -125,11 +125,11 @@ class LiveEvents:
 
 
 class _Recent:
-    """The newest events of a debate, in memory."""
+    """The newest events in a debate, kept in memory."""
 
     def __init__(self) -> None:
         self._events: list[StoredEvent] = []
-        self._since: int | None = None  # the event before the first one, once known
+        self._since: int | None = None  # the number of the event before the first one, once known
         self._changed = asyncio.Event()
 
     @property
@@ -149,7 +149,7 @@ class _Recent:
         self.notify()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """Return the events after one; None if they are not all in memory."""
+        """Return the events after this number; None if they are not all in memory."""
         if self._since is None or seq < self._since:
             return None
         first = bisect_right(self._events, seq, key=lambda each: each.seq)
@@ -173,7 +173,7 @@ class _Recent:
 
 
 class _Channel:
-    """The newest events of one debate, read and rendered once for all its viewers."""
+    """The newest events in one debate, which are read and rendered once for all viewers."""
 
     def __init__(self, records: Repository, debate_id: str) -> None:
         self._records, self._id = records, debate_id
@@ -181,12 +181,12 @@ class _Channel:
         self._html = HtmlEvents(self._journal, debate_id)
         self._recent = _Recent()
         self.shown: _Recent | None = None
-        """The same with HTML, if a viewer wants it."""
+        """The same events with HTML, if a viewer wants HTML."""
         self.viewers = 0
         self.has_ended = False
         self._ending = asyncio.Event()
         self._look = asyncio.Event()
-        # So that many viewers who come at once leave threads for the debates.
+        # One reader at a time, so that many new viewers do not use up the threads for debates.
         self._one_reader = asyncio.Lock()
         self._journal.listen(debate_id, self._receive)
 
@@ -204,11 +204,11 @@ class _Channel:
     async def read(
         self, after: int, viewing: Viewing, *, is_first: bool = False
     ) -> EventPage | None:
-        """Return events after one, from memory or the database; None if no more will come."""
+        """Return the events after this number; None if there will not be any more."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
-        # Only the database can leave out the chunks of turns that are complete by now.
+        # Only a read from the database leaves out the chunks of turns that have finished since.
         known = None
         if not (is_first and viewing.open_chunks_only):
             known = self._recent_for(viewing).after(after)
@@ -247,14 +247,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Take events that this process stored, if none are missing before them."""
+        """Add events that this process has stored; if any are missing before them, read again."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._look.set()
 
     async def follow_journal(self) -> None:
-        """Read what is stored: for a debate of another process, at intervals."""
+        """Read new events when notified or, if another process runs the debate, at intervals."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:
@@ -280,7 +280,7 @@ class _Channel:
             if update is None:  # the debate was deleted
                 self.end()
                 return False
-            # The journal may have added events while the database was read.
+            # This process may have added events during the read.
             new = [each for each in update.stored if each.seq > self._recent.last]
             if new:
                 self._recent.append(new)
@@ -288,12 +288,12 @@ class _Channel:
                     self._look.set()
             elif not update.stored and not self._journal.is_run_here(self._id):
                 await self._check_end(update.status)
-        except DatabaseUnavailable:  # it is read again later
+        except DatabaseUnavailable:  # try again later
             return False
         return bool(new)
 
     async def _check_end(self, status: str) -> None:
-        """Make sure that a debate that is over has its last event."""
+        """Store the last event of a finished debate if it is missing."""
         end, newest = END_EVENTS.get(status), self._recent.newest
         if end is None or (newest and newest.name == end):
             return
@@ -304,7 +304,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Add HTML to new events, at intervals, because each time a whole paragraph is rendered."""
+        """Add HTML to new events, at intervals, because it renders a whole paragraph each time."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)
@@ -318,7 +318,7 @@ class _Channel:
                 elif not self.has_ended:
                     await self._recent.wait(after, _EVERYTHING.idle_seconds)
         except DatabaseUnavailable:
-            self.end()  # viewers return
+            self.end()  # viewers reconnect
         except Exception as error:  # noqa: BLE001 - the viewers must not wait for ever
             _log_error(f"The events of debate {self._id} cannot be shown", error)
             self.end()

@@ -1,4 +1,4 @@
-"""Adds HTML to the events of debates: once for all viewers, and only what changed."""
+"""Adds HTML to events, once for all viewers, and only for the parts that changed."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from contend.debates.exports.safe_html import StreamedHtml, to_html
 from contend.debates.journal import Journal, StoredEvent
 
 _PAGE = 500
-# The content of these is Markdown of a model.
+# The content of these events is Markdown written by a model.
 _TEXTS = frozenset({"seat_complete", "final_complete", "complete", "fact_check", "scores"})
 
 _Turn = tuple[Any, ...]
@@ -21,7 +21,7 @@ _Turn = tuple[Any, ...]
 class EventPage:
     stored: list[StoredEvent]
     reached: int
-    """The last event that was looked at."""
+    """The number of the last event that was read."""
 
 
 @dataclass
@@ -32,9 +32,9 @@ class _OpenTurn:
 
 
 class HtmlEvents:
-    """The events of one debate with HTML, for use in worker threads.
+    """Adds HTML to the events in one debate; can be used from several threads.
 
-    Of a turn that is still being written, its last chunk has the HTML of all blocks that changed.
+    The last chunk of an unfinished turn has the HTML for all blocks that changed.
     """
 
     def __init__(self, journal: Journal, debate_id: str) -> None:
@@ -45,7 +45,7 @@ class HtmlEvents:
         self._rendered: dict[int, StoredEvent] = {}
 
     def start(self) -> int:
-        """Read the unfinished turns; return the number of the newest event."""
+        """Read the unfinished turns, and return the number of the newest event."""
         with self._lock:
             return self._start()
 
@@ -59,7 +59,7 @@ class HtmlEvents:
             return [self._with_html(each, patches) for each in stored]
 
     def read(self, after: int, *, open_chunks_only: bool) -> EventPage:
-        """Return older events with HTML; `add` has returned all later ones."""
+        """Return stored events with HTML, up to the last one that `add` has returned."""
         with self._lock:
             last = self._start()
             if open_chunks_only:
@@ -78,17 +78,17 @@ class HtmlEvents:
         if self._last is None:
             newest = self._journal.newest(self._id)
             self._last = newest.seq if newest else 0
-            resumed = self._journal.last_resumed(self._id)  # every turn starts again after it
+            resumed = self._journal.last_resumed(self._id)  # unfinished turns start again after it
             for each in self._journal.read(self._id, resumed, until=self._last):
                 self._take(each)
         return self._last
 
     def _take(self, stored: StoredEvent) -> _Turn | None:
-        """Note what an event means for the unfinished turns; return the turn that it continues."""
+        """Update the unfinished turns with an event; return the turn that it is a chunk of."""
         if stored.is_chunk:
             event = stored.as_event()
             turn = _turn(event)
-            if not event["content"]:  # the turn starts, maybe for a second time
+            if not event["content"]:  # the turn starts, possibly again
                 self._open.pop(turn, None)
             written = self._open.setdefault(turn, _OpenTurn())
             written.chunks.append(stored)
@@ -118,7 +118,7 @@ class HtmlEvents:
 
 
 def _add_html(stored: StoredEvent) -> StoredEvent:
-    """Return an event with its whole text as HTML, if it has any."""
+    """Add HTML to an event if its content is Markdown."""
     if stored.name not in _TEXTS:
         return stored
     event = stored.as_event()
@@ -127,7 +127,7 @@ def _add_html(stored: StoredEvent) -> StoredEvent:
 
 
 def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -> EventPage:
-    """Return all events after one but the chunks of turns that are complete."""
+    """Return the events after this number, without the chunks of finished turns."""
     stored = journal.read(debate_id, after)
     finished: set[_Turn] = set()
     kept: list[StoredEvent] = []

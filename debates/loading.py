@@ -29,7 +29,7 @@ RESOLUTION = (
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, sa.exc.DatabaseError)
 
 Report = Callable[[DamagedDebate], None]
-"""Called with each debate that a list leaves out."""
+"""Called with each damaged debate that is skipped."""
 
 
 def skip_silently(_: DamagedDebate) -> None:
@@ -43,7 +43,7 @@ class Contents:
 
 
 def check_records(where: "Path | Postgres") -> Contents | None:
-    """Read every debate without changing the database; None if it has no tables yet."""
+    """Read every debate without changing anything; return None if there are no tables yet."""
     engine = tables.open_engine(where)
     try:
         with engine.connect() as connection:
@@ -52,7 +52,7 @@ def check_records(where: "Path | Postgres") -> Contents | None:
                 return None
             refuse_newer(revision)
             ids = connection.execute(sa.select(tables.debates.c.id)).scalars().all()
-            # Older tables are upgraded by the next command that needs them.
+            # Older tables cannot be read; the next command that needs them upgrades them.
             damaged = find_damaged(connection, ids) if revision == NEWEST else []
             return Contents(len(ids), tuple(damaged))
     finally:
@@ -84,7 +84,7 @@ def load_debate(connection: sa.Connection, debate_id: str, *, with_turns: bool) 
 def load_readable(
     connection: sa.Connection, ids: Sequence[str], report: Report, *, with_turns: bool = False
 ) -> Iterator[StoredDebate]:
-    """Load debates one by one; report those that are damaged."""
+    """Yield debates one by one, except damaged ones, which are reported."""
     for each in ids:
         try:
             yield load_debate(connection, each, with_turns=with_turns)
@@ -101,6 +101,6 @@ def read_row(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDe
 
 
 def read_status(connection: sa.Connection, row: Any) -> str:
-    """Return the status; a debate that should run but that no process runs is interrupted."""
+    """Return the status: `interrupted` if it is stored as running but no process runs it."""
     is_abandoned = row.status == "running" and not is_held(connection, row)
     return "interrupted" if is_abandoned else str(row.status)

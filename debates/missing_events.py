@@ -1,4 +1,4 @@
-"""Stores events that only the records of debates have."""
+"""Stores missing events, which are rebuilt from the debate's record."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from contend.graph.events import NodeEvent
 
 
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
-    """Store what is missing if no process runs the debate; return whether anything was.
+    """Store missing events if no process runs the debate; return whether any were missing.
 
-    That is all of a debate from before events were stored, or a last event that a crash prevented.
+    Old releases did not store any events, and a crash can keep the last one from being stored.
     """
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()
@@ -35,7 +35,7 @@ def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
 
 
 def append_event(connection: sa.Connection, debate_id: str, said: NodeEvent) -> None:
-    """Store an event of a debate that no process runs, unless none of its events is stored."""
+    """Add an event to a debate that no process runs, unless it has no stored events at all."""
     newest = newest_event(connection, debate_id)
     if newest:
         query = sa.select(debates.c.last_seq).where(debates.c.id == debate_id)

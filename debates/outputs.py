@@ -1,4 +1,4 @@
-"""Output folders: one per debate, named after the time it started."""
+"""Output folders, one per debate, named after the time the debate started."""
 
 import tempfile
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Refuse an output folder that cannot be written, before a model is paid."""
+    """Refuse an output folder that is not writable, before paying for any call."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Permissions are not enough: /proc looks writable to root.
+        # Do not trust the permissions: to root, even /proc looks writable.
         with tempfile.TemporaryDirectory(dir=base):
             pass
     except OSError as error:
@@ -28,14 +28,14 @@ def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
 
 
 def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """Fill the folder of this debate and return its path; never touch another debate's."""
+    """Fill this debate's folder and return its path, without touching those of other debates."""
     found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)
         return found
     own, with_id = _candidates(base, started, debate_id)
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Renamed once filled, so that it appears complete; after a crash the draft is found again.
+    # Renamed when it is complete; after a crash, the draft with this name is used again.
     draft = with_id.with_name(f".{with_id.name}.new")
     draft.mkdir(mode=0o700, exist_ok=True)
     fill(draft)

@@ -1,4 +1,4 @@
-"""Prepare a debate: everything that must be in order before the first paid model call."""
+"""Prepares a debate: checks and sets up everything before the first paid model call."""
 
 import asyncio
 import threading
@@ -40,10 +40,10 @@ from contend.retrieval.template_search import open_searcher
 
 
 class Reporter:
-    """Receives what a user may want to see during preparation. This one shows nothing."""
+    """Receives progress and notes during preparation; this base class ignores them."""
 
     def note(self, text: str) -> None:
-        """Receive a sentence about something that is not as expected."""
+        """Report something unexpected, as a sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
         """Report the download of a model file for as long as the context is open."""
@@ -60,7 +60,7 @@ def _ignore(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class DebateDraft:
-    """A checked question, the settings, and the files that were read for it."""
+    """A checked question, its settings, and the files given with it."""
 
     question: str
     settings: DebateSettings
@@ -69,7 +69,7 @@ class DebateDraft:
 
 @dataclass(frozen=True)
 class PreparedDebate:
-    """A debate that can start: its models answer, its files are stored and indexed."""
+    """A debate that is ready to start: its models respond, and its files are stored."""
 
     question: str
     settings: DebateSettings
@@ -91,7 +91,7 @@ def draft_debate(
 async def prepare_debate(
     draft: DebateDraft, reporter: Reporter | None = None, *, fetch: bool = True
 ) -> PreparedDebate:
-    """Refuse what would fail later; without `fetch` nothing is downloaded, so it must be here."""
+    """Check and set up everything a debate needs; download missing files only with `fetch`."""
     reporter = reporter or Reporter()
     plan, draft = await _plan_seats(draft)
     settings, files = draft.settings, draft.attachments
@@ -108,7 +108,7 @@ async def prepare_debate(
 
 
 async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
-    """Refuse what would be refused later; download, index and store nothing."""
+    """Run the same checks as `prepare_debate`, without downloading or storing anything."""
     plan, draft = await _plan_seats(draft)
     missing = missing_files(models_of(plan.seats))
     for weights in missing:
@@ -150,7 +150,7 @@ def write_debate(
     task_id: str | None = None,
     debate_id: str | None = None,
 ) -> StoredDebate:
-    """Write the record of a new debate; refuse a task that has an unfinished one."""
+    """Store a new debate; refuse it if its task already has an unfinished debate."""
     settings, seats = prepared.settings, prepared.plan.seats
     debate_id = debate_id or str(uuid4())
     # Name the chosen models in the settings, so that a resumed debate does not choose again.
@@ -179,7 +179,7 @@ async def check_seats(
 ) -> None:
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
-    check_sight(seats, settings, images)  # before a large download that would be useless
+    check_sight(seats, settings, images)  # first, to avoid a large download in vain
     if fetch:
         await _pull_missing(models_of(seats), reporter)
     try:
@@ -211,7 +211,7 @@ async def _prepare_search(embedding_model: str, draft: DebateDraft, reporter: Re
                 raise
             reporter.note(str(unavailable))
     if settings.templates and embedding_model == EMBEDDED_EMBEDDING:
-        # Indexing takes seconds the first time: do it here, where its progress is shown.
+        # Indexing takes seconds the first time, so do it now, while progress is shown.
         with reporter.indexing("templates") as on_progress, suppress(EmbeddingFailed):
             await open_searcher(Embedder(embedding_model, settings), on_progress)
 
@@ -223,7 +223,7 @@ async def _pull_missing(models: list[str], reporter: Reporter) -> None:
 
 
 async def _pull(weights: Weights, on_progress: Progress) -> None:
-    """Download one file in a thread that also ends when this task is cancelled."""
+    """Download one file in a thread, which ends if this task is cancelled."""
     cancelled = threading.Event()
 
     def report(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Delete debates with everything that belongs to them."""
+"""Deletes debates with their checkpoints, recorded calls and files."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ class Pruned:
     debates: tuple[str, ...]
     freed_bytes: int
     is_compacted: bool
-    """Whether the database has given the space back, instead of keeping it for new debates."""
+    """Whether the database has returned the space to the disk, instead of keeping it."""
 
 
 def parse_age(text: str) -> timedelta:
@@ -38,12 +38,12 @@ def parse_age(text: str) -> timedelta:
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
     """Delete debates, except those that a process is running.
 
-    With `compact` the database gives the space back, and nobody can write meanwhile.
+    With `compact`, return the space to the disk; meanwhile, nobody can write to the database.
     """
     deleted, files, freed = [], set[Path](), 0
     for each in ids:
         debate = _find(records, each)
-        with suppress(BadInput):  # a process has just taken it
+        with suppress(BadInput):  # a process has just started to run it
             freed += records.delete(each)
             deleted.append(each)
             freed += _delete_all([unsaved_folder(each), *_output_folder(debate)])
@@ -62,13 +62,13 @@ def _find(records: Repository, debate_id: str) -> StoredDebate | None:
 
 
 def _output_folder(debate: StoredDebate | None) -> list[Path]:
-    """Return its folder in the data folder; one that the user chose is the user's."""
+    """Return the debate's output folder, unless it is in a place that the user chose."""
     folder = debate and find_folder(outputs_home(), debate.created_at, debate.id)
     return [folder] if folder else []
 
 
 def _shared_files(debate: StoredDebate | None) -> set[Path]:
-    """Return its documents and images, which are stored once for all debates."""
+    """Return the debate's documents and images, which other debates may use as well."""
     if debate is None:
         return set()
     state, home = debate.as_state(), data_home()
@@ -80,7 +80,7 @@ def _shared_files(debate: StoredDebate | None) -> set[Path]:
 
 
 def _used_files(records: Repository, files: set[Path]) -> set[Path]:
-    """Return the files that another debate uses; all of them if that cannot be known."""
+    """Return the files that other debates use; return all if a damaged debate may use them."""
     used: set[Path] = set()
     for each in records.ids():
         debate = _find(records, each)

@@ -32,14 +32,14 @@ class StoredDebate(BaseModel):
     resolution: str | None = None
     """Which outcome of a forecast came true, if known."""
     title: str | None = None
-    """What a user calls it instead of by its question."""
+    """The title that a user gave it, shown instead of the question."""
 
     @property
     def shown_title(self) -> str:
         return self.title or self.question
 
     def check(self) -> None:
-        """Raise an error if the state or the settings cannot be used."""
+        """Raise an error if the state or the settings are invalid."""
         self.as_state()
         self.as_settings()
 
@@ -54,7 +54,7 @@ class StoredDebate(BaseModel):
         return self.model_copy(update=changed)
 
     def as_settings(self) -> DebateSettings:
-        """Return its settings, without those that this release does not know."""
+        """Return the settings, without any that this release does not know."""
         model = SETTINGS[self.protocol]
         known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
         return model.model_validate(known)
@@ -96,7 +96,7 @@ class StoredDebate(BaseModel):
 
 
 def dump_state(state: DebateState) -> dict[str, Any]:
-    """Return the state as JSON, without the turns, which have a table of their own."""
+    """Return the state as JSON, without the turns, which have their own table."""
     kept = {key: value for key, value in state.items() if key != "turns"}
     return cast(
         "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")

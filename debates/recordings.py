@@ -1,4 +1,4 @@
-"""The recorded model calls of debates, in the database."""
+"""Stores recorded model calls in the database."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from contend.debates.tables import calls, write
 
-if TYPE_CHECKING:  # slow to import, and only runs and replays need it
+if TYPE_CHECKING:  # slow to import, and needed only for runs and replays
     from contend.models.recording import CallKey, RecordedCall
 
 
@@ -16,7 +16,7 @@ class Recordings:
         self._engine = engine
 
     def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
-        """Store a call; one that a crash made necessary again replaces the first."""
+        """Store a call; if it was repeated after a crash, replace the first recording."""
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         text = call.model_dump_json(exclude_defaults=True)
         row = dialect.insert(calls).values(debate_id=debate_id, **key._asdict(), call=text)

@@ -1,4 +1,4 @@
-"""Replay a debate: show its events again, or run its graph again on the recorded calls."""
+"""Replays a debate: sends its events again, or runs its graph with the recorded calls."""
 
 import asyncio
 import re
@@ -24,10 +24,10 @@ from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
 from contend.models.recording import Tape, using_tape
 
-# A few words, with the space after them.
+# Up to five words, with the spaces after them.
 _PIECE = re.compile(r"(?:\S+\s*){1,5}")
 
-# What says when something happened, or how long it took.
+# Times and durations, which differ in every run.
 _TIMES = {"started_at", "ended_at", "seconds", "duration_ms", "completed_at", "wall_clock_time_ms"}
 # The record repeats the rest of the state.
 _NOT_COMPARED = {"trace"}
@@ -35,7 +35,7 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """Where today's code takes a different path from the one the debate took."""
+    """A step in which the current code gives a different result than the recorded one."""
 
     round: int | None
     nodes: tuple[str, ...]
@@ -55,11 +55,11 @@ async def play_events(
     speed: float,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Send stored events with the pauses they had, as many times faster as `speed`."""
+    """Send stored events at `speed` times their original pace."""
     before: datetime | None = None
     for event in events:
         at = datetime.fromisoformat(event["ts"])
-        # A pause is not played: nothing happened in it.
+        # Skip the time during which the debate was paused.
         if before is not None and at > before and event["event"] != "resumed":
             await sleep((at - before).total_seconds() / speed)
         before = at
@@ -67,7 +67,7 @@ async def play_events(
 
 
 def with_words(events: Sequence[Event]) -> list[Event]:
-    """Add the words of turns whose chunks are no longer stored, spread over their time."""
+    """Add chunks to turns whose stored chunks were deleted, spread over the turn's duration."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
     for event in events:
@@ -104,7 +104,7 @@ def _chunks(event: Event, since: str) -> list[Event]:
 
 
 async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed:
-    """Run every step again from the state it began with, and compare what comes of it."""
+    """Run every step again from its original state, and compare the results."""
     calls = await asyncio.to_thread(records.recordings.read, debate.id)
     if not calls:
         raise BadInput(
@@ -121,14 +121,14 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
-    """Return whether a node ran whose work depends on nothing but its state and the calls."""
+    """Return whether a node ran whose result depends only on its state and the calls."""
     return before.nodes != (START,) and after.is_of_node
 
 
 async def run_step(
     debate: StoredDebate, before: HistoryStep, tape: Tape
 ) -> tuple[DebateState, list[NodeEvent]]:
-    """Run what follows a step in memory, on the tape; return the state and the events."""
+    """Run the next step in memory with the recorded calls; return the state and the events."""
     graph, config, _ = await at_step(debate, before)
     given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
@@ -140,7 +140,7 @@ async def run_step(
                 stream_mode="custom",
                 interrupt_after="*",
             )
-            # Only of the last run: a node that paused begins again.
+            # Keep only the last run's events, because a node that paused starts again.
             said = [cast("NodeEvent", part) async for part in stream]
         snapshot = await graph.aget_state(config)
         if not snapshot.interrupts:
@@ -149,10 +149,10 @@ async def run_step(
 
 
 async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
-    """Return a graph in memory that is where the debate was after a step, and the last node."""
+    """Return an in-memory graph in the state after a step, its config, and the last node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
-    for node in step.nodes:  # of nodes that ran in parallel, one leads on
+    for node in step.nodes:  # of several parallel nodes, only one leads to the next step
         graph = compile_graph(debate.protocol, InMemorySaver(serde=serializer()))
         await graph.aupdate_state(config, step.state, as_node=node)
         follows = (await graph.aget_state(config)).next
@@ -162,7 +162,7 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
 
 
 class _OtherPath(Exception):
-    """Another node follows than the one that did."""
+    """The next node is not the one that followed in the recording."""
 
 
 async def _compare(
@@ -183,7 +183,7 @@ async def _compare(
 
 
 def _first_difference(old: DebateState, new: DebateState) -> str:
-    """Name the first part of the state that differs; empty if all is the same."""
+    """Describe the first part of the state that differs; empty if nothing does."""
     kept = [
         {name: value for name, value in each.items() if name not in _NOT_COMPARED}
         for each in (old, new)

@@ -48,7 +48,7 @@ _WHOLE_ID = 36
 
 
 class DebateExists(Exception):
-    """There is a debate with this id."""
+    """A debate with this id already exists."""
 
 
 class TaskAccepted(Exception):
@@ -59,7 +59,7 @@ class TaskAccepted(Exception):
 class UnfinishedTask:
     debate: StoredDebate
     elsewhere: bool
-    """Whether another machine ran it last, which may hold newer checkpoints."""
+    """Whether another machine ran it last and may have newer checkpoints."""
 
 
 class Repository:
@@ -119,8 +119,8 @@ class Repository:
         error: str | None = None,
         said: Sequence[Event] = (),
     ) -> None:
-        """Update the debate and its turns, and store events; raise LeaseLost without the lease."""
-        turns, stored = state.get("turns", []), dump_state(state)  # others wait for their turn
+        """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
+        turns, stored = state.get("turns", []), dump_state(state)  # before others must wait
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
@@ -142,7 +142,7 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate whose id is, or uniquely starts with, the reference.
+        """Return the debate with this id, or with the only id that has this prefix.
 
         Raises DamagedDebate if it cannot be read.
         """
@@ -171,7 +171,7 @@ class Repository:
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
         """Return accepted debates that no process is running, without their turns.
 
-        Those that are damaged are recorded as failed.
+        Record damaged ones as failed.
         """
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
@@ -186,14 +186,14 @@ class Repository:
         found = [UnfinishedTask(each, elsewhere[each.id]) for each in debates]
         cut_off = [each for each in found if each.debate.status == "interrupted"]
         paused = [each for each in found if each.debate.status == "paused"]
-        # One that was inserted just now is about to be run.
+        # Leave out debates that were just inserted, because they are about to start.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def accept(self, debate_id: str) -> None:
-        """Make services finish an unfinished debate, also after a restart."""
+        """Let services finish an unfinished debate, even after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_of_debate(debate_id))
-        # One that failed may be running again, with its new status not saved yet.
+        # Include failed debates, which may be running again without their new status being saved.
         unfinished = sa.select(debates.id, task).where(
             debates.id == debate_id, debates.status != "done"
         )
@@ -202,7 +202,7 @@ class Repository:
             connection.execute(insert)
 
     def withdraw(self, debate_id: str) -> None:
-        """Make services leave a debate alone until somebody resumes it."""
+        """Keep services from continuing a debate until somebody resumes it."""
         with tables.write(self._engine) as connection:
             connection.execute(_acceptance_of(debate_id))
 
@@ -220,7 +220,7 @@ class Repository:
             return read_family(connection, debate_id)
 
     def newest_of_task(self, task_id: str) -> str | None:
-        """Return the id of the newest debate of a task."""
+        """Return the id of the newest debate for a task."""
         debates = tables.debates.c
         named = debates.state["request"]["task_id"].as_string() == task_id
         query = sa.select(debates.id).where(named).order_by(debates.created_at.desc()).limit(1)
@@ -228,7 +228,7 @@ class Repository:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str, reason: str) -> None:
-        """Record a debate that cannot continue as failed, unless a process is running it."""
+        """Mark a debate that cannot continue as failed, unless a process is running it."""
         debates = tables.debates
         free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
@@ -240,7 +240,7 @@ class Repository:
             connection.execute(_acceptance_of(debate_id).where(ended))
 
     def store_missing_events(self, debate_id: str) -> bool:
-        """Store the events that only the record has; return whether there were any."""
+        """Store events that are missing but known from the record; return whether any were."""
         with tables.write(self._engine) as connection:
             return add_missing_events(connection, debate_id)
 
@@ -256,7 +256,7 @@ class Repository:
             connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return all finished debates of a protocol without their turns, oldest first."""
+        """Return all finished debates that used a protocol, without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         return self._list(query, report)
@@ -281,7 +281,7 @@ class Repository:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of debates not changed since then that no process runs, oldest first."""
+        """Return the ids of debates that are not running and unchanged since then, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
@@ -294,7 +294,7 @@ class Repository:
             return [row.id for row in rows if not is_held(connection, row)]
 
     def delete(self, debate_id: str) -> int:
-        """Delete a debate with its checkpoints; return the bytes that a server will reuse.
+        """Delete a debate and its checkpoints; on PostgreSQL, return the bytes that this frees.
 
         Raises BadInput if a process is running it.
         """
@@ -306,11 +306,11 @@ class Repository:
             lease.release()
 
     def compact(self) -> int | None:
-        """Return the bytes given back to the disk; None if the database keeps them."""
+        """Shrink the database; return the bytes freed on disk, or None if that was not possible."""
         return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Store which outcome of a forecast came true, replacing an earlier one."""
+        """Store which outcome of a forecast came true, and replace one stored earlier."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -335,14 +335,14 @@ class Repository:
 
 
 def task_of_debate(debate_id: str) -> str:
-    """Return the task of a debate whose caller named none."""
+    """Return a task id for a debate whose caller did not give one."""
     return f"debate {debate_id}"
 
 
 def _write_turns(
     connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
 ) -> None:
-    """Replace all turns from position `known` on."""
+    """Replace the stored turns from position `known` onwards."""
     stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
     connection.execute(tables.turns.delete().where(stale))
     rows = [
@@ -355,7 +355,7 @@ def _write_turns(
 
 
 def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
-    """Accept a task once, even if several services share the database."""
+    """Accept a task only once, even if several services share the database."""
     try:
         connection.execute(tables.accepted.insert().values(debate_id=debate_id, task_id=task_id))
     except sa.exc.IntegrityError as taken:
@@ -367,7 +367,7 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """Return the length of the common beginning of two transcripts."""
+    """Return how many turns at the beginning of two transcripts are equal."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

@@ -1,4 +1,4 @@
-"""Run a debate: turn LangGraph's stream into events, and save every step."""
+"""Runs a debate: turns LangGraph's stream into events, and saves every step."""
 
 import asyncio
 import sqlite3
@@ -47,7 +47,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
-_ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an interrupt
+_ANSWER = "__resume__"  # the channel in which LangGraph keeps the answer to an interrupt
 
 
 def open_repository() -> Repository:
@@ -65,14 +65,14 @@ async def run_debate(
 ) -> StoredDebate:
     """Run a new or stopped debate until it is done, pauses or fails, and return it.
 
-    With `rate_again` it is a done debate, and only its judge runs.
+    With `rate_again`, the debate must be done, and only its judge runs.
     """
     run: _Run | None = None
     try:
         if debate.last_seq:
             await asyncio.to_thread(records.store_missing_events, debate.id)
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
-            # Read it again: the previous holder of the lease may have continued the debate.
+            # Read it again, because the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
                 _refuse_done(current)
@@ -125,12 +125,12 @@ class _Run:
         self._saving: asyncio.Task[None] | None = None
         self._status: Status = "running"
         self._error: str | None = None
-        # Reserved ahead, so that no number is used twice after a crash.
+        # Event numbers are reserved ahead, so that none is used twice after a crash.
         self._reserved = debate.last_seq + _RESERVED_EVENTS
 
     async def go(self, remark: Remark) -> None:
         start_clock()
-        given = await self._input(remark)  # a comment refused here changes nothing
+        given = await self._input(remark)  # a comment that is refused here does not change anything
         await self._save("running")
         try:
             with using_tape(self.tape):
@@ -163,8 +163,8 @@ class _Run:
                 await self._close("done", "complete", answer, **writer)
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
-        """Record a call before its result counts as finished, so that no crash leaves a gap."""
-        with suppress(DatabaseUnavailable):  # the debate goes on; it cannot be replayed
+        """Record a call before its result is saved, so that a crash cannot leave a gap."""
+        with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
             await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
 
     def _send(self, event: Event) -> None:
@@ -172,7 +172,7 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Go back to where the answer was written, so that its judge comes next."""
+        """Go back to the step that wrote the answer, so that the judge comes next."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
@@ -191,7 +191,7 @@ class _Run:
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
             return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
-        # As a command, not by update_state: finished calls of the current step stay paid.
+        # A command, because update_state would discard the finished calls of the current step.
         update: dict[str, Any] = {}
         if remark.say:
             said = human_turn(self.state, remark.say)
@@ -205,7 +205,7 @@ class _Run:
         return Command(update=update) if update else None
 
     async def _store_unseen(self) -> None:
-        """Store the events of turns that ended just before a crash; `resume` shows them itself."""
+        """Store the missing events of turns that ended just before a crash; do not show them."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
         for turn in self.state.get("turns", []):
@@ -224,7 +224,7 @@ class _Run:
             raise DamagedDebate(debate, message) from error
 
     async def _unheard(self) -> Remark:
-        """Return the answer of an earlier run that paused before any node could read it."""
+        """Return a comment given to an earlier run that no node has read yet."""
         saved = await cast("BaseCheckpointSaver[Any]", self.graph.checkpointer).aget_tuple(
             self.config
         )
@@ -233,7 +233,7 @@ class _Run:
         return Remark.model_validate(answers[-1]) if answers else Remark()
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
-        """Send events and save every step; return the interrupt's value if one ends the run."""
+        """Send events and save every step; return the interrupt's value if one ended the run."""
         interrupted: Any = None
         async for part in self.graph.astream(
             given,
@@ -253,7 +253,7 @@ class _Run:
         return interrupted
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate as it is in memory, while the database is unavailable."""
+        """Return the debate from memory, because the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
             self.announcer.say("paused", self.state.get("round"), str(away))
@@ -262,7 +262,7 @@ class _Run:
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:
         await self._saved()
         error = content if status == "failed" else None
-        # Before the record, so that problems with the folder are recorded.
+        # Written before the record, so that the record can include problems with the folder.
         await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
         journal = self.records.journal
@@ -270,7 +270,7 @@ class _Run:
         said = node_event(event, self.state.get("round"), content, **metadata)
         last = self.announcer.number(said)
         self._reserved = last["seq"]
-        # With the record, so that no crash leaves viewers waiting for the last event.
+        # Stored with the record, so that viewers never wait for the last event after a crash.
         unsaved = [*journal.pending(self.lease), last]
         self._start_saving(retry_until_available, status, error, unsaved)
         await self._saved()
@@ -279,7 +279,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Save in parallel with the next step; after a crash the checkpoint counts."""
+        """Save while the next step runs; after a crash, the checkpoint is what counts."""
         await self._saved()
         self._start_saving(_if_possible, status)
 
@@ -301,7 +301,7 @@ class _Run:
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
-        """Report once that the folder cannot be written; the debate continues."""
+        """Report once that the folder cannot be written, and continue the debate."""
         if self._folder.trouble and not self._reported_trouble:
             self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
@@ -312,12 +312,12 @@ class _Run:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write, which must finish even if the run is cancelled."""
+        """Wait for the last write, and let it finish even if the run is cancelled."""
         if self._saving:
             try:
                 await asyncio.shield(self._saving)
             finally:
-                # A failed write is reported once: closing must still be able to write.
+                # Report a failed write only once, so that closing the debate can still write.
                 if self._saving.done():
                     self._saving = None
 
@@ -338,13 +338,13 @@ def _reason(error: Exception) -> str:
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
-    """Write, or skip it while the database is unavailable: the next write includes it."""
+    """Write, or skip this write if the database is unavailable, as the next one includes it."""
     with suppress(DatabaseUnavailable):
         await write()
 
 
 def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and an end to rounds that are over."""
+    """Refuse a comment that no speaker would see, and `finish` if the rounds are over."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")
@@ -369,10 +369,10 @@ async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
     try:
         yield lease
     finally:
-        # Not cancelled: a renewal in progress would leak its connection.
+        # Not cancelled, because a renewal in progress would leak its connection.
         ended.set()
         try:
             await renewing
         finally:
-            with suppress(DatabaseUnavailable):  # it expires
+            with suppress(DatabaseUnavailable):  # the lease expires by itself
                 await asyncio.to_thread(lease.release)

@@ -1,4 +1,4 @@
-"""Settings from their sources: flags over a YAML file over CONTEND_* variables over defaults."""
+"""Reads settings from flags, a YAML file, CONTEND_* variables and defaults; the first one wins."""
 
 import difflib
 import types
@@ -27,7 +27,7 @@ from contend.models.text import clean, clean_data, shorten
 
 PREFIX = "CONTEND_"
 CONFIG_NAME = "config.yaml"
-# Variables that are not settings of a debate.
+# Variables that are not settings for a debate.
 NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG", "CONTEND_SERVICE_TOKEN"})
 
 _DEFAULT = "default"
@@ -71,7 +71,7 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """A value and where it comes from; a flag that is not an option is given as one."""
+    """A value and its source; a value from a batch file is passed as a flag in this form."""
 
     value: Any
     source: str
@@ -111,7 +111,7 @@ def configure(
 
 
 def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> DebateSettings:
-    """Return settings given by a program, without reading files or variables."""
+    """Return the settings given by a program, without reading any file or variable."""
     schema = _schema(protocol)
     return _validated(
         schema,
@@ -120,7 +120,7 @@ def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> Deba
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` arguments; the last one for a name counts."""
+    """Parse `name=value` arguments; if a name is repeated, the last one counts."""
     flags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -182,7 +182,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Report variables that match no setting: they may be meant for another release."""
+    """Read the variables; those that match no setting are only reported, not refused."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -251,7 +251,7 @@ def _known(schema: type[DebateSettings], key: str, source: str) -> str:
 
 
 def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
-    """Parse the text of a flag or variable: as YAML, unless the setting is text."""
+    """Parse the value of a flag or variable as YAML, unless the setting holds text."""
     annotation = schema.model_fields[name].annotation
     is_list = any(getattr(kind, "__origin__", None) is tuple for kind in _kinds(annotation))
     if annotation is str:
@@ -274,7 +274,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
     for name, each in given.items():
         _refuse_bool_for_number(schema, name, each)
     try:
-        # Databases refuse invalid text, such as bytes of a terminal in another encoding.
+        # Databases refuse invalid text, such as bytes from a terminal with another encoding.
         cleaned = {name: clean_data(each.value, clean) for name, each in given.items()}
         return schema.model_validate(cleaned)
     except ValidationError as error:
@@ -282,7 +282,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Refuse true and false for numbers: pydantic would read 1 and 0."""
+    """Refuse true and false for numbers, because pydantic would read them as 1 and 0."""
     kinds = _kinds(schema.model_fields[name].annotation)
     if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")

@@ -99,7 +99,7 @@ _OWNED = (turns, events, calls, forks, resolutions, accepted)
 
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
-    """Create the engine for a file or a server, without connecting."""
+    """Create the engine for a database file or server, without connecting."""
     if not isinstance(where, Path):
         return _postgres(where)
     engine = sa.create_engine(f"sqlite:///{where}", hide_parameters=True)
@@ -116,7 +116,7 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 
 @contextmanager
 def write(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Begin a transaction; on SQLite, when it is this writer's turn."""
+    """Begin a transaction; on SQLite, wait for this writer's turn first."""
     path = engine.url.database if engine.dialect.name == "sqlite" else None
     turn = opened_file(Path(path)).turn() if path else nullcontext()
     with turn, engine.begin() as connection:
@@ -124,7 +124,7 @@ def write(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def delete_debate(connection: sa.Connection, debate_id: str) -> int:
-    """Delete every row of a debate; return the bytes that a server will reuse."""
+    """Delete every row of a debate; on PostgreSQL, return the bytes that this frees."""
     dialect, freed = connection.dialect.name, 0
     checkpoints = [
         sa.table(name, sa.column("thread_id"))
@@ -146,7 +146,7 @@ def delete_debate(connection: sa.Connection, debate_id: str) -> int:
 
 
 def compact(engine: sa.Engine) -> int | None:
-    """Return the bytes given back to the disk; None if the database keeps them."""
+    """Shrink an SQLite file; return the bytes freed on disk, or None if that was not possible."""
     if engine.dialect.name != "sqlite":
         return None
     turn = opened_file(Path(engine.url.database or "")).turn()
@@ -161,14 +161,14 @@ def compact(engine: sa.Engine) -> int | None:
 
 
 def _move_log_into_file(connection: sa.Connection) -> int:
-    """Move what was written into the file, and return the file's size."""
+    """Move the write-ahead log into the database file, and return the size of the file."""
     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
     return int(connection.exec_driver_sql(size).scalar_one())
 
 
 def _postgres(where: "Postgres") -> sa.Engine:
-    # Let the driver parse the address, as for checkpoints: SQLAlchemy parses it differently.
+    # Let the driver parse the address, as for checkpoints; SQLAlchemy parses it differently.
     engine = sa.create_engine(
         "postgresql+psycopg://",
         connect_args=where.parts(),
@@ -180,7 +180,7 @@ def _postgres(where: "Postgres") -> sa.Engine:
 
 
 def _raise_outage(where: "SqliteFile | Postgres", context: sa.ExceptionContext) -> None:
-    # The pool replaces a stale connection by itself: that is no outage.
+    # The pool replaces stale connections itself, so they are not an outage.
     away = where.away(context.original_exception)
     if away and not context.is_pre_ping:
         raise away from context.original_exception

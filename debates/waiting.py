@@ -1,4 +1,4 @@
-"""Waits for an event, but not for ever."""
+"""Waits for an event with a time limit."""
 
 import asyncio
 from contextlib import suppress
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 async def wait_for_event(seconds: float, event: asyncio.Event) -> bool:
     """Wait for an event or a timeout; return whether the event is set."""
-    # Not asyncio.wait_for: before Python 3.12 it can swallow a cancellation.
+    # Not asyncio.wait_for, which can swallow a cancellation before Python 3.12.
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

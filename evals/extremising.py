@@ -1,4 +1,4 @@
-"""Fits EXTREMISING_FACTOR on resolved questions: `python -m contend.evals.extremising CSV`."""
+"""Fits EXTREMISING_FACTOR to resolved questions: `python -m contend.evals.extremising CSV`."""
 
 import csv
 import sys
@@ -22,8 +22,8 @@ class Fit:
 
 
 def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
-    """Read one forecast per question: the first, since several are not independent."""
-    # Such as the resolved market questions of ForecastBench (CC BY-SA 4.0, not included).
+    """Read only the first forecast for each question, because later ones depend on it."""
+    # For example, the resolved market questions from ForecastBench (CC BY-SA 4.0, not included).
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):
         try:

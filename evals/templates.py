@@ -14,8 +14,8 @@ from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFai
 from contend.models.providers.registry import open_models
 from contend.retrieval.template_search import Ranking, Rule, open_searcher
 
-# Written without looking at the templates. One half chooses the threshold and may be used to
-# improve templates and plain requests; the other half gives the result.
+# Written without looking at the templates. One half is for choosing the threshold and may be used
+# to improve templates and plain requests; the other half is for the result.
 QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
 _TOP = 3
 LEAST_RECALL, LEAST_NOTHING = 0.85, 0.9
@@ -42,7 +42,7 @@ class Asked:
 @dataclass(frozen=True)
 class Measured:
     threshold: float
-    recall: float  # share of questions with a fitting template that get one among at most three
+    recall: float  # share of questions with a fitting template that get it, as one of three
     nothing: float  # share of questions without a fitting template that get none
     precision: float  # share of the templates given that fit
 
@@ -60,7 +60,7 @@ def measure(asked: Sequence[Asked], threshold: float) -> Measured:
 
 
 def best_threshold(asked: Sequence[Asked]) -> float:
-    """Return the strictest threshold that loses little recall on its half, less a margin."""
+    """Return the strictest threshold that loses little recall, minus a safety margin."""
     half = [each for each in asked if each.chooses]
     measured = [measure(half, threshold) for threshold in _THRESHOLDS]
     most = max(each.recall for each in measured)

@@ -1,4 +1,4 @@
-"""A proposer answers, a skeptic attacks the answer, and a synthesizer writes the final one.
+"""A proposer drafts an answer, a skeptic attacks it, and a synthesizer writes the final one.
 
 python examples/adversarial.py ollama:qwen3:32b
 """

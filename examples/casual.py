@@ -1,4 +1,4 @@
-"""A casual debate: conversational, loose rules, no winner.
+"""A casual debate, with a conversational tone, loose rules and no winner.
 
 python examples/casual.py ollama:qwen3:32b
 """

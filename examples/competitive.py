@@ -1,8 +1,9 @@
-"""A competitive debate: scored in both orders, a clear winner or a draw.
+"""A competitive debate, which is scored in both orders and ends with a winner or a draw.
 
     python examples/competitive.py openai:gpt-5-mini openrouter:mistralai/mistral-large
 
-The first model argues and moderates, the second judges: a judge should not score its own model.
+The first model argues and moderates, and the second one judges, because a judge should not score
+its own model.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""An educational debate of three perspectives, with a fact checker.
+"""An educational debate between three perspectives, with a fact checker.
 
 python examples/educational.py openai:gpt-5-mini lecture.pdf notes.md
 """

@@ -1,4 +1,4 @@
-"""A formal debate: strict rules, formal language, explicit scoring, a winner.
+"""A formal debate, with strict rules, formal language, explicit scoring and a winner.
 
 python examples/formal.py openai:gpt-5-mini
 python examples/formal.py openrouter:mistralai/mistral-large

@@ -1,4 +1,4 @@
-"""Three models answer, a judge gives feedback, they refine, and the judge merges the answers.
+"""Three models refine their answers after a judge's feedback, and the judge merges them.
 
 python examples/refine.py ollama:qwen3:32b
 """

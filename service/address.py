@@ -1,4 +1,4 @@
-"""Where the service of a data folder listens, so that other commands find its page."""
+"""Publishes the address of a running service, so that other commands can find its web page."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from contend.models.files import write_private_file
 DEBATES_PREFIX = "/api/v1/debates"
 _SECONDS_TO_ANSWER = 2.0
 _MOST_BYTES = 100_000_000
-# The file is damaged, the service was killed, or something else listens there.
+# The file is damaged, the service was killed, or another program listens at the address.
 _NOT_RUNNING = (
     *(OSError, http.client.HTTPException, ArithmeticError),
     *(ValueError, LookupError, TypeError, RecursionError),
@@ -26,20 +26,20 @@ def _file() -> Path:
 
 @contextmanager
 def published_address(host: str, port: int) -> Iterator[None]:
-    """Tell other commands where this service is for as long as it runs."""
+    """Let other commands find the address of this service while it runs."""
     content = json.dumps({"host": _ANY_ADDRESS.get(host, host), "port": port}).encode()
-    with suppress(OSError):  # the service works without it
+    with suppress(OSError):  # the service works without the file
         write_private_file(_file(), content)
     try:
         yield
     finally:
         with suppress(OSError):
-            if _file().read_bytes() == content:  # not that of a later service
+            if _file().read_bytes() == content:  # keep the file of a service started later
                 _file().unlink()
 
 
 def page_of(debate_id: str) -> str | None:
-    """Return the address of a debate's page, if a service of this data folder shows it."""
+    """Return the address of a debate on the web page, if a service with this data folder runs."""
     try:
         found = json.loads(_file().read_bytes())
         host, port = str(found["host"]), int(found["port"])
@@ -52,11 +52,11 @@ def page_of(debate_id: str) -> str | None:
 
 
 def _has_debate(host: str, port: int, debate_id: str) -> bool:
-    """Ask what listens there; a program other than the service gives another answer."""
+    """Return whether a Contend service listens at the address and has the debate."""
     with closing(http.client.HTTPConnection(host, port, timeout=_SECONDS_TO_ANSWER)) as connection:
         connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
         answer = connection.getresponse()
         body = json.loads(answer.read(_MOST_BYTES))
-    if answer.status == 401:  # without the token it does not say more; its page asks for it
+    if answer.status == 401:  # unknown without the token, which the web page asks for
         return body["error"] in ("no_token_set", "unauthorized")
     return answer.status == 200 and body["id"] == debate_id

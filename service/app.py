@@ -46,7 +46,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
         version=version("contend"),
         description=_ABOUT,
         lifespan=lifespan,
-        # FastAPI's pages of documentation load scripts from other sites.
+        # FastAPI's documentation pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
     )
@@ -61,7 +61,8 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     made.exception_handler(DamagedDebate)(errors.on_damaged)
     made.exception_handler(RequestValidationError)(errors.on_invalid)
     made.exception_handler(HTTPException)(errors.on_http_error)
-    # As a handler of the app, the server would also print a traceback with secrets.
+    # A middleware, because for an exception handler of the app, the server would also print a
+    # traceback, which may contain secrets.
     made.add_middleware(ExceptionMiddleware, handlers={Exception: errors.on_unexpected})
     made.add_middleware(StreamLimit, most=runs.options.max_streams_per_client)
     made.add_middleware(Guard, only_loopback=not runs.options.open_to_network)
@@ -70,14 +71,14 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
 
 
 def _prepare_routes(made: FastAPI) -> None:
-    """Let FastAPI build its routes now, which it would do while the first client waits."""
+    """Make FastAPI build its routes now, so that the first client does not have to wait."""
     scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in made.routes:
         route.matches(scope)
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:
-    """Add the schema of the request, whose body we read ourselves."""
+    """Return the OpenAPI document with the request schema, which FastAPI does not know."""
     if made.openapi_schema:
         return made.openapi_schema
     document = get_openapi(

@@ -1,4 +1,4 @@
-"""Authentication by the service token."""
+"""Authentication with the service token."""
 
 import hashlib
 import hmac
@@ -15,12 +15,12 @@ from contend.service.errors import Refused
 
 TOKEN_VARIABLE = "CONTEND_SERVICE_TOKEN"  # noqa: S105 - the variable's name, not a token
 
-# Only for the OpenAPI document: it would answer with 403.
+# Used only for the OpenAPI document, because as a check it would answer with 403.
 _described = HTTPBearer(auto_error=False, description="The service token.")
 
 
 async def require_token(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests without the token; refuse all if none is set."""
+    """Refuse requests without the token; if no token is set, refuse all requests."""
     if not os.environ.get(TOKEN_VARIABLE, "").strip():
         raise Refused(401, "no_token_set", f"This service has no token. Set {TOKEN_VARIABLE}.")
     if not is_service_token(request.scope):
@@ -28,13 +28,13 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests without the token that may come from other machines."""
+    """Refuse requests that may come from other machines and do not have the token."""
     if request.app.state.runs.options.open_to_network or not is_loopback(client_of(request)):
         await require_token(request)
 
 
 def client_of(request: HTTPConnection) -> str:
-    """Return the address of the client, by which its debates and streams are counted."""
+    """Return the client's address; debates and streams are limited per address."""
     return request.client.host if request.client else "localhost"  # a local socket has none
 
 
@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_service_token(scope: Mapping[str, Any]) -> bool:
-    """Return whether a request has the service token; never if none is set."""
+    """Return whether a request has the service token; False if no token is set."""
     expected = os.environ.get(TOKEN_VARIABLE, "").strip()
     return bool(expected) and _same(_given(scope), os.fsencode(expected))
 
@@ -61,5 +61,5 @@ def _given(scope: Mapping[str, Any]) -> bytes:
 
 
 def _same(given: bytes, expected: bytes) -> bool:
-    """Compare hashes in constant time, so that not even the length leaks."""
+    """Compare hashes in constant time, so that not even the token's length leaks."""
     return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(expected).digest())

@@ -1,4 +1,4 @@
-"""Reads the bodies of requests ourselves, because they may be too large, too slow or no JSON."""
+"""Reads request bodies, and refuses those that are too large, too slow or not JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
 
 @asynccontextmanager
 async def body_in_time(seconds: float) -> AsyncIterator[None]:
-    """Refuse a body that is sent too slowly, or whose client disconnects."""
+    """Refuse a request whose body arrives too slowly or whose client disconnects."""
     try:
         async with asyncio.timeout(seconds):
             yield

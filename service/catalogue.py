@@ -1,4 +1,4 @@
-"""The endpoints that say what can be started: protocols, models; and the scoreboard."""
+"""The endpoints for protocols, models, estimates and the scoreboard."""
 
 import asyncio
 from dataclasses import asdict
@@ -33,14 +33,16 @@ router = APIRouter(
 
 
 class Protocol(BaseModel):
-    """A protocol, and what can be set."""
+    """A protocol and its settings."""
 
     name: str
     title: str
     description: str
     use_when: str
     seats: list[SeatSummary]
-    settings_schema: dict[str, Any] = Field(alias="schema", description="JSON Schema of settings.")
+    settings_schema: dict[str, Any] = Field(
+        alias="schema", description="The settings as JSON Schema."
+    )
 
 
 class Protocols(BaseModel):
@@ -48,7 +50,7 @@ class Protocols(BaseModel):
 
 
 class Models(BaseModel):
-    """Models that can be used now, and which one is used if none is chosen."""
+    """The models that can be used now, and the one that is used by default."""
 
     default: str
     notice: str
@@ -56,22 +58,22 @@ class Models(BaseModel):
 
 
 class EstimateAnswer(BaseModel):
-    """The fewest and the most of each, if no call fails."""
+    """The minimum and maximum of each number, provided that no call fails."""
 
-    # Lists, because not every reader of OpenAPI knows the schema of a tuple.
+    # Lists, because not every OpenAPI tool supports tuples.
     calls: list[int] = Field(min_length=2, max_length=2)
     tokens: list[int] = Field(min_length=2, max_length=2)
     cost_usd: Annotated[list[float], Field(min_length=2, max_length=2)] | None = Field(
-        description="Null if a price is unknown."
+        description="Null if the price of a model is unknown."
     )
     prices_read: date | None = Field(
-        default=None, description="The oldest day on which a price that ships was read."
+        default=None, description="When the oldest of the built-in prices used here was looked up."
     )
-    notice: str = Field(description="Which models would be used, and why.")
+    notice: str = Field(description="The models that would be used, and why.")
 
 
 class ScoreboardAnswer(BaseModel):
-    """How good resolved forecasts were, and which ones are due."""
+    """The accuracy of resolved forecasts, and the forecasts that are not resolved yet."""
 
     due: list[DebateSummary]
     open: list[DebateSummary]
@@ -109,7 +111,7 @@ async def get_models(runs: TheRuns) -> Models:
 
 @router.post(
     "/estimate",
-    summary="What a debate would take",
+    summary="The estimated calls, tokens and cost of a debate",
     responses=errors(401, 403, 408, 413, 415, 422, 503),
     openapi_extra=describe_body(Start),
 )
@@ -123,7 +125,7 @@ async def post_estimate(request: Request, runs: TheRuns) -> EstimateAnswer:
     return EstimateAnswer(**asdict(found), notice=plan.notice)
 
 
-@router.get("/scoreboard", summary="How good the forecasts were", responses=errors(401, 503))
+@router.get("/scoreboard", summary="The accuracy of the forecasts", responses=errors(401, 503))
 async def get_scoreboard(runs: TheRuns) -> ScoreboardAnswer:
     return await asyncio.to_thread(_scoreboard, runs)
 

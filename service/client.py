@@ -1,4 +1,4 @@
-"""A client of the HTTP API for debates."""
+"""A Python client for the HTTP API for debates."""
 
 import json
 import time
@@ -18,7 +18,7 @@ from contend.service.summaries import DebateDetails, DebateSummary
 
 _TRIES = 8
 _LONGEST_WAIT = 30.0
-# A stream is never silent for longer than its heartbeats.
+# Longer than the time between two heartbeats of a stream.
 _TIMEOUT = httpx2.Timeout(60.0)
 _TRY_AGAIN = (429, 503)
 
@@ -59,7 +59,7 @@ class DebateClient:
         images: Sequence[Path] = (),
         **more: Any,
     ) -> DebateSummary:
-        """Start a debate; `more` are its other fields, such as protocol, model, outcomes and id."""
+        """Start a debate; `more` are other request fields, such as protocol, model and outcomes."""
         body = {"question": question, "settings": dict(settings or {}), **more}
         given = (("documents", documents), ("images", images))
         files = [(part, (path.name, path.read_bytes())) for part, paths in given for path in paths]
@@ -81,9 +81,9 @@ class DebateClient:
         chunks: Literal["all", "open"] = "all",
         follow: bool = True,
     ) -> Iterator[Event]:
-        """Yield the events after one until the debate is done, also if the connection is lost.
+        """Yield the events after number `after` until the debate is done; reconnect if necessary.
 
-        Without `follow`, yield only those that are stored.
+        Without `follow`, yield only events that are already stored.
         """
         query = {"html": html, "chunks": chunks, "follow": follow}
         failures = empty_streams = 0
@@ -109,18 +109,18 @@ class DebateClient:
         return self._change(debate_id, "pause")
 
     def resume(self, debate_id: str, say: str = "") -> DebateSummary:
-        """Continue a debate; with a comment, also one that is running."""
+        """Continue a stopped debate, or add a comment to a running one."""
         return self._change(debate_id, "resume", say=say)
 
     def finish(self, debate_id: str, say: str = "") -> DebateSummary:
-        """End the rounds after the current one."""
+        """Finish the current round, then go straight to the answer."""
         return self._change(debate_id, "finish", say=say)
 
     def rate(self, debate_id: str, rating: int) -> DebateSummary:
         return self._change(debate_id, "rate", rating=rating)
 
     def export(self, debate_id: str, name: str = "md") -> str:
-        """Return a debate as a file of this format: md, html or json."""
+        """Return a debate as a document in this format: md, html or json."""
         return self._call("GET", debate_id, "export", params={"format": name}).text
 
     def delete(self, debate_id: str) -> None:
@@ -135,7 +135,7 @@ class DebateClient:
         limit: int = 30,
         cursor: str | None = None,
     ) -> DebateList:
-        """Return one page; pass its `next` as `cursor` to get the following one."""
+        """Return one page of debates; pass its `next` as `cursor` to get the following page."""
         wanted = {"search": search, "status": status, "protocol": protocol, "cursor": cursor}
         given = {name: value for name, value in wanted.items() if value}
         return DebateList.model_validate_json(
@@ -169,6 +169,6 @@ def _raise_refusal(response: httpx2.Response) -> None:
         return
     try:
         body = ErrorBody.model_validate_json(response.content)
-    except ValidationError:  # from something between the client and the service
+    except ValidationError:  # the response came from a proxy, not from the service
         body = ErrorBody(error="unknown", detail=f"The answer was {response.status_code}.")
     raise ApiError(response.status_code, body)

@@ -49,7 +49,7 @@ class RatingGiven(BaseModel):
 class HistoryEntry(BaseModel):
     """A step of a debate: the nodes that ran, and the turns they added."""
 
-    checkpoint: str = Field(description="The id of LangGraph's checkpoint.")
+    checkpoint: str = Field(description="The id of the LangGraph checkpoint.")
     round: int | None
     nodes: list[str]
     next: list[str]
@@ -104,7 +104,7 @@ _BODY = {
     responses=errors(401, 403, 408, 409, 411, 413, 415, 422, 429, 503),
 )
 async def post_new_debate(request: Request, runs: TheRuns) -> JSONResponse:
-    """Start a debate; it goes on after this response, whether anybody watches or not."""
+    """Start a debate; it continues after this response, whether or not anybody watches it."""
     debate = await start_debate(runs, request)
     shown = summarize(debate, here=True, waiting_for_you=False)
     where = {"Location": f"{DEBATES_PREFIX}/{debate.id}"}
@@ -126,7 +126,7 @@ async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
     responses=FIND_ERRORS,
 )
 async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
-    """List what ran in which round, from the checkpoints, oldest first."""
+    """List the checkpointed steps, oldest first: what ran, and in which round."""
     debate = await find_debate(runs, debate_id)
     steps = await node_steps(runs.records, debate)
     return [HistoryEntry.model_validate(describe_step(step)) for step in steps]
@@ -134,7 +134,7 @@ async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
 
 @router.get(
     "/{debate_id}/events",
-    summary="The events of a debate, as they happen",
+    summary="Stream the events of a debate",
     response_model=None,
     responses={
         **FIND_ERRORS,
@@ -146,12 +146,14 @@ async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
 async def get_events(
     debate_id: DebateId,
     runs: TheRuns,
-    after: Annotated[int, Query(ge=0, le=_MOST_EVENTS, description="Skip events up to this.")] = 0,
-    html: Annotated[bool, Query(description="Add the text as HTML.")] = False,
+    after: Annotated[
+        int, Query(ge=0, le=_MOST_EVENTS, description="Skip events up to this number.")
+    ] = 0,
+    html: Annotated[bool, Query(description="Also send the text as HTML.")] = False,
     chunks: Annotated[
-        Literal["all", "open"], Query(description="`open`: no chunks of turns that are complete.")
+        Literal["all", "open"], Query(description="`open` leaves out the chunks of finished turns.")
     ] = "all",
-    follow: Annotated[bool, Query(description="Wait for events to come.")] = True,
+    follow: Annotated[bool, Query(description="Wait for new events.")] = True,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
 ) -> Response:
     """Replay the events after `after` or `Last-Event-ID`, then send new ones as they happen."""
@@ -160,7 +162,7 @@ async def get_events(
     debate = await find_debate(runs, debate_id)
     newest = await asyncio.to_thread(runs.records.journal.newest, debate.id)
     if newest and newest.name == "complete" and newest.seq <= after:
-        return Response(status_code=204)  # which tells a browser not to try again
+        return Response(status_code=204)  # 204 tells a browser not to reconnect
     viewing = Viewing(after, html=html, open_chunks_only=chunks == "open", follow=follow)
     return EventStream(runs.live.follow(debate.id, viewing))
 
@@ -187,7 +189,7 @@ async def rate_by_id(debate_id: DebateId, runs: TheRuns, given: _Rating) -> Deba
 
 @router.post(
     "/{debate_id}/resolve",
-    summary="Record what came true",
+    summary="Record which outcome of a forecast came true",
     responses=CHANGE_ERRORS,
     openapi_extra=describe_body(OutcomeGiven),
 )
@@ -204,7 +206,7 @@ async def resolve_by_id(debate_id: DebateId, runs: TheRuns, given: _Outcome) -> 
 
 @router.delete("/{debate_id}", status_code=204, summary="Delete a debate", responses=CHANGE_ERRORS)
 async def delete_by_id(debate_id: DebateId, runs: TheRuns) -> Response:
-    """Delete a debate with everything that belongs to it."""
+    """Delete a debate: its turns, checkpoints, recorded calls, rating and stored files."""
     debate = await find_debate(runs, debate_id)
     await runs.find_active_run(debate.id)
     pruned = await asyncio.to_thread(delete_debates, runs.records, [debate.id])

@@ -1,4 +1,4 @@
-"""Authentication of `langgraph dev`: open on this machine, by the service token beyond it."""
+"""Authentication for `langgraph dev`: without a token, only this machine has access."""
 
 import os
 from typing import Any
@@ -13,7 +13,7 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
-    """Let in who has the token; without one, only if the server is bound to loopback alone."""
+    """Accept requests with the token; if no token is set, accept only local requests."""
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
     if not has_token and _is_local(scope):
         return {"identity": "local"}
@@ -27,12 +27,13 @@ async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
 
 @auth.on
 async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
-    """Let who got in do everything: the server has one owner."""
+    """Allow every authenticated user everything, because the server has only one owner."""
     return True
 
 
 def _is_local(scope: dict[str, Any]) -> bool:
-    # `langgraph dev` sets the first, also for a tunnel; the second is the end of this connection.
+    # `langgraph dev` sets the variable, also for a tunnel; `reached` is the address of our end of
+    # the connection.
     bound = urlsplit(os.environ.get("LANGGRAPH_API_URL", "")).hostname
     reached = (scope.get("server") or ("",))[0]
     return is_loopback(reached) and (bound is None or is_loopback(bound))

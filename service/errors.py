@@ -1,4 +1,4 @@
-"""Error responses, all in one form."""
+"""Error responses, which all have the same form."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, Q
 from contend.models.failures import scrub
 from contend.service.logs import log_error, log_trouble
 
-# Where a setting was given, which says nothing to a caller who has no command line.
+# The option with which a setting was given, which means nothing to a caller of the API.
 _OPTION = re.compile(r" \(--\w+\)")
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _LATER = {"Retry-After": "10"}
@@ -23,14 +23,14 @@ _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: _LATER, 503: _LATER}
 
 
 class ErrorBody(BaseModel):
-    """Why there is no result."""
+    """The body of every error response."""
 
-    error: str = Field(description="A code for programs.", examples=["not_found"])
+    error: str = Field(description="An error code, for programs.", examples=["not_found"])
     detail: str = Field(
-        description="A sentence for people.", examples=["No forecast has the id ..."]
+        description="What went wrong, as a sentence.", examples=["No forecast has the id ..."]
     )
-    problems: list[str] = Field(default_factory=list, description="What is wrong with a request.")
-    debate_id: str | None = Field(None, description="The id of the debate, if there is one.")
+    problems: list[str] = Field(default_factory=list, description="What is wrong with the request.")
+    debate_id: str | None = Field(None, description="The id of the debate concerned, if any.")
     status: str | None = Field(None, description="The status of that debate.")
 
 
@@ -45,7 +45,7 @@ def refuse(refused: Refused) -> JSONResponse:
 
 
 def database_away(debate_id: str | None = None) -> Refused:
-    """Return the error for an unavailable database; the log has the reason."""
+    """Return the error for an unavailable database, without the reason, which is in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
@@ -70,7 +70,7 @@ def refusing_models() -> AbstractContextManager[None]:
 
 @contextmanager
 def _refusing(error: str, what: str) -> Iterator[None]:
-    """Refuse bad input of the operator with 503, but a question that is too long with 422."""
+    """Answer bad input from the operator with 503, but a question that is too long with 422."""
     try:
         yield
     except QuestionTooLong as long:
@@ -81,7 +81,7 @@ def _refusing(error: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def refusing_bad_input() -> Iterator[None]:
-    """Refuse bad input of the caller with 422."""
+    """Answer bad input from the caller with 422."""
     try:
         yield
     except BadInput as unusable:
@@ -119,6 +119,6 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Log the traceback of a bug; the caller sees nothing of it."""
+    """Log the traceback of an unexpected error, without showing it to the caller."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
     return refuse(unexpected_error())

@@ -1,4 +1,4 @@
-"""Keeps other web sites away from the service, and the page from loading anything foreign."""
+"""Protects the service from other web sites, and keeps the web page from contacting them."""
 
 import re
 
@@ -9,7 +9,7 @@ from contend.service.errors import Refused, refuse
 
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# In langgraph dev, all other paths are those of its own API.
+# In `langgraph dev`, all other paths belong to its own API.
 _OWN_PATHS = ("/api/v1", "/static", "/healthz", "/readyz")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAGE_POLICY = (
@@ -24,7 +24,7 @@ _HEADERS = {
 
 
 class Guard:
-    """Refuses requests that another site made a browser send."""
+    """Refuses requests that a browser sends on behalf of another site."""
 
     def __init__(self, app: ASGIApp, *, only_loopback: bool) -> None:
         self._app, self._only_loopback = app, only_loopback
@@ -52,7 +52,7 @@ class Guard:
         if _CONTROL.search(path):
             return Refused(422, "invalid", "The path contains control characters.")
         host = headers.get("host", "")
-        # A site whose name was pointed at this machine sends its own name.
+        # DNS rebinding: a site that points its name at this machine sends that name as the host.
         if self._only_loopback and not _LOOPBACK.fullmatch(host):
             return Refused(421, "wrong_host", "This service answers only on this machine.")
         if method in _SAFE_METHODS:

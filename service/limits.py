@@ -1,4 +1,4 @@
-"""Limits how many streams of events one client has open."""
+"""Limits how many event streams each client may have open."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The list of debates, in pages."""
+"""The endpoint that lists debates, page by page."""
 
 import asyncio
 from typing import Annotated
@@ -21,7 +21,7 @@ router = APIRouter(
 
 
 class DebateList(BaseModel):
-    """One page of the list of debates."""
+    """One page in the list of debates."""
 
     debates: list[DebateSummary]
     damaged: list[str] = Field(description="Ids of debates on this page that cannot be read.")
@@ -31,7 +31,9 @@ class DebateList(BaseModel):
 @router.get("", summary="List debates, newest first", responses=errors(401, 422, 503))
 async def list_debates(
     runs: TheRuns,
-    search: Annotated[str, Query(max_length=200, description="Words in question or answer.")] = "",
+    search: Annotated[
+        str, Query(max_length=200, description="Words in the question or the answer.")
+    ] = "",
     status: Annotated[Status | None, Query()] = None,
     protocol: Annotated[str | None, Query(max_length=32, pattern="^[a-z_]*$")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 30,

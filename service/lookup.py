@@ -1,4 +1,4 @@
-"""What the endpoints for debates share: the running service, and finding a debate."""
+"""Helpers that the debate endpoints share, such as finding a debate."""
 
 import asyncio
 from typing import Annotated, Any

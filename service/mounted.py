@@ -1,4 +1,4 @@
-"""The app that `langgraph dev` runs with the graphs."""
+"""The app that `langgraph dev` runs alongside the graphs."""
 
 from contend.service.app import create_app
 

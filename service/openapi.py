@@ -1,4 +1,4 @@
-"""Responses in the OpenAPI document: descriptions, examples and headers."""
+"""Describes the responses in the OpenAPI document, with examples and headers."""
 
 from typing import Any
 

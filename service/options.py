@@ -1,4 +1,4 @@
-"""Options of the service, and the settings of its debates."""
+"""Options for the service, and the settings for its debates."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from contend.graph.settings.forecast import ForecastSettings
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """Models and settings of the service's debates, as on the command line."""
+    """The options given to `contend serve`."""
 
     model: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
@@ -24,13 +24,13 @@ class ServiceOptions:
     max_running: int = 32
     """How many debates may run at the same time."""
     max_running_per_client: int = 32
-    """How many of them one client may have started."""
+    """How many debates started by one client may run at the same time."""
     max_streams_per_client: int = 64
-    """How many streams of events one client may have open."""
+    """How many event streams one client may have open."""
     open_to_network: bool = False
-    """Whether other machines can connect, so that every request needs the token."""
+    """Whether other machines can connect; if so, every request needs the token."""
     allowed_models: tuple[str, ...] = ("*",)
-    """Patterns of the models that callers may choose."""
+    """Patterns for the models that callers may choose."""
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         loaded = self.settings_of(PROTOCOL, wanted)
@@ -41,7 +41,7 @@ class ServiceOptions:
     def settings_of(
         self, protocol: str, wanted: Mapping[str, object], model: str | None = None
     ) -> DebateSettings:
-        """Combine the caller's settings with those of the service that the protocol has."""
+        """Return the service's settings for a protocol, overridden by the caller's."""
         others = {name for each in SETTINGS.values() for name in each.model_fields}
         if protocol in SETTINGS:
             others -= SETTINGS[protocol].model_fields.keys()

@@ -1,4 +1,4 @@
-"""Close connections that never finish the headers of a request, or never read the answer."""
+"""Closes connections if a client does not finish its headers or does not read the response."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Leng
 
 
 class PunctualProtocol(H11Protocol):
-    """HTTP with time limits for clients, which uvicorn does not have."""
+    """Uvicorn's HTTP protocol with time limits for clients."""
 
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
@@ -69,4 +69,4 @@ class PunctualProtocol(H11Protocol):
         if self.transport.get_write_buffer_size() < unread:
             self._watch_reading()
         else:
-            self.transport.abort()  # closing would wait until everything is read
+            self.transport.abort()  # close() would wait until the client has read everything

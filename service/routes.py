@@ -1,4 +1,4 @@
-"""The endpoints under /api/v1/reasoning/debate, and those for health checks."""
+"""The endpoints under /api/v1/reasoning/debate, for forecasts, and the health checks."""
 
 from dataclasses import asdict
 from hashlib import sha256
@@ -36,7 +36,7 @@ class Accepted(BaseModel):
     debate_id: str
     task_id: str
     status: str
-    location: str = Field(description="Where the result will be.")
+    location: str = Field(description="Where to fetch the result.")
 
 
 class RoundAnswer(BaseModel):
@@ -52,7 +52,7 @@ class RoleAnswer(BaseModel):
 
 
 class ConsensusAnswer(BaseModel):
-    """The result of the debate without its arguments."""
+    """The result of the debate without the arguments."""
 
     consensus_score: Share | None
     probability_distribution: list[OutcomeForecast]
@@ -67,13 +67,13 @@ health = APIRouter(include_in_schema=False)
 
 @health.get("/healthz")
 async def get_health() -> dict[str, str]:
-    """Answer as long as the process runs."""
+    """Return `ok` as long as the process runs."""
     return {"status": "ok"}
 
 
 @health.get("/readyz")
 async def get_readiness(runs: TheRuns) -> dict[str, Any]:
-    """Answer with 503 while the service cannot take a request, and name providers that are down."""
+    """Return which providers are down; answer with 503 if the service cannot run a debate."""
     await runs.check_ready()
     outages, are_all = current_outages()
     if are_all:
@@ -113,11 +113,11 @@ _BODY = {
 async def post_debate(
     request: Request,
     runs: TheRuns,
-    _: Annotated[  # only for the OpenAPI document: there may be several such headers
+    _: Annotated[  # only for the OpenAPI document; the code below reads it, as there may be several
         str | None,
         Header(
             alias="prefer",
-            description="`respond-async` returns the id immediately.",
+            description="With `respond-async` the response is sent immediately, with the id.",
             examples=["respond-async"],
         ),
     ] = None,
@@ -126,12 +126,12 @@ async def post_debate(
         Header(
             min_length=1,
             max_length=200,
-            description="A repeated request with the same key gets the first result.",
+            description="A repeated request with the same key gets the result of the first one.",
             examples=["bridge-1-2027-05-01"],
         ),
     ] = None,
 ) -> JSONResponse:
-    """Run a debate; return its result, or immediately its id."""
+    """Run a debate and return its result; with `respond-async`, return its id immediately."""
     wanted = parse_body(DebateRequest, await read_json(request, MAX_REQUEST_BYTES))
     preferred = _wants_async(",".join(request.headers.getlist("prefer")))
     debate_id = _id_of_key(idempotency_key) if idempotency_key else None
@@ -161,17 +161,17 @@ def _accepted(debate: StoredDebate, task_id: str, *, preferred: bool) -> JSONRes
 
 @router.get(
     "",
-    summary="The result of the newest debate of a task",
+    summary="The result of the newest debate for a task",
     response_model=None,
     responses={**ok(DebateResult, "result", "The result."), **_FIND},
 )
 async def get_task(
     task_id: Annotated[
-        str, Query(min_length=1, max_length=200, description="The task.", examples=["task-7"])
+        str, Query(min_length=1, max_length=200, description="The task's id.", examples=["task-7"])
     ],
     runs: TheRuns,
 ) -> JSONResponse:
-    """Return the whole result of the task's newest debate."""
+    """Return the whole result of the newest debate for a task."""
     return JSONResponse(_result(await runs.find_task(task_id)))
 
 
@@ -215,7 +215,7 @@ async def get_round(
 )
 async def get_role(
     debate_id: DebateId,
-    role_name: Annotated[OwnName, Path(description="The role.", examples=["historian"])],
+    role_name: Annotated[OwnName, Path(description="The role's name.", examples=["historian"])],
     runs: TheRuns,
 ) -> JSONResponse:
     """Return what one role argued, round by round."""
@@ -235,12 +235,12 @@ async def get_role(
 
 @router.get(
     "/{debate_id}/consensus",
-    summary="The distribution, and how far the roles agree",
+    summary="The probabilities, and how far the roles agree",
     response_model=None,
     responses={**ok(ConsensusAnswer, "consensus", "The result in numbers."), **_FIND},
 )
 async def get_consensus(debate_id: DebateId, runs: TheRuns) -> JSONResponse:
-    """Return the numbers and the disagreements."""
+    """Return the probabilities, the consensus score and the disagreements."""
     result = _result(await runs.find(str(debate_id)))
     parts = ("consensus_score", "probability_distribution", "disagreement_map")
     return JSONResponse({part: result[part] for part in parts})

@@ -1,4 +1,4 @@
-"""Debates run for callers. A client disconnect does not cancel a debate."""
+"""Runs debates for callers; a debate continues even if its client disconnects."""
 
 import asyncio
 from collections.abc import Iterator
@@ -31,11 +31,11 @@ from contend.service.errors import (
 from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
 
-# After the debate's own limit, which ends it with a partial result.
+# Added to the debate's own time limit, at which it ends with a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_CHECKS = 30.0
-# For the machine that ran a debate last: it checks several times in this period.
+# The machine that ran a debate last may resume it first: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _LAST_EVENTS = ("paused", "error", "complete")
 _STOPS, _PAUSED = "the service stops", "paused by a user"
@@ -45,20 +45,20 @@ _STOPS, _PAUSED = "the service stops", "paused by a user"
 class Run:
     debate: StoredDebate
     client: str = ""
-    """Who started or resumed it; nobody if the service did."""
+    """The client that started or resumed it; empty if the service did."""
     control: RunControl = field(default_factory=RunControl)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[StoredDebate | None]" = field(init=False)
     remark: Remark | None = None
-    """What people said during the current turn; the debate goes on with it."""
+    """A comment made during the current turn, to be used when the debate continues."""
     is_paused: bool = False
-    """Whether a person paused it, so that it stops after the current turn."""
+    """Whether a user paused it, which makes it stop after the current turn."""
     last_seq: int | None = None
-    """The number of its newest event; None until it begins or goes on."""
+    """The number of its newest event; None until the debate starts or continues."""
     failure: Exception | None = None
 
     async def wait_for_start(self) -> None:
-        """Wait until the debate runs; refuse the request if it cannot."""
+        """Wait until the debate is running; raise Refused if it cannot start."""
         begun = asyncio.create_task(self.begun.wait())
         await asyncio.wait({self.task, begun}, return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
@@ -66,14 +66,14 @@ class Run:
             raise self._refusal()
 
     def _refusal(self) -> Refused:
-        """Return why the debate could not start; the log has the details."""
+        """Return the error for a debate that could not start; details are in the log."""
         about = {"debate_id": self.debate.id}
         match self.failure:
             case BadInput() | LeaseLost():
                 return Refused(409, "not_possible", str(self.failure), **about)
             case DamagedDebate():
                 return damaged_debate(self.debate.id)
-            case None | DatabaseUnavailable():  # without an error, it paused for an outage
+            case None | DatabaseUnavailable():  # without an exception, an outage paused it
                 return database_away(self.debate.id)
             case _:
                 return unexpected_error(self.debate.id)
@@ -84,12 +84,12 @@ class Run:
             self.begun.set()
 
     def pause(self) -> None:
-        """Stop after the current turn; what people said is kept for the next resume."""
+        """Stop after the current turn; comments are kept until the debate is resumed."""
         self.is_paused = True
         self.control.request_drain(_PAUSED)
 
     def add_remark(self, remark: Remark) -> None:
-        """Stop after the current turn, and go on with what people said."""
+        """Stop after the current turn, and continue with the user's comment."""
         self.remark = join_remarks(self.remark or Remark(), remark)
         self.is_paused = False
         self.control.request_drain("a user has something to say")
@@ -102,7 +102,7 @@ class Runs:
         self._live: LiveEvents | None = None
         self._running: dict[str, Run] = {}
         self._starting: list[str] = []
-        """The clients of debates that are being prepared."""
+        """The client of each debate that is being prepared."""
         self._stopping = asyncio.Event()
         self._resuming: asyncio.Task[None] | None = None
         self._seen: dict[str, float] = {}
@@ -123,7 +123,7 @@ class Runs:
         for each in self._running.values():
             each.control.request_drain(_STOPS)
         running = list(self._running.values())
-        if self._resuming:  # not cancelled: a check in progress would leak its connection
+        if self._resuming:  # not cancelled, because a check in progress would leak its connection
             await self._resuming
         running += [each for each in self._running.values() if each not in running]
         await _end({each.task for each in running})
@@ -137,11 +137,11 @@ class Runs:
             await asyncio.to_thread(self._records.close)
 
     async def _resume_unfinished(self) -> None:
-        """Periodically resume debates left unfinished by a stopped service or a lost database."""
+        """Periodically resume debates that a stopped service or an outage left unfinished."""
         while True:
             try:
                 await self.resume_unfinished_once()
-            except DatabaseUnavailable:  # reported to callers
+            except DatabaseUnavailable:  # callers are told when they send a request
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
                 log_error("could not check for unfinished debates", error)
@@ -186,11 +186,11 @@ class Runs:
         return tuple(self._running)
 
     def find_run(self, debate_id: str) -> Run | None:
-        """Return the run of a debate that this service runs."""
+        """Return the current run of a debate, if this service is running it."""
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
-        """Return the run of a debate, after the end of one whose last event is already stored."""
+        """Return the current run of a debate; if it is just ending, wait for its end first."""
         run = self.find_run(debate_id)
         if run and not run.remark and await self._is_ending(run):
             await asyncio.wait({run.task})
@@ -203,14 +203,14 @@ class Runs:
         return newest.name in _LAST_EVENTS and newest.seq >= run.last_seq
 
     async def is_waiting(self, debate: StoredDebate) -> bool:
-        """Return whether the debate paused to ask a person."""
+        """Return whether the debate is paused to wait for a user's answer."""
         if debate.status != "paused":
             return False
         last = await asyncio.to_thread(self.records.journal.newest, debate.id)
         return last is not None and bool(last.as_event()["metadata"].get("ask"))
 
     async def find(self, debate_id: str) -> StoredDebate:
-        """Return a forecast by its whole id, or refuse with 404."""
+        """Return the forecast with this full id, or raise a 404 error."""
         missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
         try:
             found = await asyncio.to_thread(self.records.find, debate_id, with_turns=False)
@@ -221,13 +221,13 @@ class Runs:
         return self.with_live_status(found)
 
     def with_live_status(self, found: StoredDebate) -> StoredDebate:
-        # Our own debate looks abandoned until it has its lease.
+        # A debate that we run looks abandoned until it has its lease.
         ours = found.status == "interrupted" and self.is_here(found.id)
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def find_task(self, task_id: str) -> StoredDebate:
-        """Return the newest forecast of a task, or refuse with 404."""
-        # PostgreSQL cannot even compare with NUL.
+        """Return the newest forecast for a task, or raise a 404 error."""
+        # PostgreSQL does not accept NUL characters, even in a comparison.
         known = "\x00" not in task_id
         found = await asyncio.to_thread(self.records.newest_of_task, task_id) if known else None
         if found is None:
@@ -237,7 +237,7 @@ class Runs:
     async def find_repeated(
         self, request: DebateRequest, debate_id: str, *, wait: bool
     ) -> StoredDebate | None:
-        """Return the debate of an earlier request with the same key, if there was one."""
+        """Return the debate started by an earlier request with the same key, if any."""
         try:
             found = await self.find(debate_id)
         except Refused:
@@ -249,7 +249,7 @@ class Runs:
         return await self.wait(run) if run and wait else found
 
     async def check_ready(self) -> None:
-        """Refuse if the service is stopping or cannot reach its database."""
+        """Raise an error if the service is stopping or cannot reach its database."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping.")
         await asyncio.to_thread(self.records.debate_of, "")
@@ -269,7 +269,7 @@ class Runs:
 
     @contextmanager
     def one_more(self, client: str) -> Iterator[None]:
-        """Reserve a place for a debate that is being prepared; refuse if there is none."""
+        """Reserve a slot while a debate is prepared; raise Refused if too many are running."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
         clients = [*(run.client for run in self._running.values()), *self._starting]
@@ -307,18 +307,18 @@ class Runs:
         )
 
     async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
-        """Return the debate as it ended; None after an error."""
+        """Run a debate and return it as it ended, or None after an error."""
         debate_id = run.debate.id
         try:
             return await self._run_with_remarks(run, remark)
-        # Another process runs it, or it cannot be read.
+        # Another process is running it, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
             run.failure = unable
             log_trouble(f"debate {debate_id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             run.failure = error
             log_error(f"debate {debate_id} ended in an error", error)
-        finally:  # nothing is awaited here, so no remark can be added in between
+        finally:  # no await here, so no remark can be added between these lines
             self._running.pop(debate_id, None)
             if run.remark:
                 log_trouble(f"Debate {debate_id} ended before it could use a user's comment.")
@@ -339,15 +339,15 @@ class Runs:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):
                 raise
-            task.uncancel()  # start once more, only to store the remark
+            task.uncancel()  # run once more, only to store the remark
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with what people said, or without it if it comes too late."""
+        """Continue with the user's comment, or without it if it comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(_PAUSED)
-        # Once the rounds are over, the words may still be of use.
+        # If the rounds are already over, the comment alone may still be accepted.
         for usable in (remark, Remark(say=remark.say)) if remark.finish else (remark,):
             try:
                 return await self._run_once(run, usable)
@@ -366,7 +366,7 @@ class Runs:
 
 
 async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
-    """Wait for tasks that were asked to stop; cancel those that take too long."""
+    """Wait for tasks that were asked to stop; cancel any that take too long."""
     if tasks:
         _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
         for task in slow:
@@ -375,7 +375,7 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
 
 
 def _is_left(run: Run) -> bool:
-    """Return whether the service, not a person, stopped a debate."""
+    """Return whether the debate was stopped by the service and not by a user."""
     if run.task.cancelled():
         return True
     ended = run.task.result()

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from contend.debates.journal import StoredEvent
 from contend.graph.errors import DatabaseUnavailable
 
-# A viewer that reads nothing for so long is dropped; it can return and miss nothing.
-# Our own server drops it sooner, and closes the connection too.
+# A viewer that reads nothing for this long is dropped; it can reconnect without missing anything.
+# Under `contend serve`, the server closes the connection sooner.
 _SECONDS_TO_SEND = 60.0
 _HEARTBEAT = b": heartbeat\n\n"
 
@@ -38,13 +38,13 @@ class EventStream(StreamingResponse):
 
 
 async def _encode(groups: Groups) -> AsyncGenerator[bytes]:
-    yield _HEARTBEAT  # so that a viewer of a quiet debate knows that it is connected
+    yield _HEARTBEAT  # tells a viewer that it is connected, even if nothing happens in the debate
     async with aclosing(groups):
-        with suppress(DatabaseUnavailable):  # the viewer returns
+        with suppress(DatabaseUnavailable):  # the viewer reconnects
             async for group in groups:
                 yield b"".join(map(_message, group)) or _HEARTBEAT
 
 
-@lru_cache(maxsize=1024)  # all viewers of a debate get the same ones
+@lru_cache(maxsize=1024)  # all viewers of a debate get the same messages
 def _message(stored: StoredEvent) -> bytes:
     return f"id: {stored.seq}\nevent: {stored.name}\ndata: {stored.text}\n\n".encode()

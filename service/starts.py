@@ -1,4 +1,4 @@
-"""Turns a caller's request into a debate that can start."""
+"""Starts a debate from a caller's request."""
 
 import asyncio
 from contextlib import nullcontext
@@ -26,7 +26,7 @@ from contend.service.uploads import Start, Upload, read_upload
 
 
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
-    """Read the whole request before it takes a place, so that a slow client takes none."""
+    """Start a debate; a slow request does not count as a running debate while it is read."""
     async with read_upload(request) as upload:
         with runs.one_more(client_of(request)), refusing_bad_input():
             debate = await _write_debate(runs, upload)
@@ -70,7 +70,7 @@ def forecast_request(start: Start) -> DebateRequest | None:
 def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
-    """Return the settings; refuse files of this machine and models that are not allowed."""
+    """Return the settings; refuse paths on this machine and models that are not allowed."""
     own = own_settings(options, start.protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
     settings = options.settings_of(start.protocol, wanted, start.model)
@@ -85,13 +85,13 @@ def checked_settings(
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the settings of the service itself, whose errors are not the caller's."""
+    """Return the service's own settings; errors in them are the operator's fault."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Whether callers may choose a model: the service uses it, or the operator allows it."""
+    """Return whether callers may choose a model: the operator allows it or uses it already."""
     patterns = options.allowed_models
     return model in _models_in(own) or any(fnmatchcase(model, each) for each in patterns)
 

@@ -30,7 +30,7 @@ router = APIRouter(
 class Say(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    say: StrictStr = Field("", max_length=20_000, description="Words that the next speakers see.")
+    say: StrictStr = Field("", max_length=20_000, description="A comment for the next speakers.")
 
 
 async def _read_say(request: Request) -> Say:
@@ -64,7 +64,7 @@ async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
 async def resume_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
 ) -> DebateSummary:
-    """Continue a stopped debate; `say` adds a comment, also while it runs."""
+    """Continue a stopped debate; `say` adds a comment, even to a running debate."""
     return await _go_on(runs, client, debate_id, Remark(say=said.say))
 
 
@@ -78,7 +78,7 @@ async def resume_by_id(
 async def finish_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
 ) -> DebateSummary:
-    """End the rounds after the current one, and write the answer."""
+    """Finish the current round, then go straight to the answer."""
     return await _go_on(runs, client, debate_id, Remark(say=said.say, finish=True))
 
 
@@ -103,7 +103,7 @@ async def _go_on(runs: Runs, client: str, debate_id: UUID, remark: Remark) -> De
 
 
 def _check_remark(run: Run, remark: Remark) -> None:
-    """Refuse to resume a debate that runs, unless a person has something to say."""
+    """Refuse to resume a running debate, unless there is a comment or a request to finish."""
     if remark.say.strip() or remark.finish:
         return
     if run.is_paused:

@@ -1,4 +1,4 @@
-"""Debates as the API shows them: a summary, and the whole record."""
+"""Debates in the form that the API returns: a summary, or the whole record."""
 
 from typing import Any
 
@@ -25,7 +25,9 @@ class DebateSummary(BaseModel):
     id: str
     protocol: str
     question: str
-    title: str | None = Field(None, description="What a user calls it instead of by its question.")
+    title: str | None = Field(
+        None, description="The title that a user gave it, shown instead of the question."
+    )
     status: Status
     created_at: str
     updated_at: str
@@ -33,7 +35,7 @@ class DebateSummary(BaseModel):
     seats: list[SeatSummary]
     stop_reason: str | None
     quality_score: float | None = Field(
-        description="Your rating if there is one, else the judge's."
+        description="Your rating if there is one, otherwise the judge's."
     )
     user_rating: int | None
     answer_excerpt: str | None
@@ -41,12 +43,14 @@ class DebateSummary(BaseModel):
     error: str | None
     due: str | None = None
     resolution: str | None = None
-    waiting_for_you: bool = Field(False, description="Whether a person is asked to answer.")
-    here: bool = Field(False, description="Whether this service runs it, so that it can pause it.")
+    waiting_for_you: bool = Field(
+        False, description="Whether it is paused and waits for your reply."
+    )
+    here: bool = Field(False, description="Whether this service is running it and can pause it.")
 
 
 class DebateDetails(DebateSummary):
-    """A debate with everything that is known about it."""
+    """A debate with its whole record."""
 
     record: dict[str, Any] = Field(description="What `contend show --json` prints.")
     html: dict[str, Any] = Field(description="The answer and the turns as HTML.")

@@ -1,4 +1,4 @@
-"""Reads the request for a debate: JSON, or a form with the JSON and files."""
+"""Reads the request for a debate, either as JSON or as a form with JSON and files."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,22 +26,24 @@ _MOST_NAME_BYTES = 200
 
 
 class Start(BaseModel):
-    """A debate to start."""
+    """A request to start a debate."""
 
     model_config = ConfigDict(extra="forbid")
 
     question: StrictStr = Field(max_length=200_000)
     protocol: StrictStr = "adversarial"
     model: Annotated[StrictStr, Field(max_length=200)] | None = Field(
-        None, description="The model of every seat that has none of its own."
+        None, description="The model for every seat without a model of its own."
     )
     settings: dict[str, Any] = Field(
-        default_factory=dict, description="As in GET /api/v1/protocols.", max_length=100
+        default_factory=dict,
+        description="Settings; GET /api/v1/protocols lists them.",
+        max_length=100,
     )
     outcomes: list[StrictStr] = Field(
-        default_factory=list, description='Of a forecast, such as "yes: It opens".', max_length=20
+        default_factory=list, description='For a forecast, such as "yes: It opens".', max_length=20
     )
-    due: date | None = Field(None, description="When the outcome of a forecast is known.")
+    due: date | None = Field(None, description="For a forecast: the day the outcome will be known.")
     id: UUID | None = Field(None, description="The id of the debate; a new one by default.")
 
 
@@ -54,7 +56,7 @@ class Upload:
 
 @asynccontextmanager
 async def read_upload(request: Request) -> AsyncIterator[Upload]:
-    """Read the whole request; its files exist as long as the context is open."""
+    """Read the whole request; its files are deleted when the context ends."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         yield Upload(parse_body(Start, await read_json(request)))
@@ -94,7 +96,7 @@ async def _read_form(request: Request, folder: Path) -> Upload:
 
 
 async def _save(form: FormData, part: str, folder: Path) -> tuple[Path, ...]:
-    """Save the files of a part under their own names, each in a folder of its own."""
+    """Save the files in a form part under their own names, each in a separate folder."""
     saved = []
     for number, upload in enumerate(form.getlist(part)):
         if not isinstance(upload, UploadFile):
@@ -112,8 +114,8 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def usable_name(given: str) -> str:
-    """Return the name of an uploaded file as a name that every file system takes."""
+    """Turn the name of an uploaded file into a name that every file system accepts."""
     printable = "".join(each for each in given if each.isprintable())
     name = Path(printable.replace("\\", "/")).name.lstrip(".")
-    # The end has the suffix, which says what kind of file it is.
+    # Keep the end, because the suffix tells what kind of file it is.
     return name.encode()[-_MOST_NAME_BYTES:].decode(errors="ignore").lstrip(".") or "file"

@@ -1,4 +1,4 @@
-"""Run a debate in the terminal: prepare it, show it, and stop it on a signal."""
+"""Runs a debate in the terminal: prepares it, shows it, and stops it on a signal."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ from contend.graph.state import Remark
 from contend.models.providers.weights import Progress, Weights
 from contend.nodes.retrieve import checked_question
 
-# Whoever waits so long does something else meanwhile.
+# After waiting this long, the user is probably doing something else.
 _LONG = 60.0
 
 
@@ -72,7 +72,7 @@ class TerminalReporter(prepare.Reporter):
 
 
 def ask_question(request: Request, output: Output) -> int:
-    """Prepare and run a new debate; nothing is stored of one that is refused."""
+    """Prepare and run a new debate; if it is refused, nothing is stored."""
     question = None if request.question is None else _read_question(request.question)
     forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
@@ -99,10 +99,10 @@ def ask_question(request: Request, output: Output) -> int:
     plan = prepared.plan
     if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         reporter.note(notice)
-    with database.records() as records:  # opened here: an outage must show before a model is paid
+    with database.records() as records:  # opened now, to notice an outage before paying a model
         expected = estimate_line(prepared.question, prepared.settings, plan.seats)
         if forecast is None and request.protocol == FORECAST:
-            if not output.quiet:  # proposing outcomes is a call, too
+            if not output.quiet:  # proposing outcomes costs a model call, too
                 print_message(expected)
             question = prepared.question
             forecast = forecast_request.proposed_request(
@@ -182,7 +182,7 @@ class _Session:
             return self._records.find(self._debate.id)
 
     def _stop(self, running: asyncio.Task[StoredDebate]) -> None:
-        """Pause after the current turn on the first signal, stop at once on the second."""
+        """Pause after the current turn on the first signal; stop immediately on the second."""
         self._signals += 1
         if self._signals == 1:
             self._control.request_drain("signal")
@@ -210,7 +210,7 @@ class _Session:
             renderer.sections.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
-        """Keep a closed pipe from failing the debate; pause it if stdout is closed."""
+        """Wrap `show`: a closed pipe does not fail the debate, and a closed stdout pauses it."""
         on_stdout = not self._output.json
         gone = False
 

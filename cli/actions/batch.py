@@ -1,4 +1,4 @@
-"""Runs a batch in the terminal: check it, show its progress, and stop it on a signal."""
+"""Runs a batch in the terminal: checks it, shows its progress, and stops it on a signal."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ _STYLES = {"done": "success", "failed": "error"}
 
 
 def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, quiet: bool) -> int:
-    """Check every question, then run what is not done; nothing is paid for a bad file."""
+    """Check every question before paying for any, then run the debates that are not done."""
     questions = read_questions(file)
     checked, notices = check_questions(questions, options, file.name, dict(os.environ))
     reporter = _BatchReporter(quiet=quiet)
@@ -71,7 +71,7 @@ def _run(
 
 
 class _BatchReporter(TerminalReporter):
-    """Prints a note once, however many debates it is about."""
+    """Prints each note only once, even if it applies to several debates."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
@@ -97,7 +97,7 @@ class _Session:
         self._batch = Batch(records, folder, jobs, self._report)
 
     def announce(self, jobs: list[BatchJob], parallel: int) -> None:
-        """Say what is done already, which models were chosen, and what comes."""
+        """Print which models were chosen, how many questions are done, and how many remain."""
         lines = dict.fromkeys(job.prepared.plan.notice for job in jobs if job.prepared)
         if self._done:
             lines[f"{counted(self._done, 'question')} of {self._total} already answered."] = None
@@ -118,7 +118,7 @@ class _Session:
         await self._batch.run(parallel)
 
     def _stop(self) -> None:
-        """Pause after the current turns on the first signal, stop at once on the second."""
+        """Pause after the current turns on the first signal; stop immediately on the second."""
         self._signals += 1
         if self._signals == 1:
             self._batch.pause()

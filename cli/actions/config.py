@@ -1,4 +1,4 @@
-"""Prints the settings of a debate and where they come from."""
+"""Prints the settings for a debate and where they come from."""
 
 import os
 import sys

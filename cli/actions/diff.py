@@ -1,4 +1,4 @@
-"""Prints where two debates part."""
+"""Prints where two debates diverge."""
 
 from dataclasses import asdict
 
@@ -50,7 +50,7 @@ def _print(found: Comparison, first: str, second: str) -> None:
 
 
 def _answer(found: Comparison) -> Text:
-    """Mark changed words by colour and, for readers without colour, by signs."""
+    """Mark changed words with colour and also with symbols, for terminals without colour."""
     text = Text()
     for where, words in found.answer:
         before, after = _SIGNS.get(where, ("", ""))

@@ -1,4 +1,4 @@
-"""The checks of `contend doctor`. They cost nothing and change nothing."""
+"""The checks that `contend doctor` runs. They are free and do not change anything."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ class Finding:
 
 
 def checks(*, verbose: bool) -> list[Finding]:
-    """Return the model of the next debate, then what needs a fix, then what is in order."""
+    """Return the findings: the model that would be used, then problems, warnings and the rest."""
     packages = (each for each in _packages() if verbose or each.level != "ok")
     order = ("problem", "warn", "ok")
     found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
@@ -80,7 +80,7 @@ def print_checks(findings: list[Finding]) -> None:
     screen = stdout()
     roomy = not screen.is_terminal or screen.width >= _ROOMY
     widest = max(len(finding.what) for finding in findings) if roomy else 0
-    width = screen.width if screen.is_terminal else sys.maxsize  # a pipe gets whole lines
+    width = screen.width if screen.is_terminal else sys.maxsize  # on a pipe, lines are not wrapped
     for finding in findings:
         head = f"{finding.level.ljust(_MARGIN)}{finding.what.ljust(widest)}  "
         line = Text(hanging(head + plain(finding.detail), width, len(head) if roomy else _MARGIN))
@@ -92,7 +92,7 @@ def print_checks(findings: list[Finding]) -> None:
 
 
 def _model() -> Finding:
-    """Say which model `contend ask` would use now, and why."""
+    """Find out which model `contend ask` would use now, and why."""
     try:
         settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
         plan = asyncio.run(choose_seats(settings))
@@ -119,7 +119,7 @@ def _home() -> Finding:
     home = data_home()
     try:
         nearest = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
-        # Permissions are not enough: /proc looks writable to root.
+        # Do not trust the permissions: to root, even /proc looks writable.
         with tempfile.TemporaryDirectory(dir=nearest):
             pass
         note = "" if home.exists() else " (created on first use)"
@@ -130,7 +130,7 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """Check that the database can be used and every debate be read, without changing anything."""
+    """Check that the database works and that every debate can be read, without changing it."""
     path = data_home() / "contend.db"
     fix = f"move {path} away, or restore a backup"
     if is_on_server():
@@ -208,7 +208,7 @@ def _keys() -> Iterator[Finding]:
 
 
 async def _hosted_providers() -> list[Finding]:
-    """List the models of each provider that has a key, which costs nothing."""
+    """Check each provider that has a key by listing its models, which is free."""
     names = [name for name, key in API_KEYS.items() if os.environ.get(key, "").strip()]
     return list(await asyncio.gather(*map(_hosted_provider, names)))
 

@@ -15,7 +15,7 @@ from contend.graph.settings import FolderPlan, outputs_home
 def export_debate(
     reference: str, format_name: str, output: Path | None, *, transcript: bool
 ) -> None:
-    """Write a document to a file or stdout, or a folder whose path is printed."""
+    """Write one document to a file or stdout, or write a folder and print its path."""
     form = EXPORT_FORMATS.get(format_name)
     if form is None:
         known = ", ".join(EXPORT_FORMATS)

@@ -1,4 +1,4 @@
-"""The request of a forecast, from options, from a file or proposed by a model."""
+"""Builds the request for a forecast from options, from a file, or with a model's help."""
 
 import asyncio
 import sys
@@ -45,7 +45,7 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """Return the request if it needs no model; refuse options that do not fit."""
+    """Return the request, or None if a model must propose outcomes; refuse unsuitable options."""
     if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")

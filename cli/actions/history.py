@@ -1,4 +1,4 @@
-"""Prints the steps of a debate."""
+"""Prints the checkpointed steps of a debate."""
 
 import asyncio
 
@@ -29,6 +29,6 @@ def print_history(reference: str, *, as_json: bool) -> None:
 
 
 def _place(step: HistoryStep) -> str:
-    """Return where a step is, as `contend fork --at` takes it."""
+    """Return the place of a step in the form that `contend fork --at` accepts."""
     number = "" if step.round is None else f"{step.round}:"
     return f"{number}{step.nodes[0]}"

@@ -61,7 +61,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "auto_score": rated.score if rated else None,
         "user_rating": debate.user_rating,
         "demonstration": debate.demonstration,
-        "usage": record.get("usage"),  # of finished debates
+        "usage": record.get("usage"),  # only finished debates have it
         "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
         "title": debate.title,
@@ -71,7 +71,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
 def _print_table(debates: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in _COLUMNS:
-        # Never cut: an id, a date or a status that is cut is of no use.
+        # Never shortened, because part of an id, a date or a status is useless.
         table.add_column(heading, no_wrap=True, min_width=_WHOLE.get(heading))
     table.add_column("Question", no_wrap=True, overflow="ellipsis", ratio=1)
     for debate in debates:
@@ -111,7 +111,7 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
 
 
 def _packed(facts: list[Text], width: int) -> list[Text]:
-    """Put facts on as few lines as hold each of them whole."""
+    """Arrange the facts on as few lines as possible, without breaking any fact."""
     lines = [facts[0]]
     for fact in facts[1:]:
         if lines[-1].cell_len + 2 + fact.cell_len <= width:

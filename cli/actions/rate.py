@@ -1,4 +1,4 @@
-"""Let the judge rate a finished debate whose answer it failed to rate."""
+"""Lets the judge rate an answer that it failed to rate during the debate."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Plays a debate back, or runs its code again on the recorded answers."""
+"""Plays a debate back, or runs it again with the recorded model replies."""
 
 import asyncio
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Runs the HTTP API on this machine."""
+"""Runs the service: the web page and the HTTP API."""
 
 import asyncio
 import errno
@@ -28,15 +28,15 @@ from contend.service.protocol import PunctualProtocol
 from contend.service.routes import PREFIX
 from contend.service.runs import Runs
 
-# By then all debates are paused and their callers answered.
+# By then all debates are paused and their callers have their responses.
 _SECONDS_FOR_REQUESTS = 5
-# Many may wait for a locked database while others read from it.
+# Many threads may wait for a locked database while others read from it.
 _THREADS = 100
 
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
-    """Check everything that would fail later, then serve until a signal stops the server."""
-    if not host.strip():  # an unset variable would mean every address of this machine
+    """Check the settings, models and database first, then serve until a signal arrives."""
+    if not host.strip():  # such as an unset variable; it would mean all network interfaces
         raise BadInput("The address given to --host is empty.")
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
     if options.open_to_network and not has_token:
@@ -46,7 +46,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     prepared = asyncio.run(
         prepare_debate(draft_debate("?", options.settings()), TerminalReporter(quiet=False))
     )
-    with records():  # refuse a database that cannot be opened
+    with records():  # fails if the database cannot be opened
         pass
     listening = _listen(host, port)
     app = create_app(options)
@@ -67,7 +67,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
 
 
 class _PausingServer(uvicorn.Server):
-    """Pauses the debates first, so that open requests end soon."""
+    """A server that pauses the debates when it shuts down, so that open requests end soon."""
 
     def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
         config.timeout_graceful_shutdown = _SECONDS_FOR_REQUESTS

@@ -17,7 +17,7 @@ from contend.graph.state import Turn
 
 @dataclass(frozen=True)
 class ShownPart:
-    """What to print of a debate; everything by default."""
+    """Which part of a debate to print: by default, all of it."""
 
     round: int | None = None
     turn: str = ""

@@ -133,7 +133,7 @@ def add_files(files: Sequence[Path]) -> None:
 
 
 def _copied(template: Template, library: Library) -> list[str]:
-    """Warn about an exact copy; `lint` also finds similar templates."""
+    """Return warnings about exact copies; `lint` also finds similar templates."""
     return [
         f"it covers the same questions as '{each.id}', so debates would get both"
         for each in library.templates
@@ -150,7 +150,7 @@ def delete_template(template_id: str) -> None:
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
-    """Print every problem; the exit code says whether there is one."""
+    """Print every problem, and return an exit code that tells whether there were any."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
     for path in files:
@@ -183,7 +183,7 @@ def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list
     """Find near-duplicate pairs that include a template being checked."""
     if not checked:
         return []
-    # The limit was measured for this model; scores of other models differ.
+    # The limit was measured with this model; other models give different scores.
     _, embedder = _embedder(EMBEDDED_EMBEDDING)
 
     async def compare() -> list[tuple[str, str, float]]:
@@ -249,7 +249,7 @@ def _confirm() -> bool:
 
 
 def _load() -> tuple[list[Template], list[str]]:
-    """Return all templates, candidates last, and what is wrong with their files."""
+    """Return all templates, with candidates last, and the problems found in their files."""
     library = templates.load_library(data_home())
     candidates = templates.load_candidates(data_home())
     known = [*library.templates, *candidates.templates]
@@ -261,7 +261,7 @@ def _described(template: Template) -> dict[str, Any]:
 
 
 def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
-    """Open the embedding model a debate would use, downloaded if it is missing."""
+    """Return the embedding model that a debate would use; download it if it is missing."""
     flags = {"embedding_model": embedding_model} if embedding_model else {}
     settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
     spec = asyncio.run(choose_seats(settings)).embedding_model

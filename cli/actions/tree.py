@@ -1,4 +1,4 @@
-"""Prints the family of a debate: what was forked from what."""
+"""Prints the family of a debate: which debates were forked from which."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _node_of(
 ) -> dict[str, Any]:
     try:
         debate = records.find(debate_id, with_turns=False)
-    except BadInput:  # the eldest of a family may have been deleted
+    except BadInput:  # the oldest debate of a family may have been deleted
         about: dict[str, Any] = {"status": "deleted", "answer": ""}
     else:
         about = {"status": debate.status, "answer": debate.state.get("final_answer", "")}

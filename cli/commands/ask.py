@@ -19,7 +19,7 @@ _Images = Annotated[
     typer.Option(metavar="PATH", help="Image to show to the models in round 1 (repeatable)."),
 ]
 _NoTemplates = Annotated[
-    bool, typer.Option("--no-templates", help="Do not use reasoning templates.")
+    bool, typer.Option("--no-templates", help="Do not give the models reasoning templates.")
 ]
 _Outcomes = Annotated[
     list[str] | None,
@@ -38,11 +38,16 @@ _Due = Annotated[
     ),
 ]
 _Yes = Annotated[
-    bool, typer.Option("--yes", help="Forecast: without --outcome, accept what a model suggests.")
+    bool,
+    typer.Option(
+        "--yes",
+        help="Forecast: if no --outcome is given, accept the outcomes a model suggests "
+        "without asking.",
+    ),
 ]
 _DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Check everything and print the estimate; start nothing."),
+    typer.Option("--dry-run", help="Check everything and print the estimate, without starting."),
 ]
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
@@ -83,7 +88,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Write a model as PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
     openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
-    An estimate is shown first and the cost at the end; both are `unknown` if a price is.
+    An estimate is shown first and the cost at the end. If the price of any model is unknown,
+    both are shown as `unknown`.
     """
     _refuse_both(json, events)
     if dry_run and events:
@@ -118,7 +124,8 @@ def resume(
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
     ] = "",
     finish: Annotated[
-        bool, typer.Option("--finish", help="Skip the rounds after the current one.")
+        bool,
+        typer.Option("--finish", help="Finish the current round, then go straight to the answer."),
     ] = False,
     json: options.Json = False,
     events: _Events = False,
@@ -126,7 +133,7 @@ def resume(
     plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
-    """Continue a debate that was paused, interrupted or failed."""
+    """Continue a debate that was paused or interrupted, or that failed."""
     _refuse_both(json, events)
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import resume_debate
@@ -136,7 +143,7 @@ def resume(
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Refuse empty paths, as from an unset variable: they would mean the current folder."""
+    """Return the paths; refuse empty ones, because they would mean the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

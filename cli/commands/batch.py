@@ -27,12 +27,13 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=32, help="Debates to run at the same time.")
     ] = 4,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> int:
-    """Debate every question of a file, and write one row of results per question.
+    """Debate every question in a file, and write one row of results per question.
 
-    Every other column is a setting for the question in its row. Forecasts need a column
-    `outcomes` and may have `due`. Run the same command again to continue a stopped batch.
+    In a CSV file, the column `question` holds the question; all remaining columns are settings
+    for that row. Forecasts need a column `outcomes` and may have a column `due`.
+    Run the same command again to continue a stopped batch.
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.batch import run_batch

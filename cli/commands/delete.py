@@ -11,7 +11,10 @@ def delete(
     debate: DebateId,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete one debate, with everything that belongs to it."""
+    """Delete one debate: its turns, checkpoints, recorded model calls, rating and stored files.
+
+    Forks of the debate are kept, and so are files that another debate uses.
+    """
     from contend.cli.actions.delete import delete_chosen  # slow to import
 
     delete_chosen(debate, yes=yes)

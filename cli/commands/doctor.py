@@ -12,10 +12,10 @@ from contend.cli.exit_codes import FAILED, OK
 def doctor(
     json: Json = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="List the versions of packages as well.")
+        bool, typer.Option("--verbose", "-v", help="Also list package versions.")
     ] = False,
 ) -> int:
-    """Say which model would be used, check this installation and suggest fixes."""
+    """Check this installation, show which model would be used, and suggest fixes."""
     from contend.cli.actions.doctor import checks, print_checks  # slow to import
     from contend.cli.view.console import write_json
 

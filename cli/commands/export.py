@@ -34,7 +34,9 @@ def export(
     ] = None,
     transcript: Annotated[
         bool,
-        typer.Option("--transcript", help="Folders: also write one file with all turns."),
+        typer.Option(
+            "--transcript", help="With a folder format: also write one file with all turns."
+        ),
     ] = False,
 ) -> None:
     """Export a debate as one document, or as a folder of small files with an index."""

@@ -17,7 +17,7 @@ def resolve(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Record which outcome of a forecast came true, and print its score."""
+    """Record which outcome of a forecast came true, and print the forecast's score."""
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.resolve_forecast(debate, outcome, replace=replace, as_json=json)
@@ -45,7 +45,11 @@ def scoreboard(
         typer.Option(metavar="FILE", help="Also write the calibration chart to this SVG file."),
     ] = None,
 ) -> None:
-    """Show how accurate resolved forecasts were, by pooling method, role, model and round."""
+    """Show how accurate resolved forecasts were.
+
+    The scores are grouped by the method used to combine the roles' probabilities, and by role,
+    model and round.
+    """
     from contend.cli.actions import forecasts as actions  # slow to import
 
     actions.print_scores(plot, as_json=json)

@@ -14,17 +14,25 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter per option
         str,
         typer.Option(
             metavar="ROUND[:PHASE]",
-            help="Keep the debate up to the end of this round (or phase), and continue from there.",
+            help="Continue from the end of this round or phase, such as 2 or 2:critique; "
+            "`contend history` lists them.",
         ),
     ] = "",
     assignments: options.Assignments = None,
     edit: Annotated[
         str,
-        typer.Option(metavar="TURN", help="Rewrite this turn; everything after it happens anew."),
+        typer.Option(
+            metavar="TURN",
+            help="Rewrite this turn, such as r1.critique.skeptic; everything after it is run "
+            "again.",
+        ),
     ] = "",
     text_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --edit: the new text, instead of your editor."),
+        typer.Option(
+            metavar="FILE",
+            help="With --edit: read the new text from this file instead of opening an editor.",
+        ),
     ] = None,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
@@ -33,7 +41,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter per option
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")] = False,
     plain: options.Plain = False,
 ) -> int:
-    """Continue a debate in another way, as a new debate; the old one stays as it is."""
+    """Start a new debate from a point in an existing one, which is not changed."""
     with options.loading_note(is_hidden=quiet or json):
         from contend.cli.actions.fork import Fork, fork_and_run
         from contend.cli.view.console import Output  # slow to import

@@ -7,10 +7,12 @@ import typer
 
 from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="Store the API keys of providers.")
+app = typer.Typer(help="Manage API keys for model providers.")
 app.callback(invoke_without_command=True)(show_help)
 
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as OPENAI_API_KEY.")]
+_Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The key's name, such as OPENAI_API_KEY.")
+]
 
 
 @app.command("set")

@@ -14,7 +14,8 @@ def list_debates(
     search: Annotated[
         str,
         typer.Option(
-            metavar="TEXT", help="Only debates with this text in the question, title or answer."
+            metavar="TEXT",
+            help="List only debates with this text in the question, title or answer.",
         ),
     ] = "",
     json: Json = False,

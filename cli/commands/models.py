@@ -17,7 +17,7 @@ def pull_model(
         typer.Argument(
             metavar="NAME",
             help="The model, or hf:OWNER/REPO/FILE.gguf from the Hugging Face hub "
-            "(default: what a debate without a key needs).",
+            "(default: the models that a debate without an API key needs).",
         ),
     ] = None,
 ) -> None:
@@ -30,7 +30,9 @@ def pull_model(
 
 @app.command("rm")
 def remove_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in `contend models list`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The model's name, as in `contend models list`.")
+    ],
 ) -> None:
     """Delete a downloaded model."""
     from contend.cli.actions.models import remove_named

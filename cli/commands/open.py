@@ -10,10 +10,13 @@ from contend.cli.commands.options import DebateId
 def open_debate(
     debate: DebateId,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print the address, but open no browser.")
+        bool, typer.Option("--no-open", help="Print the address without opening a browser.")
     ] = False,
 ) -> None:
-    """Open a debate in the browser: the page of a running service, or an HTML file."""
+    """Open a debate in the browser.
+
+    It opens on the web page if `contend serve` is running, otherwise as an HTML file.
+    """
     from contend.cli.actions.open import show_in_browser  # slow to import
 
     show_in_browser(debate, open_page=not no_open)

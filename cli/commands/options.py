@@ -54,7 +54,7 @@ Positions = Annotated[
     typer.Option(
         "--position",
         metavar="'NAME: POSITION'",
-        help="Moderated: add an advocate of a position (repeatable).",
+        help="Moderated: add an advocate for a position (repeatable).",
     ),
 ]
 Assignments = Annotated[
@@ -64,15 +64,13 @@ Assignments = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
 ]
-Plain = Annotated[
-    bool, typer.Option("--plain", help="Print Markdown as it is written, without rendering it.")
-]
+Plain = Annotated[bool, typer.Option("--plain", help="Print raw Markdown instead of rendering it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @contextmanager
 def loading_note(*, is_hidden: bool) -> Iterator[None]:
-    """Show a sign of life on a terminal while slow packages are imported."""
+    """Show `Loading` on a terminal while slow packages are imported."""
     if is_hidden or not sys.stderr.isatty():
         yield
         return

@@ -21,12 +21,15 @@ def prune(
         bool, typer.Option("--damaged", help="Delete debates that cannot be read.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the ids; delete nothing.")
+        bool, typer.Option("--dry-run", help="Print the ids without deleting anything.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json: Json = False,
 ) -> None:
-    """Delete old or damaged debates, with everything that belongs to them."""
+    """Delete old or damaged debates, with their turns, checkpoints, ratings and stored files.
+
+    Forks are kept unless they are old or damaged too, and so are files that another debate uses.
+    """
     from contend.cli.actions.prune import Selection, prune_debates  # slow to import
 
     selection = Selection(older, keep_rated, damaged)

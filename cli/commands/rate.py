@@ -13,7 +13,11 @@ def rate(
         int | None, typer.Argument(metavar="RATING", help="Your rating, 1 to 10.")
     ] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="Ask the judge again if its rating failed.")
+        bool,
+        typer.Option(
+            "--auto",
+            help="Let the judge try again if it could not rate the answer during the debate.",
+        ),
     ] = False,
 ) -> int:
     """Rate the answer of a debate from 1 to 10."""

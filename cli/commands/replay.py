@@ -11,13 +11,18 @@ def replay(
     debate: DebateId,
     speed: Annotated[
         float,
-        typer.Option(metavar="N", min=0.01, help="Playback speed: 2 is twice as fast as it was."),
+        typer.Option(
+            metavar="N",
+            min=0.01,
+            help="Playback speed: 2 plays it at twice the original speed.",
+        ),
     ] = 1.0,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Run the code again on the recorded answers; exit with 5 if anything differs.",
+            help="Run the debate again with the recorded model replies; exit with 5 if anything "
+            "differs.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --strict: print JSON.")] = False,

@@ -24,21 +24,24 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         int, typer.Option(metavar="N", min=1, help="Event streams that one client may have open.")
     ] = 64,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Do not open the page in a browser.")
+        bool, typer.Option("--no-open", help="Do not open the web page in a browser.")
     ] = False,
     allow_model: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Model that callers may choose, such as 'ollama:*'; repeatable. Default: any if "
-            "--host is local, otherwise only those in the service's own settings.",
+            help="Model that callers may choose, such as 'ollama:*' (repeatable). Default: any "
+            "model if --host is local, otherwise only those in the service's own settings.",
         ),
     ] = None,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
 ) -> None:
-    """Serve the page and the HTTP API; beyond this machine it needs CONTEND_SERVICE_TOKEN."""
+    """Serve the web page and the HTTP API.
+
+    To accept connections from other machines, give --host and set CONTEND_SERVICE_TOKEN.
+    """
     from contend.cli.actions.serve import serve_app  # slow to import
     from contend.debates.settings_sources import parse_assignments
     from contend.service.auth import is_loopback

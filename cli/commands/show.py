@@ -24,7 +24,7 @@ def show_debate(
     ] = "",
     plain: Plain = False,
 ) -> None:
-    """Print a debate: what it came to, then the transcript."""
+    """Print a debate: its result, then the transcript."""
     from contend.cli.actions.show import ShownPart, print_debate  # slow to import
 
     wanted = ShownPart(round=round_number, turn=turn, thinking=thinking, full=full or thinking)

@@ -7,7 +7,11 @@ import typer
 
 from contend.cli.commands.options import Json, show_help
 
-app = typer.Typer(help="List, search, add or write reasoning templates.")
+app = typer.Typer(
+    help="Manage reasoning templates.\n\n"
+    "A reasoning template lists steps, checks and typical errors for one kind of question. "
+    "Before a debate, Contend finds those that fit and gives them to the first speakers."
+)
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
 _EmbeddingModel = Annotated[
@@ -23,7 +27,7 @@ app.callback(invoke_without_command=True)(show_help)
 def list_templates(json: Json = False) -> None:
     """List built-in templates, your own, and candidates.
 
-    A candidate was learned from a debate and is not accepted yet.
+    A candidate is a template that `learn` wrote and that you have not accepted yet.
     """
     from contend.cli.actions import templates as actions  # slow to import
 
@@ -49,7 +53,7 @@ def search(
     embedding_model: _EmbeddingModel = None,
     json: Json = False,
 ) -> None:
-    """Rank templates for a question, as a debate would."""
+    """Rank the templates by how well they fit a question."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.search_templates(question, limit, embedding_model, as_json=json)
@@ -59,7 +63,7 @@ def search(
 def add(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A Markdown file.")],
 ) -> None:
-    """Add templates of your own. If one is invalid, none is added."""
+    """Add your own templates. If one is invalid, none is added."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.add_files(files)
@@ -67,7 +71,7 @@ def add(
 
 @app.command("accept")
 def accept(template: _Id) -> None:
-    """Accept a candidate, so that debates use it."""
+    """Accept a template that `learn` wrote, so that debates use it."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.accept_template(template)
@@ -75,7 +79,7 @@ def accept(template: _Id) -> None:
 
 @app.command("remove")
 def remove(template: _Id) -> None:
-    """Remove one of your templates or a candidate."""
+    """Remove one of your templates, or one that `learn` wrote."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.delete_template(template)

@@ -1,4 +1,4 @@
-"""The two consoles of the command: results on stdout, everything else on stderr."""
+"""The two consoles: results go to stdout, everything else to stderr."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class StreamConsole(Console):
 
     def __init__(self, file: TextIO, widest: int | None = WIDEST_TEXT) -> None:
         self._widest = widest
-        # A pipe may have colour, but never lines that are redrawn.
+        # Output to a pipe may be coloured, but must never be redrawn.
         interactive = None if file.isatty() else False
         super().__init__(
             file=file,
@@ -45,7 +45,7 @@ class StreamConsole(Console):
 
     @property
     def size(self) -> ConsoleDimensions:
-        """Return the size of the terminal, limited to the widest wanted."""
+        """Return the size of the terminal, at most as wide as requested."""
         now = _size(self.file)
         width = min(now.columns, self._widest or now.columns) - self.legacy_windows
         return ConsoleDimensions(width, now.lines)
@@ -55,12 +55,12 @@ class StreamConsole(Console):
         raise NotImplementedError("the terminal sets the size")
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raise the error; Rich calls this from its handler, which would exit the program."""
+        """Re-raise the broken-pipe error, because Rich's own version exits the program."""
         raise BrokenPipeError
 
 
 def _size(file: IO[str]) -> os.terminal_size:
-    """Return the size of the stream's own terminal, unless the environment sets one."""
+    """Return the size of the terminal that the stream writes to, unless COLUMNS is set."""
     if not os.environ.get("COLUMNS"):
         with suppress(OSError, ValueError):
             size = os.get_terminal_size(file.fileno())
@@ -78,17 +78,17 @@ def stderr(widest: int | None = WIDEST_TEXT) -> Console:
 
 
 def print_message(message: str, style: str = "") -> None:
-    """Print a message on stderr: one line, unless a terminal has to wrap it."""
+    """Print a message on stderr as one line; a terminal may wrap it."""
     screen = stderr()
     screen.print(Text(plain(message), style=style), soft_wrap=not screen.is_terminal)
 
 
 def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") -> None:
-    """Print one line to a pipe; on a terminal wrap it at words and indent the later lines."""
+    """Print text as one line; on a terminal, wrap it at words and indent the following lines."""
     if not screen.is_terminal:
         screen.print(Text(text, style=style), soft_wrap=True)
         return
-    head = text[:hang].replace(" ", "\u00a0")  # a plain space would be lost in wrapping
+    head = text[:hang].replace(" ", "\u00a0")  # wrapping drops plain spaces
     for line in lines_of(head + text[hang:], screen.width, style, hang=hang):
         screen.print(line, soft_wrap=True)
 
@@ -102,7 +102,7 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard later writes to a stream whose reader has gone."""
+    """Discard further writes to a stream that its reader has closed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

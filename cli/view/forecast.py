@@ -1,4 +1,4 @@
-"""Prints forecasts: the distribution, its basis, what is missing, and the scoreboard."""
+"""Prints forecasts: the probabilities, what they are based on, gaps, and the scoreboard."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ Labels = Mapping[str, str]
 
 _BAR = 20
 _NARROW = 100
-# On a narrower screen the numbers of the roles are printed below the table.
+# On a narrower screen the roles' probabilities are printed below the table.
 _ROOM_FOR_ROLES = 80
 _FACT = 14
 _NUMBERS = ("argument", "probabilities", "rounds", "verdict")
@@ -56,14 +56,14 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
-    """Return what each round of a forecast came to, by its number."""
+    """Return a sentence about the result of each round of a forecast, by round number."""
     forecast = debate.state.get("forecast")
     rounds = forecast["debate_log"]["rounds"] if forecast else ()
     return {held["round_number"]: round_words(_round_facts(held)) for held in rounds}
 
 
 def _round_facts(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a stored round as its event had them."""
+    """Return the facts about a stored round, in the form that its event has."""
     scores = {e["role"]: e["scores"]["composite"] for e in held["arguments"] if e["scores"]}
     return {"phase": held["phase"], "summary": held["round_summary"], "scores": scores}
 
@@ -120,7 +120,7 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """List each role's probabilities, for a screen without room for their columns."""
+    """Yield each role's probabilities as lines, for a screen too narrow for columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -129,7 +129,7 @@ def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     report = forecast["report"]
     yield "Consensus", of_one(forecast["consensus_score"])
-    # A missing score of an argument does not lower the confidence.
+    # A missing argument score does not lower the confidence.
     lacks_numbers = any(gap["what"] in _NUMBERS for gap in report["gaps"])
     reduced = " (reduced: numbers are missing)" if lacks_numbers else ""
     yield "Confidence", of_one(report["confidence"]) + reduced
@@ -201,7 +201,7 @@ def _score_table(title: str, rows: "Sequence[Row]") -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Compare forecasts with outcomes; the chart marks them with `o` and `x`."""
+    """Compare forecasts, shown as `o` in the chart, with what came true, shown as `x`."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")
@@ -226,7 +226,7 @@ def _place(forecast: float, observed: float) -> str:
     return "".join(cells)
 
 
-# The diagonal is a perfect calibration.
+# The diagonal shows perfect calibration.
 _CHART = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" viewBox="0 0 400 400"
  font-family="sans-serif" font-size="12">
@@ -242,7 +242,7 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Draw what was forecast against what came true, as dots sized by count."""
+    """Return a chart of forecasts against what came true; larger dots stand for more forecasts."""
 
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)

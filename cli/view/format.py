@@ -1,4 +1,4 @@
-"""Numbers, times and untrusted text for the terminal."""
+"""Formats numbers, times and untrusted text for the terminal."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -20,7 +20,7 @@ _OLD_PRICES = timedelta(days=180)
 
 
 def plain(text: str) -> str:
-    """Remove characters that could control a terminal or reorder its line."""
+    """Remove characters that could control the terminal or change the direction of text."""
     return UNSAFE.sub("", text)
 
 
@@ -33,14 +33,14 @@ def counted(count: int, unit: str) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """Format a price: None is unknown, zero is a local model."""
+    """Format a cost: None means unknown, and zero means a local model."""
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Say what a debate will take, with the date of the prices that ship."""
+    """Describe the expected calls, tokens and cost, and the date of the built-in prices."""
     tokens = _joined([_rounded(number) for number in found.tokens])
     calls = _joined([f"{number:,}" for number in found.calls])
     words = f"{calls} calls, about {tokens} tokens"
@@ -84,7 +84,7 @@ def rounds_words(least: int, most: int) -> str:
 
 
 def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> str:
-    """Title a round; round 0 is the opening."""
+    """Return the title of a round; round 0 is the opening."""
     if number == 0:
         return opening
     if number > most:

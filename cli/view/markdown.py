@@ -1,4 +1,4 @@
-"""Markdown as styled lines for the terminal, whole or block by block as it arrives."""
+"""Renders Markdown for the terminal, either whole or block by block as it arrives."""
 
 from functools import cache, lru_cache
 from io import StringIO
@@ -21,13 +21,13 @@ from contend.cli.view.theme import THEME
 
 # The colours of the terminal's own palette, on its own background.
 _CODE_THEME = "ansi_dark"
-# These end at a blank line, while a list may go on after it.
+# A blank line ends these blocks, while a list may go on after it.
 _ENDED_BY_BLANK_LINE = ("paragraph_open", "table_open", "heading_open", "hr", "fence")
 
 
 @lru_cache(maxsize=64)
 def markdown_lines(text: str, width: int) -> list[Text]:
-    """Return the lines of a text at this width; formulas and HTML stay as they are written."""
+    """Render a text at this width; formulas and HTML are shown as they are written."""
     console = _console()
     options = console.options.update(width=max(1, width))
     lines = [
@@ -57,13 +57,13 @@ def _console() -> Console:
 
 
 class _Heading(markdown.Heading):
-    """A heading on the left, at every level."""
+    """A heading that is left-aligned at every level."""
 
     LEVEL_ALIGN = dict.fromkeys(markdown.Heading.LEVEL_ALIGN, "left")
 
 
 class _CodeBlock(markdown.CodeBlock):
-    """Highlighted code, indented instead of on a background of its own."""
+    """Highlighted code that is indented instead of having a background colour."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -72,7 +72,7 @@ class _CodeBlock(markdown.CodeBlock):
 
 
 class _Table(markdown.TableElement):
-    """A table without the empty lines around it, since blocks have them already."""
+    """A table without empty lines around it, because every block already has them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
@@ -98,14 +98,14 @@ class _Rendered(markdown.Markdown):
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.disable("image")
-    # Single dollars are often amounts of money.
+    # A single dollar sign is often an amount of money.
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.use(texmath_plugin, delimiters="brackets")
     return parser
 
 
 def _as_shown(token: Token) -> Token:
-    """Keep formulas as written, and line breaks, since models put each point on a line."""
+    """Show formulas as they are written, and keep line breaks, because models rely on them."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"
@@ -127,13 +127,13 @@ def _formula(token: Token) -> str:
 
 
 class MarkdownBlocks:
-    """Cuts a text that is being written into finished blocks."""
+    """Splits a text that is still being written into finished blocks."""
 
     def __init__(self) -> None:
         self.pending = ""
 
     def feed(self, text: str) -> str:
-        """Add text, and return the blocks that it finished."""
+        """Add text, and return the blocks that are now finished."""
         self.pending += text
         if "\n" not in text:
             return ""
@@ -158,7 +158,7 @@ class MarkdownBlocks:
 
 
 def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
-    """Whether a complete blank line follows the block."""
+    """Return whether a complete blank line follows the block."""
     start, end = last.map or (0, 0)
     closing = lines[end - 1].strip()
     is_closed = closing and not closing.strip(last.markup[:1]) and end - start > 1
@@ -168,7 +168,7 @@ def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
 
 
 class MarkdownLines:
-    """The lines of a text that is being written, at one width."""
+    """The rendered lines of a text that is still being written, for one width."""
 
     def __init__(self, width: int) -> None:
         self._width, self._blocks = width, MarkdownBlocks()
@@ -187,7 +187,7 @@ class MarkdownLines:
 
 
 class MarkdownWriter:
-    """Prints finished blocks of a turn, and shows the unfinished one in the live area."""
+    """Prints the finished blocks of a turn, and shows the unfinished one in the live area."""
 
     def __init__(self, page: Page) -> None:
         self._page, self._blocks = page, MarkdownBlocks()
@@ -196,7 +196,7 @@ class MarkdownWriter:
         self.frame: Frame = self._draw
 
     def resize(self, width: int) -> None:
-        """Do nothing: every block is laid out for the width that the page then has."""
+        """Do nothing, because every block uses the width at the time it is printed."""
 
     def feed(self, text: str) -> None:
         self.started = self.started or bool(text.strip())
@@ -210,10 +210,10 @@ class MarkdownWriter:
         self._print(text)
 
     def cut(self, *, between_words: bool = False) -> None:
-        """Do nothing: messages are printed above the unfinished block."""
+        """Do nothing, because messages are printed above the unfinished block."""
 
     def finish(self) -> None:
-        """Print what is left."""
+        """Print the remaining text."""
         self._page.live.remove(self.frame)
         self._print(self._blocks.finish())
 

@@ -1,4 +1,4 @@
-"""What a debate came to: a box with the answer in short, and the table of objections."""
+"""The result of a debate: a box with a short answer, and the table of objections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

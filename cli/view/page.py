@@ -1,4 +1,4 @@
-"""The page a debate is printed on: text of a readable width, only ever appended."""
+"""Prints a debate's text at a readable width, without ever redrawing what was printed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,13 +45,13 @@ class Page:
 
     def paragraph(self, text: str, style: str = "", indent: int = INDENT, hang: int = 0) -> None:
         self.live.hide()
-        # Long words stay whole: paths and commands are there to be copied.
+        # Long words are not broken, so that users can copy paths and commands.
         wrapper = WordWrapper(self.width, lambda piece, _: self.write(piece, style), indent, hang)
         wrapper.feed(text)
         wrapper.finish()
 
     def paragraphs(self, paragraphs: Iterable[Paragraph]) -> None:
-        """Print paragraphs; an empty one is an empty line."""
+        """Print paragraphs; print an empty one as an empty line."""
         for each in paragraphs:
             if each.text:
                 self.paragraph(each.text, each.style, each.indent, each.hang)
@@ -70,5 +70,5 @@ class Page:
     def facts(self, facts: list[tuple[str, str]]) -> None:
         widest = max(len(label) for label, _ in facts) + 2
         for label, value in facts:
-            padded = label.ljust(widest).replace(" ", "\u00a0")  # kept by the wrapper
+            padded = label.ljust(widest).replace(" ", "\u00a0")  # the wrapper keeps these spaces
             self.paragraph(f"{padded}{value}", indent=0, hang=widest)

@@ -1,4 +1,4 @@
-"""Shows long output in the user's pager, on a terminal only."""
+"""Shows long output in the user's pager if stdout is a terminal."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ _LESS_OPTIONS = "FRX"
 
 
 class _Held(StringIO):
-    """Collects what is written for a terminal, and looks like that terminal."""
+    """Collects output that is meant for a terminal, and pretends to be that terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _Held(StringIO):
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Hold back what is printed, then show it in the pager; change nothing on a pipe."""
+    """Collect what is printed and show it in the pager; has no effect on a pipe."""
     terminal = sys.stdout
     if not terminal.isatty():
         yield

@@ -1,4 +1,4 @@
-"""What a debate would take: its seats, the prices of their models, and the estimate."""
+"""Prints the plan for a debate: its seats, the prices of their models, and the estimate."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +21,7 @@ def estimate_line(question: str, settings: DebateSettings, seats: Sequence[Seat]
 
 
 def print_plan(prepared: PreparedDebate, output: Output) -> None:
-    """Print the plan of a debate that is not started."""
+    """Print the plan for a debate without starting it."""
     settings, seats = prepared.settings, prepared.plan.seats
     if output.json:
         write_json(_as_json(prepared))

@@ -28,12 +28,12 @@ from contend.graph.state import Turn
 from contend.nodes.prompting.points import track_points
 
 _LONGEST_QUESTION = 600
-# After these the seat is idle.
+# After these problems the seat is idle.
 _GIVEN_UP = ("failed", "sat_out")
 
 
 class Renderer:
-    """Prints one debate; only the live area below the text is ever redrawn."""
+    """Prints one debate; redraws only the live area below the text."""
 
     def __init__(
         self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
@@ -49,7 +49,7 @@ class Renderer:
         self._clock, self._began = clock, clock()
 
     def prepare(self, debate: StoredDebate) -> tuple[int, int]:
-        """Take over the seats and problems of a debate; return its least and most rounds."""
+        """Load the seats, points and problems; return the minimum and maximum number of rounds."""
         state = debate.as_state()
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
@@ -84,7 +84,7 @@ class Renderer:
         self._page.paragraph(text)
 
     def ring_after(self, seconds: float) -> None:
-        """Ring the bell of a terminal if the debate was shown for longer than this."""
+        """Ring the terminal bell if the debate took longer than this."""
         if self._page.console.is_terminal and self._clock() - self._began > seconds:
             self._page.console.bell()
 
@@ -232,7 +232,7 @@ class Renderer:
         self._page.print(head)
         self._page.paragraph(why, "muted", indent=4)
 
-    # --- a debate that is kept ---
+    # --- a stored debate ---
 
     def turn(self, turn: Turn, *, thinking: bool, whole: bool = False) -> None:
         self.eliminations(None if turn.phase in SECTIONS_AFTER_ROUNDS else turn.round)
@@ -241,14 +241,14 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print the eliminations before a round, or all, that were not printed yet."""
+        """Print the eliminations that are not printed yet: those before a round, or all of them."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:
             self._eliminated(entry)
 
     def overview(self, record: Mapping[str, Any]) -> None:
-        """Print what a debate came to: the answer in short, objections, changes and dissent."""
+        """Print the result of a debate: a short answer, objections, changes and dissent."""
         if record["final_answer"]:
             print_verdict(self._page, record)
         if rows := objection_rows(record):

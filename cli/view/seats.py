@@ -13,7 +13,7 @@ from contend.debates.exports.wording import listed
 from contend.graph.values import Seat
 
 Entry = Mapping[str, Any]
-"""An elimination, as in the record."""
+"""An elimination, in the form that the record has."""
 
 
 class SeatTable:
@@ -23,12 +23,12 @@ class SeatTable:
         self.eliminations = list(eliminations)
 
     def name(self, seat: str) -> str:
-        """Return a seat's name, or its capitalised id if it is not in the debate."""
+        """Return a seat's name, or its capitalised id if the debate has no such seat."""
         found = self._seats.get(seat)
         return plain(found.name if found else seat.capitalize())
 
     def owner(self, seat: str) -> str:
-        """Return the name in the genitive: `the Skeptic's`, or `Ann's`."""
+        """Return the possessive form of the name, such as `the Skeptic's` or `Ann's`."""
         found = self._seats.get(seat)
         article = "the " if found is None or found.id == found.role else ""
         return f"{article}{self.name(seat)}'s"
@@ -92,7 +92,7 @@ class SeatTable:
         head = Text.assemble("  ✗ ", self._struck(entry["seat"]), f" is out: conceded to {to}")
         is_missing = entry.get("quote") and entry.get("quote_found") is False
         unfound = " (the quote was not found)" if is_missing else ""
-        # Two lines at most; the record has all of it.
+        # Two lines at most; the record has the whole text.
         why = one_line(argument_of(entry), max(20, 2 * (width - 8) - len(unfound)))
         return cut(head, width), f"{why}{unfound}"
 

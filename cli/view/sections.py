@@ -1,4 +1,4 @@
-"""The section of a debate that is being printed: one turn, several in columns, or none yet."""
+"""Prints the current section of a debate: turns one after another, or in columns."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ SECTIONS_AFTER_ROUNDS = {
     "verdict": "Verdict",
     "synthesize": "Answer",
 }
-# These turns are printed on one line; `show --full` prints them whole.
+# These turns are printed on one line; `contend show --full` prints them in full.
 _SUMMARISED = ("conviction_check", "judge_continue", "request")
 # Not streamed: a moderator's turn may begin with a ruling, a fact check takes several calls, and
 # proposed positions come after the streamed text.
@@ -60,7 +60,7 @@ class Sections:
         return _DOING.get(phase, "thinking")
 
     def stream(self, seat: str, model: str, phase: str, number: int, piece: str) -> None:
-        """Print a piece of a turn, unless only its decision is shown."""
+        """Print a piece of a turn, or just show who is speaking if the phase is not streamed."""
         if phase in _NOT_STREAMED:
             self.wait_for(self._awaited or [seat], phase)
             return
@@ -72,7 +72,7 @@ class Sections:
         self._printer.stream(seat, model, piece, phase)
 
     def wait_for_verdict(self, seat: str, phase: str) -> None:
-        """Say that the seat is writing its hidden control block."""
+        """Show that the seat is writing its control block, which is not printed."""
         column = self._column(seat)
         if column:
             column.state = "deciding"
@@ -82,7 +82,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn; turns in columns are printed when all have finished."""
+        """Print a finished turn; if turns are shown in columns, wait until all have finished."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -96,7 +96,7 @@ class Sections:
         self._close_settled_columns()
 
     def print_turn(self, turn: ShownTurn, *, thinking: bool = False, whole: bool = False) -> None:
-        """Print a turn, or only its decision where that is enough and not the whole is wanted."""
+        """Print a turn; some phases show only the decision, unless `whole` or `thinking` is set."""
         if turn.phase not in _SUMMARISED or thinking or whole:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":
@@ -145,7 +145,7 @@ class Sections:
     # --- several at the same time ---
 
     def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Columns:
-        """Add a column for each of these seats to the current ones of the same phase."""
+        """Add a column for each of these seats to the columns of the current phase."""
         if self._columns and self._columns.phase not in ("", phase):
             self._close_columns()
         if not self._columns:
@@ -160,7 +160,7 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a seat's problem; a retry discards the text printed so far."""
+        """Report a seat's problem, and whether its text starts again."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:
@@ -168,7 +168,7 @@ class Sections:
         elif restart:
             self.end()
         else:
-            # A turn may just have ended, with its last word not yet printed.
+            # A turn may have just ended without its last word being printed.
             self.break_line(between_words=True)
         tail = " The text starts again." if again and begun else ""
         if what == "failed":
@@ -187,7 +187,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print the failures except the one that ended the debate, which its error names."""
+        """Print all failures except the one that ended the debate, which its error describes."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")
@@ -203,7 +203,7 @@ class Sections:
             self._close_columns()
 
     def _close_columns(self) -> None:
-        """Print the finished columns into the scroll-back."""
+        """Print the finished columns permanently, and remove them from the live area."""
         columns, self._columns = self._columns, None
         if not columns or not self._page.live.can_redraw:  # each was printed when it ended
             return

@@ -1,4 +1,4 @@
-"""Columns: several seats that write at the same time, side by side or stacked."""
+"""Shows several seats that write at the same time in columns, side by side or stacked."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ State = Literal[
 ]
 
 LEAST_WIDTH = 36
-"""Narrower columns are hard to read."""
+"""Columns narrower than this are hard to read."""
 _GAP = " │ "
 _TALLEST_TAIL = 12
 _MARKS: dict[State, tuple[str, str]] = {
@@ -63,7 +63,7 @@ def column_width(columns: int, width: int) -> int:
 
 
 class Draft:
-    """The text of a column; raw, or with its Markdown rendered."""
+    """The text of a column, either raw or with rendered Markdown."""
 
     def __init__(self, text: str = "", *, is_raw: bool = False) -> None:
         self.text, self._is_raw = text, is_raw
@@ -71,10 +71,10 @@ class Draft:
         self._lines = self._new_lines(0)
 
     def tail(self, count: int, width: int) -> list[Text]:
-        """Return the last lines, laid out again from the start if the width changed."""
+        """Return the last lines; if the width has changed, wrap the whole text again."""
         if width != self._width:
             self._lines, self._width, self._read = self._new_lines(width), width, 0
-        # Text may arrive while this runs: count only what is read now.
+        # Text may arrive while this runs, so count only what is read now.
         text = self.text
         self._lines.feed(text[self._read :])
         self._read = len(text)
@@ -115,7 +115,7 @@ class Column:
             self.draft.text += piece
 
     def report_problem(self, what: str, *, restart: bool) -> None:
-        """Record a problem; a restart discards what was written."""
+        """Record a problem; discard the text if the turn restarts."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
             self.draft = Draft(is_raw=self._is_raw)
@@ -173,7 +173,7 @@ class Column:
 
 
 class Columns(dict[str, Column]):
-    """The columns of the seats that write at the same time, by seat id."""
+    """The columns for the seats that write at the same time, by seat id."""
 
     def __init__(self, seats: SeatTable, clock: Clock, *, is_raw: bool = False) -> None:
         self._seats, self._clock, self._is_raw = seats, clock, is_raw
@@ -196,7 +196,7 @@ class Columns(dict[str, Column]):
         columns = per_row(len(shown), width)
         stacked, each = columns == 1, column_width(columns, width)
         rows = _rows(shown, columns)
-        # Every row has its head and an empty line above.
+        # Every row has a heading and an empty line above it.
         tail = (height - len(rows) * (2 if stacked else 3)) // len(rows)
         lines: list[Text] = []
         for row in rows:
@@ -206,7 +206,7 @@ class Columns(dict[str, Column]):
         return lines[:height]
 
     def columns(self, width: int) -> list[Text]:
-        """Draw the finished turns side by side, or nothing if the terminal is too narrow."""
+        """Draw the finished turns side by side; return no lines if the terminal is too narrow."""
         shown = self.in_order()
         columns = per_row(len(shown), width)
         if columns == 1:

@@ -1,11 +1,11 @@
-"""Which seats are speaking, read from the events of any protocol."""
+"""Tracks which seats are speaking, from the events of any protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 class Speakers:
-    """The seats whose calls are running, and whether they run in parallel."""
+    """The seats that are speaking now, and whether they speak in parallel."""
 
     def __init__(self) -> None:
         self._asked: dict[str, str] = {}
@@ -13,7 +13,7 @@ class Speakers:
         self._at_once: bool | None = None
 
     def open_round(self, given: Mapping[str, Any]) -> list[str]:
-        """Start a round and return the seats that open it, if the event names them."""
+        """Start a round, and return the seats that speak first or, if unknown, the active ones."""
         self._asked.clear()
         self._active = _ids(given.get("active"))
         self._at_once = given.get("at_once")
@@ -23,18 +23,18 @@ class Speakers:
         self._asked[seat] = phase
 
     def leave(self, seat: str, phase: str) -> None:
-        """Note that a seat finished or gave up; a judge may be doing something else too."""
+        """Record that a seat has finished or given up a phase, unless it is already in another."""
         if self._asked.get(seat) == phase:
             del self._asked[seat]
 
     def speaking_with(self, seat: str, phase: str = "") -> list[str]:
-        """Return the seats that speak at the same time as this one, or none if it speaks alone."""
+        """Return all seats that speak at the same time as this one, or none if it speaks alone."""
         same = [other for other, its_phase in self._asked.items() if its_phase == phase]
         if len(same) > 1:
             return same
         if self._at_once and seat in self._active:
             return self._active
-        # A viewer that joined late cannot know whether an unasked seat is one of several.
+        # A viewer who joined late cannot know whether a seat speaks alone if it never saw it asked.
         alone = seat in self._asked or (self._at_once is False and seat in self._active)
         return [] if alone else [seat]
 

@@ -1,4 +1,4 @@
-"""How a debate ended and what it cost, in a few facts."""
+"""A few facts about how a debate ended and what it cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +61,7 @@ def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Count the objections by outcome, in a debate whose critiques raise some."""
+    """Count the objections by outcome, if the debate has critiques that raise any."""
     critiques = [turn for turn in record["turns"] if turn["phase"] == "critique"]
     if not any(turn["assessment"] for turn in critiques):
         critics = {turn["seat"] for turn in critiques}

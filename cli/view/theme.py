@@ -1,4 +1,4 @@
-"""Every style of the terminal, by what it means."""
+"""All terminal styles, named by their meaning."""
 
 from rich.theme import Theme
 
@@ -44,5 +44,5 @@ THEME = Theme(
 
 
 def seat_style(place: int) -> str:
-    """Return the style of the seat at a place; add `.title` or `.out` for its variants."""
+    """Return the style for the seat at this index; append `.title` or `.out` for its variants."""
     return f"seat{place % len(_SEAT_COLOURS)}"

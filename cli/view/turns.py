@@ -1,4 +1,4 @@
-"""Turns one below the other: streamed as they arrive, or printed whole."""
+"""Prints turns one below another, either streamed as they arrive or whole."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ShownTurn:
     tokens: int | None
     elapsed_ms: float
     reading: Mapping[str, Any] | None = None
-    """What was parsed from it: points, a decision, a conviction; each has its `kind`."""
+    """What was parsed from the turn, such as points or a decision, with its `kind`."""
     tools: tuple[Mapping[str, Any], ...] = ()
     quotes: tuple[Mapping[str, Any], ...] = ()
     thinking: str | None = None
@@ -44,7 +44,7 @@ class ShownTurn:
 
     @classmethod
     def of_event(cls, event: Event | NodeEvent) -> "ShownTurn":
-        """Read the event of a finished turn; `turn_event` makes it from a stored one."""
+        """Read a finished turn from its event; for a stored turn, `turn_event` makes the event."""
         meta = event["metadata"]
         return cls(
             seat=str(meta["seat"]),
@@ -63,7 +63,7 @@ class ShownTurn:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether it repeats an earlier answer, which the reader has seen."""
+        """Return whether the turn repeats an earlier answer, which the reader has already seen."""
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
@@ -91,7 +91,7 @@ class TurnPrinter:
 
     @property
     def uses_live_area(self) -> bool:
-        """Whether the unfinished text is shown in the live area."""
+        """Return whether the unfinished text is shown in the live area."""
         return self.is_streaming and self._page.renders_markdown
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
@@ -100,7 +100,7 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """End a turn with the facts about it; print its text if it was not streamed."""
+        """Print the facts about a finished turn, preceded by its text if it was not streamed."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)
@@ -111,7 +111,7 @@ class TurnPrinter:
         self._page.paragraphs(about(turn))
 
     def release(self) -> None:
-        """Print the last words of a turn that has more to come, but nothing to show."""
+        """Print the last words of a turn whose remaining text is not shown."""
         if self._wrapper and self._page.renders_markdown:
             self._wrapper.finish()
         self.cut(between_words=True)

@@ -9,20 +9,20 @@ from rich.text import Text
 from contend.cli.view.format import plain
 
 _MARKER = re.compile(r"^(?:[-*+•>]|\d{1,3}[.)])$")
-# Scripts without spaces may be broken at any character.
+# Text in scripts without spaces may be broken at any character.
 _SPACELESS = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _PIECES = re.compile(rf"\n|[ \t]+|[{_SPACELESS}]|[^ \t\n{_SPACELESS}]+")
 _BREAKABLE = re.compile(f"[{_SPACELESS}]")
 _FENCE = "```"
-# Marks the rest of a broken line of code, so that it is not mistaken for the next line.
+# Indents the rest of a broken line of code, so that it is not mistaken for the next line.
 _BROKEN_HANG = 2
 
 Write = Callable[[str, str], None]
-"""Takes text and a style."""
+"""Writes text in a style."""
 
 
 class WordWrapper:
-    """Writes words once they are complete; list items hang, code and tables keep their lines."""
+    """Wraps text at words, indents list items, and keeps the lines of code and tables."""
 
     def __init__(
         self, width: int, write: Write, indent: int = 2, hang: int = 0, *, on_screen: bool = False
@@ -61,7 +61,7 @@ class WordWrapper:
         self.feed(text)
 
     def cut(self, *, between_words: bool = False) -> None:
-        """End the line for a message; the text continues below it as if wrapped there."""
+        """End the line so that a message can be printed; the text continues below the message."""
         if between_words:
             self._end_word()
         if self._column:
@@ -102,7 +102,7 @@ class WordWrapper:
         self._gap = 0
 
     def _begin_line(self, word: str) -> None:
-        if self._blank_due:  # delayed, so that a text does not end in blank lines
+        if self._blank_due:  # written only now, so that a text does not end in blank lines
             self._write("\n", "")
             self._blank_due = False
         whole = self._in_code and not self._on_screen
@@ -131,7 +131,7 @@ class WordWrapper:
         self._put_word(word)
 
     def _put_word(self, word: str) -> None:
-        """Write a word after the indent, on as many lines as it needs on a screen."""
+        """Write a word after the indent; on a screen, break it if it is too wide."""
         room = max(2, self._width - self._column)
         first, *others = chop_cells(word, room) if self._on_screen else [word]
         self._put(first)

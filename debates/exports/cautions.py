@@ -1,4 +1,4 @@
-"""What a reader must know before the answer: open objections, a biased judge, missing seats."""
+"""Warnings to read before the answer: open objections, a biased judge, or missing turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,14 +8,14 @@ from contend.graph.values import NOT_DEBATING
 
 Data = Mapping[str, Any]
 
-# A seat with one of these gave no turn of its own.
+# With one of these problems, a seat did not give a turn of its own.
 _MISSING = frozenset(
     {"failed", "sat_out", "kept_previous", "generic_feedback", "judge_silent", "not_merged"}
 )
 
 
 def cautions_of(record: Data) -> list[str]:
-    """Return the warnings that belong above the answer of a record."""
+    """Return the warnings to show above the answer in a record."""
     given = record["points"]["open"], record["seats"], record["degraded"]
     return answer_cautions(*given, demonstration=record["demonstration"])
 
@@ -24,7 +24,7 @@ def answer_cautions(
     points: Iterable[Data], seats: Sequence[Data], degraded: Iterable[Data], *, demonstration: bool
 ) -> list[str]:
     found = [_open_words(points), _missing_words(seats, list(degraded))]
-    if not demonstration:  # the notice about the demo model says enough about its judge
+    if not demonstration:  # the notice about the demo model already covers its judge
         found.append(_judge_words(seats))
     return [each for each in found if each]
 

@@ -1,4 +1,4 @@
-"""Puts other people's Markdown into ours: it can forge no heading, HTML, image or fence."""
+"""Embeds untrusted Markdown in ours, so that it cannot fake headings or contain HTML or images."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ def embed(text: str) -> str:
             code.update(range(*token.map))
             last = lines[min(token.map[1], len(lines)) - 1].strip()
             closed = token.map[1] - token.map[0] > 1 and last and not last.strip(token.markup[:1])
-            # In a list or a quote it ends with that.
+            # A fence in a list or a quote ends with the list or quote.
             open_fence = token.markup if token.level == 0 and not closed else ""
         elif token.type == "heading_open" and token.markup in "=-":
             at = token.map[1] - 1
@@ -37,15 +37,15 @@ def embed(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return Markdown that shows a line of plain text as it is."""
+    """Escape a line of plain text, so that Markdown shows it unchanged."""
     escaped = _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
-    # With a backslash they would begin a formula.
+    # Not escaped with a backslash, because that would begin a formula.
     escaped = escaped.replace("[", "&#91;").replace("]", "&#93;")
     return _LINE_START.sub(r"\\\g<0>", escaped)
 
 
 def embed_data(data: Any) -> Any:
-    """Embed every text in plain data."""
+    """Embed every text in JSON-like data."""
     if isinstance(data, str):
         return embed(data)
     if isinstance(data, dict):

@@ -1,4 +1,4 @@
-"""A debate as a folder of small files, so that an LLM can read just the parts it needs."""
+"""Exports a debate as a folder of small files, so that an LLM can read only what it needs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.record import read_record
 
 _ENDINGS: dict[OutputFormat, str] = {"markdown": "md", "json": "json", "text": "txt"}
-# File names contain only these roles: never text from a user.
+# File names contain only these roles, and never text from a user.
 _ROLES = frozenset(
     {"moderator", "position_advocate", "fact_checker", "judge", "proposer", "skeptic"}
     | {"synthesizer", "debater", "optimist", "pessimist", "contrarian", "historian", "user"}
@@ -46,7 +46,7 @@ def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
 
 
 class FolderWriter:
-    """Keeps the folder of a running debate up to date; every file is complete at any time."""
+    """Keeps the folder of a running debate up to date; its files are complete at any time."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
@@ -74,7 +74,7 @@ class Folder:
         self._transcript, self._ending = plan.transcript, _ENDINGS[plan.form]
         self._settings = debate.as_settings()
         self._written: set[str] = set()
-        # Turns do not change and there may be many: describe each only once.
+        # Turns do not change and there may be many, so describe each only once.
         self._known: dict[str, dict[str, Any]] = {}
         self._described: tuple[Any, ...] = ()
 
@@ -100,11 +100,11 @@ class Folder:
         self._describe(record, current)
         if self._transcript:
             self._write("transcript", _whole(turns, abouts, record))
-        # Written last, so that it never names a missing file.
+        # Written last, so that it never lists a missing file.
         self._write("index", self._index(record, abouts, names))
 
     def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
-        """Write the files about the whole debate, if something in them changed."""
+        """Write the files about the whole debate if their content has changed."""
         keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (*map(record.get, ("fact_checks", "rulings", "adjustments")),)
         marks = (current.status, *found, *(current.state.get(key) for key in keys))
@@ -141,7 +141,7 @@ class Folder:
 
     @property
     def _statements(self) -> dict[str, str]:
-        """Return the titles of the turns by id, such as `Ann: argument, round 1`."""
+        """Return the titles of the turns, such as `Ann: argument, round 1`, by turn id."""
         return {turn: _turn_title(about) for turn, about in self._known.items()}
 
     def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
@@ -221,7 +221,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    """Return the status in words; a killed debate is still stored as running."""
+    """Return the status in words; `running` may also mean that the process was killed."""
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""

@@ -1,4 +1,4 @@
-"""The export formats, one row each. Cheap to import, because `contend --help` loads it."""
+"""The export formats. This module is cheap to import, because `contend --help` loads it."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A document that `render` returns, or a folder of `files` of one kind."""
+    """An export format: one document made by `render`, or a folder with files of type `files`."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None
@@ -37,7 +37,7 @@ def _to_json(debate: "StoredDebate") -> str:
 
 EXPORT_FORMATS = {
     "md": ExportFormat("one Markdown document", render=_to_markdown),
-    "html": ExportFormat("one web page that needs nothing else", render=_to_html),
+    "html": ExportFormat("one self-contained web page", render=_to_html),
     "json": ExportFormat("the record as JSON", render=_to_json),
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),

@@ -1,4 +1,4 @@
-"""A debate as one web page: no script, and no request to any other host."""
+"""Exports a debate as one web page, without scripts or requests to other hosts."""
 
 import re
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def _section(text: str, names: Sequence[str]) -> str:
 
 
 def _heading(title: str) -> str:
-    """Return the title as text: names and models may hold anything."""
+    """Return the title as inline HTML; escape it if Markdown does not read it as plain text."""
     html = to_html(title)
     return (
         html.removeprefix("<p>").removesuffix("</p>\n") if html.startswith("<p>") else escape(title)

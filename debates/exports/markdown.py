@@ -1,4 +1,4 @@
-"""A debate as one Markdown document: the answer first, then the debate."""
+"""Exports a debate as one Markdown document: the answer first, then the debate."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ def to_markdown(stored: StoredDebate) -> str:
 
 
 def sections_of(stored: StoredDebate) -> list[str]:
-    """Return the sections below the title; a turn is a section of level 3."""
+    """Return the sections below the title; each turn is a section with a level-3 heading."""
     debate = _embedded(stored)
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
@@ -71,7 +71,7 @@ def _in_short(record: Mapping[str, Any]) -> str:
 
 
 def _contents(sections: Iterable[str]) -> str:
-    """Link every section, by the anchor that renderers give to its title."""
+    """Return links to all sections, using the anchors that renderers derive from titles."""
     titles = (found[1] for each in sections if (found := _TITLE.match(each)))
     links = (
         f"[{each}](#{_NOT_IN_ANCHORS.sub('', each.lower().replace(' ', '-'))})" for each in titles
@@ -104,7 +104,7 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return a code block that its text cannot close."""
+    """Return the text as a code block, with a fence that the text does not contain."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -112,13 +112,13 @@ def _fenced(text: str) -> str:
 
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """List what did not go as planned."""
+    """Return the errors and warnings about the debate."""
     lines = [wording.DEMONSTRATION] if record["demonstration"] else []
     if debate.error:
         lines.insert(0, f"The debate failed: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
-    if not record["final_answer"]:  # otherwise they are above the answer in short
+    if not record["final_answer"]:  # otherwise they are above the short answer
         lines += record["warnings"]
     return _quoted([*lines, *wording.notices(record)])
 
@@ -224,7 +224,7 @@ def _length_note(turn: Turn) -> str:
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
-    """Show the tool calls of a turn, fenced because results can hold any text."""
+    """Return the tool calls in a turn as code blocks, because results may contain any text."""
     shown = ""
     for use in turn["tool_calls"]:
         what = "A tool failed" if use["failed"] else "A tool was used"

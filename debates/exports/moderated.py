@@ -1,4 +1,4 @@
-"""Scores, fact checks and rulings of a moderated debate in words."""
+"""Describes the scores, fact checks and rulings in a moderated debate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +50,7 @@ def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
 
 
 def stage_words(reading: Record) -> str:
-    """Return what a reading by the judge is about, such as scores of round 1."""
+    """Return what the judge has scored, such as `scores of round 1`."""
     what = reading["stage"].replace("-", " ")
     what = f"the {what}" if what in ("openings", "closings") else what
     other = ", in the other order" if reading["order"] else ""
@@ -69,7 +69,7 @@ def _number(value: float | None) -> str:
 
 
 def moderated_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the results of a moderated debate; nothing for other protocols."""
+    """Return the results of a moderated debate; empty for other protocols."""
     if "end_reason" not in record:
         return []
     return [

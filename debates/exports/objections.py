@@ -1,4 +1,4 @@
-"""The objections of a debate as a table: what was raised, replied and decided."""
+"""The table of objections in a debate, with the replies and the outcome of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class ObjectionRow:
-    """One row of the table; replies and reviews are in their order."""
+    """One row in the table; replies and reviews are in chronological order."""
 
     id: str
     text: str
@@ -32,7 +32,7 @@ class ObjectionRow:
 
 
 def objection_rows(record: Mapping[str, Any]) -> list[ObjectionRow]:
-    """Return the rows of a record: open objections first, then resolved and dropped ones."""
+    """Return one row per objection: open ones first, then resolved ones, then dropped ones."""
     names = wording.seat_names(record["seats"])
     groups = wording.point_groups(record["points"])
     return [_row(point, names) for group in groups.values() for point in group]

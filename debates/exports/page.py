@@ -1,4 +1,4 @@
-"""One page of a debate's folder: the same content as Markdown, as plain text and as JSON."""
+"""One page in a debate's folder, which can be written as Markdown, plain text or JSON."""
 
 import json
 import re
@@ -71,11 +71,11 @@ def _markdown(part: Part) -> str:
             return embed(text)
 
 
-# Cached: an index is rewritten for every new row.
+# Cached, because an index is rewritten for every new row.
 @lru_cache(maxsize=4096)
 def table_row(cells: tuple[str, ...]) -> str:
-    """Return a row of a Markdown table, in which no cell can end the cell or the row."""
-    # Double the backslashes before a pipe, so that they do not escape its own.
+    """Return a row of a Markdown table, with pipes and line breaks in the cells made harmless."""
+    # Double the backslashes before a pipe, so that they do not cancel the one we add.
     shown = (_PIPE.sub(r"\1\1\\|", embed(on_one_line(cell))) for cell in cells)
     return f"| {' | '.join(shown)} |"
 
@@ -98,7 +98,7 @@ def _text(part: Part) -> str:
 
 
 def hanging(text: str, width: int = _TEXT_WIDTH, hang: int = 4) -> str:
-    """Wrap at words and indent the later lines."""
+    """Wrap text at words, and indent all lines but the first."""
     return textwrap.fill(
         text,
         width,

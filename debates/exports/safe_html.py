@@ -1,4 +1,4 @@
-"""Renders the Markdown of models as HTML that is safe to show: no scripts, no images, no styles."""
+"""Renders Markdown from models as safe HTML, without scripts, images or styles."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _LONGEST_OPEN_BLOCK = 20_000
 _LONGEST_MARKDOWN = 100_000
 # In a paragraph, some texts take the square of their length: a hundred thousand `[` take seconds.
 _LONGEST_PARAGRAPH = 5_000
-# As the parser counts them: unlike `splitlines`, no other characters end a line.
+# Lines as the parser counts them; `splitlines` splits at other characters, too.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MATH_TAGS = (
     "math mrow mi mo mn ms mtext mspace msup msub msubsup mfrac msqrt mroot mover munder "
@@ -51,18 +51,18 @@ _ATTRIBUTES = {
 
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
-    """Return safe HTML; headings are demoted below those of the page."""
+    """Return safe HTML, with headings at lower levels than those on the page."""
     if len(markdown) > _LONGEST_MARKDOWN:
         return _as_it_is(markdown)
     return _render(_parser().parse(markdown))
 
 
 class StreamedHtml:
-    """Renders a text that is still being written: only its last block can change."""
+    """Renders a text that is still being written; only its last block can change."""
 
     def __init__(self) -> None:
         self._open = ""  # the text from the last block on
-        self._done = 0  # how many blocks are before it
+        self._done = 0  # the number of blocks before it
         self._done_html = self._open_html = ""
         self._is_rendered = True
 
@@ -75,7 +75,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return the number of blocks that were finished before, and the HTML of all others."""
+        """Return how many blocks were finished before this call, and the HTML for the rest."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()
@@ -129,7 +129,7 @@ def _parser() -> MarkdownIt:
 
 
 def _leave_long_paragraphs(state: StateCore) -> None:
-    """Show paragraphs that would take too long as they are."""
+    """Show very long paragraphs as plain text, because parsing them would take too long."""
     for token in state.tokens:
         if token.type == "inline" and len(token.content) > _LONGEST_PARAGRAPH:
             token.type = "text"

@@ -1,4 +1,4 @@
-"""What a debate came to, before its transcript: the answer in short, changes and dissent."""
+"""The result of a debate, shown before its transcript: a short answer, changes and dissent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ Record = Mapping[str, Any]
 
 _MOST_SENTENCES, _LONGEST_ANSWER = 3, 500
 _MOST_SHOWN, _LONGEST_SENTENCE = 6, 220
-# Sentences with so many words in common say the same.
+# Sentences with this share of words in common count as the same.
 _SAME_SENTENCE = 0.6
 _SENTENCE_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?…])[\"”)]*\s+")
 
@@ -32,7 +32,7 @@ def short_answer(text: str) -> str:
 
 
 def verdict_facts(record: Record) -> list[tuple[str, str]]:
-    """Return what is open, the score, who took part and what it cost."""
+    """Return the open objections, the score, the participants and the cost."""
     rounds = record["total_rounds"]
     after = f"after {rounds} round{'' if rounds == 1 else 's'}"
     facts = [("Open", words) for words in _open_words(record)]
@@ -77,7 +77,7 @@ def _cost_words(dollars: float | None) -> str:
 
 
 def changes(record: Record) -> list[str]:
-    """Say what the answer has and lacks against the first draft, if one seat wrote the drafts."""
+    """List what changed from the first draft to the answer, if one seat wrote all drafts."""
     drafts = [turn for turn in record["turns"] if turn["phase"] == "propose"]
     if not record["final_answer"] or len({turn["seat"] for turn in drafts}) != 1:
         return []
@@ -110,7 +110,7 @@ def _words(text: str) -> list[str]:
 
 
 def dissent(record: Record) -> list[str]:
-    """List who still disagrees: open objections, and debaters that did not concede."""
+    """List the open objections and the debaters who did not concede."""
     names = wording.seat_names(record["seats"])
     lines = [
         f"{names.get(point['raised_by'], point['raised_by'])}: {point['id']} {point['text']}"
@@ -127,7 +127,7 @@ def dissent(record: Record) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of the prose in a Markdown text."""
+    """Return the sentences in a Markdown text, without headings, tables and code."""
     prose, skipped = [], 0
     for token in _parser().parse(text):
         if token.type in ("heading_open", "table_open"):

@@ -1,4 +1,4 @@
-"""The words shown to people for the codes in a record."""
+"""Turns the codes in a record into words for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ DEGRADED_WORDS = {
     "not_anonymised": "names the judge may see",
     "folder_incomplete": "the folder could not be written",
 }
-# The section or the speaker's role already says what these turns are.
+# For these turns the section or the speaker's role already says enough.
 _UNTITLED = frozenset({"propose", "critique", "remark", "synthesize", "score"})
 POINT_WORDS = {
     "open": "open",
@@ -88,7 +88,7 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Return why the debate stopped; a judge that failed did not stop it."""
+    """Return why the debate stopped; if the judge failed, say so, as it decided nothing."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -108,7 +108,7 @@ def notices(record: Mapping[str, Any]) -> list[str]:
 
 
 def phase_title(phase: PhaseName) -> str:
-    """Return what a turn is, such as `rebuttal`; empty for plain answers and critiques."""
+    """Return the kind of a turn, such as `rebuttal`; empty for plain answers and critiques."""
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 
@@ -127,7 +127,7 @@ def duration(milliseconds: float) -> str:
 
 
 def usage_words(usage: Mapping[str, Any]) -> str:
-    """State the tokens of a debate, and how many calls are not counted."""
+    """Return the token counts for a debate, and how many calls are not included."""
     cached = f" ({number(usage['cached_tokens'])} cached)" if usage.get("cached_tokens") else ""
     tokens = f"{number(usage['input_tokens'])} in{cached}, {number(usage['output_tokens'])} out"
     missing = usage.get("without_usage", 0)
@@ -147,7 +147,7 @@ def opening_title(roles: Iterable[str]) -> str:
 
 
 def closings_begin(turns: Sequence["Turn"]) -> int:
-    """Return the index of the first closing turn, or the number of turns."""
+    """Return the index at which the closing turns begin, or the number of turns."""
     first = next((at for at, turn in enumerate(turns) if turn.phase == "closing"), len(turns))
     called = 0 < first < len(turns) and turns[first - 1].phase == "request"
     return first - called
@@ -159,7 +159,7 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def length_words(length: Mapping[str, Any] | None) -> str:
-    """Say whether a turn is over its length limit or was cut off at its time limit."""
+    """Return whether a turn is over its length limit or was cut off at its time limit."""
     if length and length.get("cut_after"):
         return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
@@ -185,7 +185,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Describe a turn that stands in for a failed call; return an empty string for other turns."""
+    """Describe a turn that replaces the reply of a failed call; empty for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":
@@ -222,7 +222,7 @@ def brought_words(state: "DebateState") -> list[str]:
 
 
 def call_words(use: Mapping[str, Any]) -> str:
-    """Return a tool call, such as calculate(expression: 6 * 7)."""
+    """Return a tool call as text, such as `calculate(expression: 6 * 7)`."""
     given = ", ".join(f"{name}: {value}" for name, value in use["arguments"].items())
     return f"{use['name']}({' '.join(given.split())})"
 
@@ -281,13 +281,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that ends with a full stop or similar."""
+    """Return the text with a full stop at the end, unless it already ends a sentence."""
     stripped = text.strip()
     return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
 
 def point_groups(points: Points) -> dict[str, list[PointData]]:
-    """Group the points by outcome; partly resolved ones are open."""
+    """Group the points by outcome; partly resolved ones count as open."""
     left = list(points["open"])
     return {
         "open": [point for point in left if point["status"] != "dropped"],

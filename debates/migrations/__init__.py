@@ -1,4 +1,4 @@
-"""Migrate the database tables, on SQLite and PostgreSQL: each change is a file in `versions/`."""
+"""Migrates the database tables on SQLite and PostgreSQL; each change is a file in `versions/`."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ import sqlalchemy as sa
 
 from contend.graph.errors import BadInput
 
-# Repeated here, so that an up-to-date database needs one query and no import of Alembic.
+# Repeated here, so that an up-to-date database needs just one query and no import of Alembic.
 NEWEST = "0007"
-# Not Alembic's default: the database may also hold tables of other programs.
+# Not Alembic's default name, because other programs may have tables in the same database.
 VERSION_TABLE = "contend_version"
 
-# The revision that matches the tables of releases before Alembic.
+# The revision that matches the tables of releases that did not use Alembic.
 _BEFORE_ALEMBIC = "0001"
 # An arbitrary number, which must never change.
 _LOCK = 20_261_118
@@ -25,7 +25,7 @@ class NewerDatabase(BadInput):
 
 
 def bring_up_to_date(engine: sa.Engine) -> None:
-    """Create or migrate the tables if needed; refuse a database of a newer release."""
+    """Create or migrate the tables if needed; refuse a database from a newer release."""
     with engine.connect() as connection:
         found = stored_revision(connection)
     if found != NEWEST:
@@ -38,7 +38,7 @@ def stored_revision(connection: sa.Connection) -> str | None:
         return _read_revision(connection)
     except (sa.exc.ProgrammingError, sa.exc.OperationalError):
         connection.rollback()
-        # Another process may just have created it.
+        # Another process may have just created the table.
         return _read_revision(connection) if _has_table(connection, VERSION_TABLE) else None
 
 
@@ -60,7 +60,7 @@ def _upgrade(engine: sa.Engine) -> None:
 
 def _lock(connection: sa.Connection) -> None:
     if connection.dialect.name == "sqlite":
-        # The driver starts no transaction for DDL.
+        # The driver does not start a transaction for DDL.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))

@@ -1,4 +1,4 @@
-"""Run by Alembic: the changes, on the connection that holds the lock."""
+"""Run by Alembic to make the changes on the connection that holds the lock."""
 
 from alembic import context
 

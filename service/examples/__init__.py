@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def example(name: str) -> Any:
-    """Return the request, the result, or the part of the result that an endpoint returns."""
+    """Return the example request, result, or part of the result, such as `round` or `role`."""
     if name in ("request", "result"):
         text = files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""The tables of the first release: debates with their leases, and turns."""
+"""Adds the tables of the first release: debates with their leases, and turns."""
 
 import sqlalchemy as sa
 from alembic import op

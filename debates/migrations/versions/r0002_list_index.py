@@ -1,4 +1,4 @@
-"""An index for the list of debates: on a server many people's debates come together."""
+"""Adds an index for the list of debates, which can be long on a shared server."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Which outcome of a forecast came true."""
+"""Adds a table that records which outcome of each forecast came true."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Which tasks a service has accepted and not yet ended."""
+"""Adds a table for the tasks that a service has accepted and not finished yet."""
 
 import sqlalchemy as sa
 from alembic import op

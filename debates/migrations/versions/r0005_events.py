@@ -1,4 +1,4 @@
-"""The events of debates, for viewers in any process."""
+"""Adds a table for events, which viewers in any process can read."""
 
 import sqlalchemy as sa
 from alembic import op

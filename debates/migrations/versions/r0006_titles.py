@@ -1,4 +1,4 @@
-"""Titles that users give to debates."""
+"""Adds a column for the titles that users give to debates."""
 
 import sqlalchemy as sa
 from alembic import op

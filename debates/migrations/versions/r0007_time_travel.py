@@ -1,4 +1,4 @@
-"""The model calls of debates, to replay them without a model, and where debates were forked."""
+"""Adds tables for recorded model calls, used in replays, and for the origins of forks."""
 
 import sqlalchemy as sa
 from alembic import op
