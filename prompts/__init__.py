@@ -43,6 +43,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Wrap text in tags that label it as data; alter the mark inside it, so it cannot close them."""
+    """Wrap text in tags that label it as data, altering any mark in it that could close them."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

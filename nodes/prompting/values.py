@@ -83,8 +83,8 @@ class PromptContent:
 
     @property
     def mark(self) -> str:
-        # A model as small as the demonstration model is confused by long instructions and fences. It
-        # needs no fences, because its decisions are not read from text but asked for in a schema.
+        # Models as small as the demo model are confused by long instructions and fences. They
+        # need no fences, because their decisions are asked for in a schema, not read from text.
         return "" if is_small([self.seat]) else fence_mark(self.debate_id)
 
     @property
