@@ -20,7 +20,7 @@ Status = Literal["running", "paused", "interrupted", "failed", "done"]
 
 
 class _OnlySetFields(Value):
-    """Omits fields that were never set from the JSON."""
+    """A value whose JSON omits fields that were never set."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

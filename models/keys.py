@@ -92,7 +92,7 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring, or else in a private file; return where."""
+    """Store a key in the system's keyring, or else in a private file; return the place."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")
@@ -171,7 +171,7 @@ def _is_text(value: str) -> bool:
 
 
 def _why_withheld(name: str) -> str:
-    """Explain why a stored key is not used: .env sets its address. Empty if that is not so."""
+    """Explain that a stored key is not used because .env sets its address; empty if it does not."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (

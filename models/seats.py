@@ -214,7 +214,7 @@ def is_demonstration_model(model: str) -> bool:
 
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
-    """Refuse models known not to accept images; those about which it is unknown are tried."""
+    """Refuse models that are known not to accept images, but allow those that may accept them."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)

@@ -31,7 +31,7 @@ def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any
 
 
 def clean_piece(text: str) -> str:
-    """Remove these, and characters that can control a terminal or reorder its text."""
+    """Clean text, and remove characters that can control a terminal or reorder its text."""
     return UNSAFE.sub("", clean(text))
 
 

@@ -66,7 +66,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return a turn that changes the number of rounds, if the moderator may, does and says why."""
+    """Return a turn that changes the number of rounds, if this is allowed and the block does so."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []

@@ -1,4 +1,4 @@
-"""Builds the record of a debate from its state; not in the node's module, which needs langgraph."""
+"""Builds the record of a debate from its state; separate from its node, which needs langgraph."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

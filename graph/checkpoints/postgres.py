@@ -39,7 +39,7 @@ _SECONDS_TO_RECONNECT = 5.0
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database named by DATABASE_URL, which may contain a password and is never shown."""
+    """The database at DATABASE_URL, an address that is never shown as it may contain a password."""
 
     conninfo: str = field(repr=False)
     host: str

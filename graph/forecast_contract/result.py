@@ -148,7 +148,7 @@ class TokensUsed(Contract):
 
 
 class ResultMetadata(Contract):
-    """What the debate took: arguments, tokens, calls, time and models."""
+    """The debate's totals of arguments, tokens, calls and time, and its models."""
 
     total_arguments: int
     sonnet_tokens_used: TokensUsed = Field(

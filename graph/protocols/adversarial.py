@@ -39,7 +39,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
 def stop_rule(
     assessment: Assessment | None, round_number: int, settings: AdversarialSettings
 ) -> StopDecision | None:
-    """Apply the stop conditions in order; only the round limit if the critique is unreadable."""
+    """Apply the stop conditions in order, or only the round limit to an unreadable critique."""
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score

@@ -20,7 +20,7 @@ from contend.nodes.timing import worked_ms
 
 
 class ForecastStrategy(Strategy[ForecastSettings]):
-    """All roles, including the judge, argue in every round; a role that fails leaves a gap."""
+    """Lets all roles, including the judge, argue in every round; a role that fails leaves a gap."""
 
     writer_role = "judge"
     when_a_seat_fails: WhenASeatFails = "sit_out"

@@ -203,7 +203,7 @@ class DebateSettings(Settings):
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:
-        """Do the same for protocols that set the opening seats in one field, such as `seats`."""
+        """Implement `with_models` for settings that list the opening seats in one field."""
         chosen = tuple(
             choice.model_copy(update={"model": models.get(seat, choice.model)})
             for seat, choice in zip(self.opening_seats, getattr(self, field), strict=True)

@@ -42,7 +42,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """How often the judge scores; twice, in both orders, if a winner must lead in both."""
+        """How often the judge scores: twice, in both orders of sides, if a winner is declared."""
         return 2 if self.declares_winner else 1
 
 

@@ -132,7 +132,7 @@ def _missing_package(provider_name: str, name: str, error: ImportError) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return the error in one line; for pydantic not its first line, which only counts errors."""
+    """Return the error in one line, skipping pydantic's first line, which only counts errors."""
     if isinstance(error, ValidationError):
         return first_line(error.errors(include_input=False)[0]["msg"])
     return first_line(error)

@@ -110,7 +110,7 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 
 
 class _ThinkingChatOpenAI(ChatOpenAI):
-    """Keeps the thinking that OpenRouter and others stream; it has a model's first tokens."""
+    """Keeps the thinking that OpenRouter and others stream, because it counts as first tokens."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any

@@ -113,7 +113,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
 def assessment_from_report(
     report: CritiqueBlock, speech: str, known: Sequence[Point]
 ) -> Assessment:
-    """Read an extracted block, which cannot add a signal or score, or a point already resolved."""
+    """Read an extracted block; drop a signal or score not in the speech; new points stay open."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = number_points(

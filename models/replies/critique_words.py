@@ -111,7 +111,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether a signal after this line counts, because it is not introduced or retracted."""
+    """Return whether a signal after this line counts; not if the line introduces or retracts it."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):

@@ -68,7 +68,7 @@ def own_sentences(reply: str) -> list[str]:
 
 
 def plain_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences that retract, refuse or ask nothing."""
+    """Return the speaker's own sentences that do not retract, refuse or ask anything."""
     return [x for x in own_sentences(reply) if not TAKING_BACK.search(x) and "?" not in x]
 
 

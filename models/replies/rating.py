@@ -36,7 +36,7 @@ class RatingBlock(BaseModel):
 
 
 class RatingReport(RatingBlock):
-    """RatingBlock for extraction calls, with a length limit because small models never stop."""
+    """RatingBlock with a length limit, for small models, which otherwise never stop."""
 
     justification: Annotated[str, StringConstraints(min_length=1, max_length=300)]
 

@@ -151,7 +151,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Let a role argue again after arguments it answered were replaced; keep both on record."""
+    """Let a role argue again after arguments it answered were replaced; keep both versions."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

@@ -75,7 +75,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return judge_weight x judge + (1 - judge_weight) x consensus, or whichever of them exists."""
+    """Return the weighted mean of judge and consensus; if one lacks an outcome, use the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -174,7 +174,7 @@ def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
 
 
 def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
-    """Find the minimum by golden-section search, which works because log loss has only one."""
+    """Find the minimum by golden-section search, because log loss has only one minimum."""
     golden = (math.sqrt(5) - 1) / 2
     while right - left > 1e-4:
         inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)

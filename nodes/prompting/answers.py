@@ -19,7 +19,7 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a turn that is marked as the answer, or the whole turn if none is."""
+    """Return the part of a turn marked as the answer, or the whole turn if no part is marked."""
     return _REVISED.split(text)[-1].strip() or text
 
 

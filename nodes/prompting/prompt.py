@@ -104,7 +104,7 @@ def build_prompt(
 def _templates_for(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[TemplateUse, ...]:
-    """Return the templates if this seat gets any; a bad template must not affect all answers."""
+    """Return the templates if this seat gets them; not all do, so that a bad one affects few."""
     chosen = settings.template_seats or settings.opening_seats
     return state["retrieval"].templates if seat.id in chosen else ()
 

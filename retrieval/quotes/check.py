@@ -67,7 +67,7 @@ class _DocumentWords:
         return bisect_right(self.starts, at) - 1
 
     def page_of(self, number: int) -> int:
-        """Return the page for a number; a line that starts no page belongs to the page before."""
+        """Return the index of the page or passage that contains this page or line number."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def text_between(self, start: int, end: int) -> str:

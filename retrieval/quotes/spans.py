@@ -215,7 +215,7 @@ def _citations(text: str, documents: Collection[str]) -> Citations:
 
 
 def references(citation: str, documents: Collection[str]) -> tuple[Reference, ...]:
-    """Parse `[Handbook: p. 12; 13-14]` as pages 12, and 13 to 14, of `handbook`."""
+    """Parse `[Handbook: p. 12; 13-14]` as page 12 and pages 13 to 14 in `handbook`."""
     found: list[Reference] = []
     written = ""
     book = _COMMA.match(citation)
