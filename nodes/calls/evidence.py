@@ -47,7 +47,7 @@ async def _passages(
     documents_access = document_access(state, settings, seat)
     if not documents_access.documents:
         return (), []
-    # Index the documents for the quote check now: an error must come before the paid call.
+    # Index the documents for the quote check now, so that any error comes before the paid call.
     corpus = await asyncio.to_thread(load_corpus, documents_access.documents, data_home())
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)

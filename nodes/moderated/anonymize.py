@@ -67,7 +67,7 @@ def _pattern(name: str) -> str:
 
 def _is_a_word(name: str, said: str) -> bool:
     """Return whether speakers use a name as an ordinary word, that is, mostly in lower case."""
-    # A name as short as `A` also counts as a word if it begins a sentence.
+    # A name as short as `A` is a word if it is also used in lower case and may begin a sentence.
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)
         begins = rf"{_SENTENCE_BEGINS}{re.escape(name)}\s+[^\W\d_A-Z]"
