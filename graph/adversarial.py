@@ -1,4 +1,4 @@
-"""Adversarial: the Proposer answers, the Skeptic attacks, the Synthesizer writes the answer."""
+"""The adversarial graph: a Proposer answers, a Skeptic attacks, a Synthesizer writes the answer."""
 
 from langgraph.graph import END, START, StateGraph
 

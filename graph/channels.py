@@ -1,4 +1,4 @@
-"""The channels of a debate's state. Apart from the state, because langgraph is slow to import."""
+"""Channels for the debate state, kept out of state.py because langgraph is slow to import."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from contend.graph.state import DebateState, Turn
 
 
 def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Append any number of writes to a list; batching does not change the result."""
+    """Append all writes to a list; the result is the same however the writes are batched."""
     result = list(current or ())
     for write in writes:
         result.extend(write)
@@ -17,11 +17,11 @@ def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> li
 
 
 # DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic, and so are frequent
-# snapshots). It is beta in langgraph 1.2, so this alias is its only mention.
+# snapshots). It is beta in langgraph 1.2, so it is used only in this alias.
 Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
 
 
 class GraphState(DebateState, total=False):
-    """The state as graphs declare it."""
+    """The debate state with langgraph channels, as the graphs declare it."""
 
-    turns: Transcript  # the same type, with its channel
+    turns: Transcript  # the same type, plus its channel

@@ -1,21 +1,21 @@
-"""The ways a debate can be refused, stop or fail; everything else is a bug."""
+"""The ways in which a debate can be refused, stop or fail; any other error is a bug."""
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # an error must not cost the import of langgraph
+if TYPE_CHECKING:  # raising an error must not import langgraph
     from datetime import datetime
 
     from contend.graph.values import Degradation, Usage
 
 
 class BadInput(ValueError):
-    """The request cannot be run as given; raised before any model is paid."""
+    """A request that cannot be run as given; raised before any paid call."""
 
     # A ValueError, because `langgraph dev` hides the message of any other type from its clients.
 
 
 class QuestionTooLong(BadInput):
-    """The question leaves no room for a debate; clients without a choice of models see `what`."""
+    """A question too long to debate; clients that cannot choose models are shown only `what`."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what = what
@@ -23,7 +23,7 @@ class QuestionTooLong(BadInput):
 
 
 class ModelFailed(RuntimeError):
-    """A seat got no usable answer from any of its models."""
+    """A failure to get a usable answer from any of a seat's models."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
@@ -35,12 +35,12 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """The problems without the final failure, for callers that report that one themselves."""
+        """The problems before the final failure, for callers that report the failure themselves."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
 class NotRecorded(RuntimeError):
-    """A recording has no answer to what is asked."""
+    """A call that the recording has no answer for."""
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
@@ -48,11 +48,11 @@ class NotRecorded(RuntimeError):
 
 
 class Paused(Exception):
-    """A pause was requested while a call waited for its retry; no call was running."""
+    """A pause that was requested between calls or while a call waited for its retry."""
 
 
 class DamagedDebate(RuntimeError):
-    """What is stored of a debate cannot be read."""
+    """A stored debate that cannot be read."""
 
     def __init__(self, debate_id: str, message: str = "") -> None:
         self.debate_id = debate_id
@@ -64,4 +64,4 @@ class DamagedDebate(RuntimeError):
 
 
 class DatabaseUnavailable(RuntimeError):
-    """The database does not answer; a running debate pauses, and its results are kept."""
+    """A database that does not respond; a running debate pauses, and its results are kept."""

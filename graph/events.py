@@ -1,4 +1,4 @@
-"""The event vocabulary every node, front end and viewer shares. Additive only."""
+"""The events that nodes, front ends and viewers share; add to them, but never change any."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,7 +45,7 @@ _CHUNK_EVENTS: dict[str, EventName] = {
 
 
 class NodeEvent(TypedDict):
-    """An event of a node; the runner adds the debate's id, a sequence number and the time."""
+    """An event sent by a node; the runner adds the debate's id, a sequence number and the time."""
 
     event: EventName
     round: int | None
@@ -54,7 +54,7 @@ class NodeEvent(TypedDict):
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
-    """Return the event that streams a role's text; the final answer has its own event."""
+    """Return the name of the event that streams a role's text; the final answer has its own."""
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":
@@ -69,7 +69,7 @@ def node_event(
 
 
 def turn_event(turn: "Turn") -> NodeEvent:
-    """Build the event of a finished turn, which is also what screens show of a stored one."""
+    """Build the event for a finished turn; screens also use it to show stored turns."""
     return node_event(
         "seat_complete",
         turn.round,

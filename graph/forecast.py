@@ -1,4 +1,4 @@
-"""Forecast: roles argue over outcomes, every argument is scored, numbers give a distribution."""
+"""The forecast graph: roles argue over outcomes, and their probabilities are combined."""
 
 from langgraph.graph import END, START, StateGraph
 

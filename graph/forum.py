@@ -1,4 +1,4 @@
-"""Forum: all hold a position and argue; a judge ends it, or seats concede until one is left."""
+"""The forum graph: seats argue for their positions until a judge ends it or only one is left."""
 
 from langgraph.graph import END, START, StateGraph
 

@@ -1,4 +1,4 @@
-"""Moderated: advocates of fixed positions speak in turn under a moderator, and are scored."""
+"""The moderated graph: advocates for fixed positions speak under a moderator and are scored."""
 
 from langgraph.graph import END, START, StateGraph
 

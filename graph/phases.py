@@ -1,4 +1,4 @@
-"""The phases of a debate as data: one row per phase, with everything the code asks about it."""
+"""The phases of a debate as a table: one row per phase, with everything the code needs to know."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -37,10 +37,10 @@ class PhaseRow:
     label: str
     in_history: bool = True  # later prompts show the turn
     after_rounds: bool = False
-    is_streamed: bool = True  # viewers read the turn as it is written
+    is_streamed: bool = True  # viewers see the turn while it is being written
     is_statement: bool = False  # a side speaks for its position, and is scored
     has_checked_quotes: bool = True
-    activity: str = "thinking"  # shown to viewers who wait
+    activity: str = "thinking"  # shown to viewers while they wait
 
 
 PHASES: dict[PhaseName, PhaseRow] = {

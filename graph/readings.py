@@ -1,4 +1,4 @@
-"""What turns decided, as read from their text: verdicts, scores, probabilities, checks."""
+"""Decisions parsed from the text of turns: verdicts, scores, probabilities, fact checks."""
 
 from typing import Annotated, Literal
 
@@ -19,11 +19,11 @@ class Point(Value):
     severity: Severity
     status: PointStatus
     text: str  # the objection as it was raised
-    note: str = ""  # what the critique now says about it, if it was raised earlier
+    note: str = ""  # what the critique now says about an objection that was raised earlier
 
 
 class PointReply(Value):
-    """What a speaker answered to an objection."""
+    """A speaker's reply to an objection."""
 
     round: int
     seat: str
@@ -32,7 +32,7 @@ class PointReply(Value):
 
 
 class PointReview(Value):
-    """What a later critique said about an objection; `dropped` if it was not raised again."""
+    """A later critique's view of an objection; `dropped` if it was not raised again."""
 
     round: int
     seat: str
@@ -57,21 +57,21 @@ ReadFrom = Literal["block", "words", "extraction"]
 
 
 class Assessment(Value):
-    """What a critique decides, read from its control block, its words or an extraction call."""
+    """The decision in a critique, read from its control block, its text or an extraction call."""
 
     kind: Literal["critique"] = "critique"
     ready: bool
     score: float | None = None
     points: tuple[Point, ...] = ()
     none_critical: bool = False  # the critique shows that nothing critical is left
-    # What speaks against a ready signal, but decides nothing else:
+    # These two contradict a ready signal, but have no other effect:
     unlisted_critical: bool = False  # the text marks a critical issue that the points leave out
     unstated_score: float | None = None  # reported, but not found in the text
     read_from: ReadFrom = "block"
 
 
 class Decision(Value):
-    """A judge's word on whether another round is worth it."""
+    """A judge's decision on whether to hold another round."""
 
     kind: Literal["decision"] = "decision"
     decision: Literal["continue", "stop"]
@@ -80,7 +80,7 @@ class Decision(Value):
 
 
 class Conviction(Value):
-    """Whether a seat holds another seat's position to be better than its own."""
+    """A seat's answer to whether another seat has convinced it."""
 
     kind: Literal["conviction"] = "conviction"
     convinced: bool
@@ -93,7 +93,7 @@ class Conviction(Value):
 
 
 class PastEvent(Value):
-    """A precedent as a role cites it."""
+    """A precedent that a role cites."""
 
     event: str
     date: str = ""
@@ -103,7 +103,7 @@ class PastEvent(Value):
 
 
 class StatedProbabilities(Value):
-    """Probabilities a speaker gave, raw and parsed; an absent outcome was not stated."""
+    """The probabilities that a speaker gave, raw and parsed; outcomes it left out are missing."""
 
     raw: dict[str, float] = Field(default_factory=dict)
     probabilities: dict[str, float] = Field(default_factory=dict)
@@ -111,23 +111,23 @@ class StatedProbabilities(Value):
 
 
 class ArgumentReading(Value):
-    """What an argument over outcomes states for the record."""
+    """The structured content of an argument in a forecast."""
 
     kind: Literal["argument"] = "argument"
     stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
-    point: str = ""  # its best point in one sentence, which others answer by its id
+    point: str = ""  # its best point in one sentence; other speakers refer to it by an id
     evidence: tuple[str, ...] = ()
     rebuts: tuple[str, ...] = ()
     refers_to: tuple[str, ...] = ()  # the ids of earlier points
     precedents: tuple[PastEvent, ...] = ()
     read_from: ReadFrom | None = None
-    asked_again: int = 0  # further calls it took to read it
+    asked_again: int = 0  # how many further calls were needed to get these values
     anew: bool = False  # replaces a version that answered a replaced argument
 
 
 class ScoreReading(Value):
-    """How good one argument is, by the criteria that were asked for."""
+    """A judge's scores for one argument, by the requested criteria."""
 
     kind: Literal["score"] = "score"
     argument: str  # the id of the turn that is scored
@@ -139,7 +139,7 @@ class ScoreReading(Value):
 
 
 class Insight(Value):
-    """Something new, and the point that brought it up."""
+    """A new insight, and the point that brought it up."""
 
     insight: str
     point: str
@@ -148,7 +148,7 @@ class Insight(Value):
 
 
 class Dispute(Value):
-    """What roles disagree on, and their points about it, as the judge sees it."""
+    """A disagreement between roles, with their points about it, as the judge sees it."""
 
     topic: str
     points: tuple[str, ...]
@@ -156,7 +156,7 @@ class Dispute(Value):
 
 
 class VerdictReading(Value):
-    """What the judge of a forecast decides at its end."""
+    """The judge's verdict at the end of a forecast."""
 
     kind: Literal["verdict"] = "verdict"
     stated: StatedProbabilities = StatedProbabilities()
@@ -170,7 +170,7 @@ Breach = Literal["off_topic", "new_argument_in_closing", "personal_attack"]
 
 
 class Ruling(Value):
-    """A moderator's word on a statement that broke a rule."""
+    """A moderator's ruling on a statement that broke a rule."""
 
     kind: Literal["ruling"] = "ruling"
     turn: str  # the id of the statement
@@ -180,19 +180,19 @@ class Ruling(Value):
 
 
 class Adjustment(Value):
-    """A moderator's change of the number of rounds."""
+    """A moderator's change to the number of rounds."""
 
     kind: Literal["adjustment"] = "adjustment"
-    change: Literal["extend", "cut"]  # one round more, or no further round
+    change: Literal["extend", "cut"]  # one more round, or no further rounds
     read_from: ReadFrom = "block"
 
 
 class ClaimCheck(Value):
-    """One claim of a statement, and what became of it."""
+    """One claim in a statement, and the result of checking it."""
 
     claim: str
     verdict: Literal["supported", "contradicted", "unverifiable"]
-    source: str  # the place in the documents, as `doc:page`; else OWN_KNOWLEDGE, or NO_SOURCE
+    source: str  # a place in the documents, as `doc:page`, or OWN_KNOWLEDGE or NO_SOURCE
     why: str = ""
 
 
@@ -201,7 +201,7 @@ NO_SOURCE = "no source"
 
 
 class FactCheck(Value):
-    """What a fact checker found in one statement; no claims when there was nothing to check."""
+    """A fact checker's findings on one statement; `claims` is empty if nothing could be checked."""
 
     kind: Literal["fact_check"] = "fact_check"
     turn: str  # the id of the statement
@@ -213,23 +213,23 @@ class FactCheck(Value):
 
 
 class StatementScores(Value):
-    """A scoring judge's marks for one statement, by criterion."""
+    """A judge's scores for one statement, by criterion."""
 
     turn: str
     values: dict[str, float]
 
 
 class StageScores(Value):
-    """What one scoring call gave."""
+    """The scores from one scoring call."""
 
     kind: Literal["marking"] = "marking"
-    order: int  # 0 as the statements were made, 1 with the sides in the other order
+    order: int  # 0 if statements were shown as spoken, 1 if with the sides in reverse order
     marks: tuple[StatementScores, ...]
     stage: str = ""  # what was scored: openings, round-1, closings
     read_from: ReadFrom = "block"
 
 
-# What a turn decided; `kind` is the discriminator.
+# Any decision parsed from a turn; `kind` is the discriminator.
 Reading = Annotated[
     Assessment
     | Decision
@@ -246,7 +246,7 @@ Reading = Annotated[
 
 
 class AutoScore(Value):
-    """The judge's ratings of the final answer; `score` is their weighted mean, computed here."""
+    """The judge's ratings of the final answer; `score` is their weighted mean, computed in code."""
 
     correctness: int
     completeness: int
@@ -259,7 +259,7 @@ class AutoScore(Value):
 
 
 class Deduction(Value):
-    """What a broken rule costs a statement."""
+    """The points that a statement loses for breaking a rule."""
 
     rule: str
     points: float
@@ -270,33 +270,33 @@ class TurnScore(Value):
 
     turn: str
     seat: str
-    marks: dict[str, float]  # by criterion, after deductions; the mean of the readings that agree
-    total: float  # the weighted sum of the marks
+    marks: dict[str, float]  # scores by criterion, after deductions; the mean of its readings
+    total: float  # the weighted sum of `marks`
     readings: tuple[float, ...]  # the weighted sum of each reading
-    orders: tuple[int, ...] = ()  # the order of each reading: 0 as spoken, 1 the other
+    orders: tuple[int, ...] = ()  # the order of sides in each reading: 0 as spoken, 1 reversed
     deductions: tuple[Deduction, ...] = ()
     contested: bool = False  # the readings are too far apart, so the score does not count
 
 
 class SideScore(Value):
-    """How one side did."""
+    """The scores of one side."""
 
     seat: str
     name: str
-    total: float | None  # None when no statement of this side has a score that counts
+    total: float | None  # None if no statement by this side has a score that counts
     breakdown: dict[str, float]
     turns: tuple[TurnScore, ...]
 
 
 class DebateScores(Value):
-    """All scores of a debate, and who won where that is declared."""
+    """All scores of a debate, and the winner if the format declares one."""
 
     standings: tuple[SideScore, ...]
     winner: str | None = None  # the seat's id
     no_winner: str = ""  # the reason
     draw: bool = False  # all scores were read, and no side is clearly ahead
-    lead: float | None = None  # points between the two best totals, where a winner is declared
+    lead: float | None = None  # points between the two best totals, if the format declares a winner
     winner_margin: float | None = None  # the lead that a winner needs
     margin: float  # how far two readings of a statement may differ
     unscored: tuple[str, ...] = ()  # statements without readable scores
-    judge_model: str  # several with commas, if the judge fell back
+    judge_model: str  # separated by commas if the judge fell back to other models

@@ -1,4 +1,4 @@
-"""The record of a debate: what `store` writes, `contend show --json` prints and Python returns."""
+"""The record of a debate, as stored, printed by `contend show --json` and returned to Python."""
 
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ Status = Literal["running", "paused", "interrupted", "failed", "done"]
 
 
 class _OnlySetFields(Value):
-    """Omits fields that were never set from the JSON."""
+    """A value whose JSON omits fields that were never set."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class TemplateMatch(Value):
 
 
 class RecordedQuote(QuoteCheck):
-    """A quoted span, and the turn it was quoted in."""
+    """A quoted span, and the turn that quotes it."""
 
     turn: str
     seat: str
@@ -51,7 +51,7 @@ class RecordedAutoScore(AutoScore):
 
 
 class Timing(Value):
-    """Milliseconds of work, without pauses."""
+    """Working time in milliseconds, excluding pauses."""
 
     total_ms: int
     rag_ms: int
@@ -68,14 +68,14 @@ class RecordedPoints(Value):
 
 
 class TotalUsage(Usage):
-    """What the whole debate used, failed calls included, as far as providers reported it."""
+    """The usage of the whole debate, including failed calls, as far as providers reported it."""
 
     turns: int
-    without_usage: int = 0  # turns and lost calls whose tokens are unknown, and not counted
+    without_usage: int = 0  # turns and failed calls whose tokens are unknown and so not counted
 
 
 class JudgeDecision(_OnlySetFields):
-    """Whether the judge wanted another round; no decision if it could not be parsed."""
+    """A judge's decision on another round; `decision` is None if it could not be parsed."""
 
     round: int
     decision: Literal["continue", "stop"] | None
@@ -84,7 +84,7 @@ class JudgeDecision(_OnlySetFields):
 
 
 class SideResult(Value):
-    """The scores of one side of a moderated debate."""
+    """The scores of one side in a moderated debate."""
 
     total: float | None
     breakdown: dict[str, float]
@@ -106,7 +106,7 @@ class Scoring(Value):
 
 
 class RecordedClaim(ClaimCheck):
-    """A checked claim, the statement it is from, and the speaker's correction."""
+    """A checked claim, the statement that made it, and the speaker's correction."""
 
     turn: str
     seat: str
@@ -126,7 +126,7 @@ class RecordedRuling(Value):
 
 
 class RecordedAdjustment(Value):
-    """A moderator's change of the number of rounds, and its reason."""
+    """A moderator's change to the number of rounds, and the reason."""
 
     round: int
     change: Literal["extend", "cut"]
@@ -145,8 +145,8 @@ class DebateRecord(_OnlySetFields):
     images: list[Image]
     quotes: list[RecordedQuote]
     seats: list[Seat]
-    rounds: list[dict[str, Any]]  # one entry per round, in the form of the protocol
-    warnings: list[str] = Field(default_factory=list)  # what to know before the answer
+    rounds: list[dict[str, Any]]  # one entry per round; its form depends on the protocol
+    warnings: list[str] = Field(default_factory=list)  # to be read before the answer
     final_answer: str | None
     total_rounds: int
     early_stopped: bool
@@ -177,7 +177,7 @@ class DebateRecord(_OnlySetFields):
     end_reason: str | None = None
     duration_ms: int | None = None
     summary: str | None = None
-    scores: dict[str, SideResult] | None = None  # by the names of the sides
+    scores: dict[str, SideResult] | None = None  # keyed by the name of the side
     scoring: Scoring | None = None
     fact_checks: list[RecordedClaim] = Field(default_factory=list)
     rulings: list[RecordedRuling] = Field(default_factory=list)
@@ -190,8 +190,8 @@ class DebateRecord(_OnlySetFields):
     due: str | None = None
     resolution: str | None = None
 
-    # what the database adds
-    title: str | None = None  # what a user calls it instead of by its question
+    # added from the database
+    title: str | None = None  # the user's title for the debate, shown instead of the question
     protocol: str = ""
     status: Status = "running"
     created_at: str = ""
@@ -201,7 +201,7 @@ class DebateRecord(_OnlySetFields):
     turns: list[Turn] = Field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data, without the fields of other protocols."""
+        """Return plain JSON data, without the fields for other protocols."""
         return self.model_dump(mode="json")
 
     @property
@@ -209,7 +209,7 @@ class DebateRecord(_OnlySetFields):
         return next((seat.name for seat in self.seats if seat.id == self.winner), None)
 
     def rated(self, user_rating: int | None) -> "DebateRecord":
-        """Return the record with the user's rating, which counts before the judge's."""
+        """Return the record with the user's rating, which overrides the judge's."""
         if user_rating is None:
             return self
         return self.model_copy(update={"user_rating": user_rating, "quality_score": user_rating})

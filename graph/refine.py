@@ -1,4 +1,4 @@
-"""Refine: all answer, the judge gives feedback, all refine, the judge merges."""
+"""The refine graph: all answer, the judge gives feedback, all refine, the judge merges."""
 
 from langgraph.graph import END, START, StateGraph
 

@@ -13,12 +13,12 @@ def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """Score the arguments; a role that waits for them argues in parallel."""
+    """Score the arguments; if a role is still waiting to argue, let it do so in parallel."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 
 def after_scoring(state: DebateState) -> list[Literal["judge_continue"]]:
-    """End the round when no role is still arguing."""
+    """End the round, unless a role is still arguing."""
     return [] if state.get("waiting") else ["judge_continue"]
 
 
@@ -36,7 +36,7 @@ def after_writing(state: DebateState) -> Literal["score", "store"]:
 
 
 def next_scheduled(state: DebateState) -> ScheduledNode:
-    """Return the node of the next scheduled turn; an empty schedule ends the stage."""
+    """Return the node for the next scheduled turn, or for the end of the stage if none is left."""
     due = state.get("programme")
     if due:
         return "moderate" if due[0].seat in ids_with_role(state, "moderator") else "propose"

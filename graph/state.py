@@ -1,4 +1,4 @@
-"""The debate as data: what the graph carries from node to node, and nothing else."""
+"""The state of a debate, which the graph passes from node to node."""
 
 import operator
 from datetime import datetime
@@ -45,10 +45,10 @@ class Turn(Value):
     ended_at: datetime
     status: TurnStatus = "ok"
     replies_to: str | None = None
-    passages: tuple[str, ...] = ()  # what the speaker was shown of the documents, as `doc:page`
+    passages: tuple[str, ...] = ()  # the passages that the speaker was shown, as `doc:page`
     quotes: tuple[QuoteCheck, ...] = ()
     tool_calls: tuple[ToolUse, ...] = ()
-    length: TurnLength | None = None  # only where there is a limit
+    length: TurnLength | None = None  # only if there is a limit
 
     @property
     def is_overlong(self) -> bool:
@@ -56,7 +56,7 @@ class Turn(Value):
 
 
 class Elimination(Value):
-    """A seat that conceded and left the debate: to which seat, and why."""
+    """A seat that conceded and left the debate, with the seat it conceded to and the reason."""
 
     seat: str
     round: int
@@ -68,7 +68,7 @@ class Elimination(Value):
 
 
 class Step(Value):
-    """One scheduled turn: the seat that speaks, and the phase."""
+    """One scheduled turn: the seat that speaks, and in which phase."""
 
     phase: StepPhase
     seat: str
@@ -77,15 +77,15 @@ class Step(Value):
 
 
 class CallSubject(Value):
-    """What one of several calls of a node is about."""
+    """The subject of one of several calls that a node makes."""
 
-    label: str = ""  # sets the call's turn apart from the others of the same seat and phase
-    about: tuple[str, ...] = ()  # what passages are looked up for; by default what was said last
-    turns: tuple[str, ...] = ()  # the ids of the turns it is about, in the order they are shown
+    label: str = ""  # distinguishes the turn from others by the same seat in the same phase
+    about: tuple[str, ...] = ()  # texts to find passages for; by default the latest turns
+    turns: tuple[str, ...] = ()  # the ids of the turns it is about, in display order
 
 
 class DebateInput(TypedDict, total=False):
-    """What a caller gives: the question; seats only when a front end has already seated them."""
+    """A caller's input: the question, and the seats if a front end has already chosen them."""
 
     question: str
     seats: list[Seat]
@@ -95,31 +95,31 @@ class DebateInput(TypedDict, total=False):
 
 
 class DebateState(TypedDict, total=False):
-    """Everything a debate knows."""
+    """The complete state of a debate."""
 
     # Written by the caller.
     question: str  # cleaned by retrieve
-    seats: list[Seat]  # by retrieve if the caller gave none; moderate fills in missing positions
+    seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
     request: dict[str, Any]  # a forecast's request in its published form
     # Written by retrieve; the round and its seats by judge_continue too.
     retrieval: Retrieval
     round: int
-    waiting: list[str]  # seats still to speak, shortened by propose
+    waiting: list[str]  # seats that have yet to speak; propose removes them
     closing: ClosingNode  # the node that follows when all have spoken
-    active: list[str]  # seats that have not conceded, shortened by conviction_check
+    active: list[str]  # seats that have not conceded; conviction_check removes them
     # Appended to by several nodes.
     turns: list[Turn]  # see graph/channels.py for its channel
     degraded: Annotated[list[Degradation], operator.add]
-    spans: Annotated[list[WorkSpan], operator.add]  # calls without a turn, a forecast's work
+    spans: Annotated[list[WorkSpan], operator.add]  # calls without a turn, forecast work
     eliminations: Annotated[list[Elimination], operator.add]  # by conviction_check
     given_up: Annotated[list[str], operator.add]  # turns that a forecast does not retry
-    # Written by moderate, shortened as the turns are taken.
+    # Written by moderate; turns are removed once taken.
     programme: list[Step]
-    # Written when a person who resumes the debate asks for the answer.
+    # Set if the person who resumes the debate asks for the answer now.
     finish: bool
-    # Given to a call by its node, never kept.
+    # Given to a call by its node, never stored.
     cue: CallSubject
     # Results.
     stop: StopDecision  # by judge_continue
@@ -131,9 +131,11 @@ class DebateState(TypedDict, total=False):
 
 
 class Remark(BaseModel):
-    """What a person answers at a pause: words for the next speakers, or the wish to conclude."""
+    """A person's answer to a pause: a remark for the next speakers, or a request to conclude."""
 
-    say: str = Field(default="", description="Words the next speakers see as the user's.")
+    say: str = Field(
+        default="", description="A remark from the user that the next speakers are shown."
+    )
     finish: bool = Field(default=False, description="End the rounds now and write the answer.")
 
 

@@ -1,4 +1,4 @@
-"""Why a debate ends: the stop reasons, and the decision that records one."""
+"""The reasons for which a debate can stop, and the decision that records one."""
 
 from typing import Literal
 
@@ -20,12 +20,12 @@ StopReason = Literal[
 
 
 class StopDecision(Value):
-    """Why the rounds ended."""
+    """The reason why the rounds ended."""
 
     reason: StopReason
     round: int
     evidence: str
-    early: bool | None = None  # whether more rounds were allowed; None in debates of release 0.1
+    early: bool | None = None  # whether more rounds were allowed; None in debates from release 0.1
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:

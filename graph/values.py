@@ -1,4 +1,4 @@
-"""Value objects of a debate: seats, attachments, usage, and what else turns are made of."""
+"""Value objects for debates: seats, attachments, usage, and the parts of turns."""
 
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -10,13 +10,13 @@ ToolName = Literal["calculate", "search_documents"]
 
 
 class Value(BaseModel):
-    """A value object: frozen, and tolerant of fields a later release added to stored debates."""
+    """A value object: frozen, and tolerant of unknown fields that a later release stored."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Usage(Value):
-    """Tokens and price of one or more model calls; None means unknown, never zero."""
+    """The tokens and cost of one or more model calls; None means unknown, never zero."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -39,12 +39,12 @@ def _known_sum(left: Number | None, right: Number | None) -> Number | None:
     return None if left is None or right is None else left + right
 
 
-# Roles that write, score or chair, but argue for nothing.
+# Roles that write, score or moderate, but do not argue for a position.
 NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 
 
 class Seat(Value):
-    """One seat of the debate. Two seats may share a model, so the id is never the model's name."""
+    """One participant in a debate. Two seats may share a model, so ids are not model names."""
 
     id: str
     name: str
@@ -52,13 +52,13 @@ class Seat(Value):
     model: str
     temperature: float | None = None
     system_prompt: str = ""  # the user's own instructions for this seat
-    position: str = ""  # what the seat argues for, where positions are handed out
+    position: str = ""  # what the seat argues for, if positions are assigned
     fallback_models: tuple[str, ...] = ()
     tools: tuple[ToolName, ...] = ()  # what its model may use while it speaks
 
 
 class QuoteCheck(Value):
-    """One quoted span of a turn, checked against the user's documents."""
+    """One quoted span in a turn, checked against the user's documents."""
 
     text: str
     status: Literal["found", "altered", "not_found", "from_debate"]
@@ -79,7 +79,7 @@ class ToolUse(Value):
 
 
 class TurnLength(Value):
-    """How long a turn is, against how long it may be, in tokens."""
+    """The length of a turn and its limit, in tokens."""
 
     tokens: int
     limit: int
@@ -87,7 +87,7 @@ class TurnLength(Value):
 
 
 class Degradation(Value):
-    """Something that did not go as planned, and that no reader may mistake for the plan."""
+    """Something that did not go as planned, and that readers are told about."""
 
     seat: str | None = None
     round: int | None = None
@@ -107,7 +107,7 @@ class Document(Value):
 
 
 class Image(Value):
-    """A picture the user brought; its bytes are kept by content in the data folder."""
+    """An image the user supplied; its bytes are stored under their hash in the data folder."""
 
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -116,7 +116,7 @@ class Image(Value):
 
 
 class TemplateUse(Value):
-    """A reasoning template handed to the first speaker, with its similarity to the question."""
+    """A reasoning template given to the first speakers, with its similarity to the question."""
 
     id: str
     title: str
@@ -125,7 +125,7 @@ class TemplateUse(Value):
 
 
 class WorkSpan(Value):
-    """A stretch of work, whatever came of it."""
+    """A period of work, whether or not it had a result."""
 
     started_at: datetime
     ended_at: datetime
@@ -134,7 +134,7 @@ class WorkSpan(Value):
 
 
 class Retrieval(Value):
-    """What phase 0 found, and the time it took."""
+    """The templates found in phase 0, and the time it took."""
 
     templates: tuple[TemplateUse, ...] = ()
     embedding_model: str

@@ -1,4 +1,4 @@
-"""Read one streamed answer: its time limits, and whether it is complete."""
+"""Reads one streamed answer, applies time limits, and checks that it is complete."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -32,9 +32,9 @@ class Reply:
     text: str
     thinking: str = ""
     usage: Usage = field(default_factory=Usage)
-    message: AIMessage | None = None  # if it calls tools; the next call must include it
+    message: AIMessage | None = None  # set if it calls tools; the next call must include it
     seconds: float = 0.0
-    is_cut: bool = False  # the time was up before it ended
+    is_cut: bool = False  # the time limit ended it early
 
 
 async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
@@ -48,7 +48,7 @@ async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
     seconds_used: float,
     time_is_up: Callable[[], bool],
 ) -> Reply:
-    """Stream one answer; raise BadAnswer if it is late, cut off or empty."""
+    """Stream one answer; raise BadAnswer if it is late, truncated or empty."""
     began = asyncio.get_running_loop().time()
     pieces: list[str] = []
     thoughts: list[str] = []
@@ -75,12 +75,12 @@ async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
 
 @dataclass
 class _TimeLimits:
-    """The limits of one answer; before its first token only `first_token` and `total` apply."""
+    """The time limits for one answer; `idle` applies only after the first token."""
 
     first_token: float | None
     idle: float
     total: float
-    end: float  # on the clock of the event loop
+    end: float  # on the event loop's clock
     has_begun: bool = False
 
     @classmethod
@@ -133,7 +133,7 @@ async def _chunks(
 
 
 def _has_token(chunk: AIMessage) -> bool:
-    """Return whether the chunk says anything; many streams open with an empty one."""
+    """Return whether the chunk has any content; many streams start with an empty chunk."""
     reasoning = chunk.additional_kwargs.get("reasoning_content")
     return bool(chunk.content or reasoning or getattr(chunk, "tool_call_chunks", None))
 

@@ -1,4 +1,4 @@
-"""Arithmetic for models: parsed as a tree and computed step by step, never evaluated."""
+"""Does arithmetic for models: parses the expression and computes it, without using eval."""
 
 import ast
 import math
@@ -11,7 +11,7 @@ Number = int | float
 MAX_CHARS = 500
 # About three thousand digits.
 _MAX_BITS = 10_000
-# Beyond these, factorials and choices have more digits than that.
+# Above these, factorials and binomial coefficients have more digits than that.
 _LARGEST_FACTORIAL, _LARGEST_CHOICE = 1000, 10_000
 _FINEST_ROUNDING = 300
 
@@ -39,7 +39,7 @@ def calculate(expression: str) -> str:
         raise NotCalculable(f"the expression is longer than {MAX_CHARS} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of doubtful Python, which no user wrote
+            warnings.simplefilter("ignore")  # warnings about odd Python are not for the user
             tree = ast.parse(expression.strip(), mode="eval")
         value = _value(tree.body)
         # Only reliable digits: 0.1 + 0.2 is 0.3.

@@ -25,19 +25,19 @@ from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
 from contend.models.tracing import scrub_traces
 
-# Errors of openai's client for an incomplete structured answer.
+# Errors that openai's client raises for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
-# Enough for any overlong turn; only a model that never stops reaches it.
+# Enough for any overlong turn; only a model that never stops reaches this limit.
 _ROOM_TO_RUN_ON = 8
 _THINKING_ROOM = 8192
-# Tokens of a turn whose protocol sets no limit.
+# Token limit for a turn if its protocol sets none.
 _LONGEST_TURN = 4096
 _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
 
-# Here, since every graph loads this module before its first run can be traced.
+# Called here, because every graph loads this module before its first run can be traced.
 scrub_traces()
 
 
@@ -46,11 +46,11 @@ Block = TypeVar("Block", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Aids:
-    """The tools of a call, and what earlier calls of the same turn have used up."""
+    """The tools for a call, and what earlier calls in the same turn have used up."""
 
     tools: tuple[BaseTool, ...] = ()
-    spent: bool = False  # whether the tool calls are used up, so that it must answer
-    seconds: float = 0.0  # what earlier calls of the turn took; together they have one timeout
+    spent: bool = False  # whether no tool calls are left, so that the model must answer
+    seconds: float = 0.0  # time used by earlier calls in the turn; one timeout covers them all
     limit: int | None = None
 
 
@@ -89,7 +89,7 @@ async def _ask(
 ) -> Answered[Reply]:
 
     async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
-        # A turn over its limit is kept whole: retry with a higher ceiling instead of shortening it.
+        # A turn over its limit is kept in full: retry with a higher limit instead of truncating it.
         cut = failed is not None and failed.kind == "length"
         nudge = [_SHORTER] if cut and aids.limit is None else []
         ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
@@ -149,7 +149,7 @@ async def _extract(
                 return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
             raise
         raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-        # ChatOllama repairs truncated JSON, inventing what is missing.
+        # ChatOllama repairs truncated JSON by inventing what is missing.
         usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
         usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
         return Extracted(parsed if usable else None, usage)
@@ -158,7 +158,7 @@ async def _extract(
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    """Return the max_tokens of a call, which also stops a model that never ends."""
+    """Return max_tokens for a call, which also stops a model that would never end its answer."""
     if spec.name in limits_of(spec).without_max_tokens:
         return None
     thinks = provider_of(spec).thinks(spec.name)
@@ -181,7 +181,7 @@ def _options(
 
 
 def _usage_of_error(error: Exception) -> Usage:
-    """Return the usage that openai's client attaches to its error."""
+    """Return the usage that openai's client attached to its error."""
     counted = getattr(getattr(error, "completion", None), "usage", None)
     if counted is None:
         return Usage()

@@ -1,4 +1,4 @@
-"""Turns texts into vectors: prefixes, batches, and traits of each embedding model."""
+"""Turns texts into vectors, with the prefixes, batches and thresholds that each model needs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 EMBEDDED_EMBEDDING = f"embedded:{DEFAULT_EMBEDDING}"
-# The threshold of the protocol, for the model it was written for.
+# The similarity threshold published for the model that the protocol was designed with.
 PUBLISHED_SIMILARITY = 0.65
-# A server takes many at once; on this machine a small batch shows progress and can be stopped.
+# Servers accept large batches; on this machine, small ones allow progress reports and stopping.
 _BATCH, _SMALL_BATCH = 64, 16
 # Bytes per text: OpenAI refuses more than 8,191 tokens, Ollama truncates silently.
 _LONGEST = 8000
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 class EmbeddingFailed(RuntimeError):
-    """The embedding model returned no usable vectors; the message says why."""
+    """A failure to get usable vectors from the embedding model; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Traits:
     query_prefix: str = ""
     document_prefix: str = ""
     min_similarity: float | None = None  # the lowest score of a fitting template; None if unknown
-    measured: bool = True  # whether that score was measured here
+    measured: bool = True  # whether we measured that score
     spread: float | None = None  # how far below the best score another template may be
 
 
-# Scores of different models mean different things; measured by `python -m contend.evals.templates`.
+# Scores are not comparable between models; measured by `python -m contend.evals.templates`.
 _TRAITS = {
     EMBEDDED_EMBEDDING: Traits(min_similarity=0.24, spread=0.08),
     "ollama:nomic-embed-text": Traits(
@@ -57,7 +57,7 @@ def traits_of(spec: str) -> Traits:
 
 
 def warm_up(spec: str) -> None:
-    """Load an embedded model in the background, because it takes a second."""
+    """Load an embedded model in the background, because loading takes a second."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         from contend.models.providers import minilm
@@ -89,7 +89,7 @@ class Embedder:
     async def _embed(
         self, prefix: str, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
-        # The embedded model reads long texts in windows of its own.
+        # The embedded model itself splits long texts into windows.
         parts = [[text] if self.pinned else _split_text(text) for text in texts]
         pieces = [prefix + piece for each in parts for piece in each]
         vectors: list[Vectors] = []

@@ -13,7 +13,7 @@ from contend.models.text import clean_piece, shorten
 
 RETRYABLE = {"rate_limit", "server", "connection", "idle", "total", "cut", "empty", "length"}
 
-# A longer Retry-After is an outage: fail now and let the user resume.
+# A longer Retry-After counts as an outage: fail now, and let the user resume later.
 LONGEST_WAIT = 120.0
 
 _TRANSPORT_MODULES = {"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "openai"}
@@ -27,7 +27,7 @@ _KINDS = {
     425: "server",
     429: "rate_limit",
 }
-# Messages of langchain for a stream without a single chunk.
+# langchain's error messages for a stream without any chunks.
 _NO_CHUNKS = ("No generation chunks", "No data received")
 _OUT_OF_MONEY = ("insufficient_quota", "billing details", "billing_hard_limit")
 _MAX_TOKENS = re.compile(r"max_(?:\w+_)?tokens|in the completion|completion tokens", re.I)
@@ -57,7 +57,7 @@ class Failure:
 
     @property
     def is_about_max_tokens(self) -> bool:
-        """Return whether the model refused the most tokens that the call allowed."""
+        """Return whether the model refused the call's max_tokens."""
         refused = self.kind in ("bad_request", "context_overflow")
         return refused and bool(_MAX_TOKENS.search(self.why))
 
@@ -69,7 +69,7 @@ class BadAnswer(Exception):
 
 
 def classify(error: Exception) -> Failure | None:
-    """Return the failure that an exception means, or None if it is our own bug."""
+    """Return the kind of failure that an exception means, or None if it is our own bug."""
     if isinstance(error, BadAnswer):
         return error.failure
     status = _status(error)
@@ -79,7 +79,7 @@ def classify(error: Exception) -> Failure | None:
 
     if isinstance(error, ContextOverflowError):
         return Failure("context_overflow", _message(error))
-    # All base classes, because langchain subclasses its clients' errors.
+    # Check all base classes, because langchain subclasses its clients' errors.
     modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if isinstance(error, OSError) or modules & _TRANSPORT_MODULES or status is not None:
         return Failure("connection", first_line(error) or type(error).__name__)
@@ -91,7 +91,7 @@ def classify(error: Exception) -> Failure | None:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the HTTP status; errors inside a stream carry it in their code."""
+    """Return the HTTP status; errors inside a stream have it in `code`."""
     for value in (getattr(error, "status_code", None), getattr(error, "code", None)):
         if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
             return int(value)
@@ -99,10 +99,10 @@ def _status(error: Exception) -> int | None:
 
 
 def scrub(text: str) -> str:
-    """Remove the user's secrets, what looks like a key, and the password in any address."""
+    """Remove the user's secrets, anything that looks like a key, and passwords in addresses."""
     found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     found |= {repr(secret)[1:-1] for secret in found}
-    # The longest first, since one may be part of another.
+    # Replace the longest first, because one may be part of another.
     for secret in sorted(found, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
@@ -118,7 +118,7 @@ def _from_status(error: Exception, status: int) -> Failure:
     why = f"{status}: {_message(error)}"
     code = f"{getattr(error, 'code', '')} {getattr(error, 'type', '')} {why}".lower()
     kind = _KINDS.get(status, "bad_request")
-    # "billing" alone is not enough: some add a link to their billing page to every 429.
+    # "billing" alone is not enough, because some providers link their billing page in every 429.
     if status == 429 and any(sign in code for sign in _OUT_OF_MONEY):
         kind = "quota"
     elif status >= 500:
@@ -152,7 +152,7 @@ def _retry_after(error: Exception) -> float | None:
 
 @dataclass(frozen=True)
 class StatedBudget:
-    """The requests or tokens that a provider's headers say are left, for so many seconds."""
+    """The requests or tokens left until the next reset, according to a provider's headers."""
 
     left: float
     limit: float
@@ -160,11 +160,11 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Read OpenAI's or Anthropic's headers; None if they state nothing that is worth a wait."""
+    """Read OpenAI's or Anthropic's headers; None if they state no limit that resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)
-        if not left or seconds > LONGEST_WAIT:  # such as the limit of a day
+        if not left or seconds > LONGEST_WAIT:  # such as a daily limit
             return None
         return StatedBudget(float(left), float(limit or "inf"), seconds)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Files and folders for this user alone: read with a limit, written whole or not at all."""
+"""Reads files up to a size limit, and writes private files atomically."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from contend.models.text import clean_piece
 
 
 def regular_size(path: Path) -> int:
-    """Return the size of a regular file; reading a pipe or a device could block forever."""
+    """Return a file's size; refuse pipes and devices, because reading them could block forever."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise BadInput(f"{clean_piece(str(path))} is not a regular file.")
@@ -34,7 +34,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible to this user alone."""
+    """Create a folder and its missing parents, accessible only to this user."""
     for each in reversed((folder, *folder.parents)):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
@@ -44,7 +44,7 @@ def make_private_folder(folder: Path) -> None:
 
 @contextmanager
 def replace_file(file: Path) -> Iterator[IO[bytes]]:
-    """Open a private temporary file that replaces `file` once it is written without an error."""
+    """Open a private temporary file that replaces `file` after it was written without error."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:40]}-")
     try:
         with os.fdopen(descriptor, "wb") as sink:
@@ -57,15 +57,15 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file, and its folder, that is there whole or not at all, for this user alone."""
+    """Write a file atomically, and create its folder, both accessible only to this user."""
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)
 
 
 def parse_yaml(text: str, *, fast: bool = False) -> Any:
-    """Parse YAML; raise YAMLError for aliases too, which can make a small text enormous."""
-    # The fast loader says less exactly where an error is.
+    """Parse YAML; refuse aliases, because with them a small text can become enormous."""
+    # The fast loader is less exact about where an error is.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
         raise yaml.YAMLError("aliases are not supported")

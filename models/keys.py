@@ -1,4 +1,4 @@
-"""The keys of providers: from the environment, from .env, or stored by `contend keys set`."""
+"""Loads providers' API keys: from the environment, from .env, or stored by `contend keys set`."""
 
 import difflib
 import json
@@ -19,8 +19,8 @@ KEY_NAMES = (*PROVIDER_KEYS.values(), "OLLAMA_API_KEY", "LANGSMITH_API_KEY")
 ENVIRONMENT, DOTENV = "the environment", ".env"
 _SERVICE = "contend"
 _MOST_BYTES = 100_000
-# Keys go to the address next to them. If the two came from different places, the .env of a
-# folder that somebody else wrote could send the user's key anywhere.
+# Keys are sent to these addresses. A key and its address must come from the same place; otherwise
+# the .env file in a folder from somebody else could send the user's key anywhere.
 _ADDRESSES = {
     "OPENAI_BASE_URL": ("OPENAI_API_KEY",),
     "OPENROUTER_BASE_URL": ("OPENROUTER_API_KEY",),
@@ -28,10 +28,10 @@ _ADDRESSES = {
     "LANGSMITH_ENDPOINT": ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY"),
 }
 _OTHERS = {"DATABASE_URL", "LANGSMITH_PROJECT", "LANGSMITH_TRACING"}
-# What decides where questions, answers and debates are sent or stored.
+# Variables that decide where questions, answers and debates are sent or stored.
 _REDIRECTING = {*_ADDRESSES, *_OTHERS, "LANGSMITH_API_KEY", "CONTEND_HOME"}
 
-# Where the variables come from that `load_keys` added to the environment.
+# The sources of the variables that `load_keys` added to the environment.
 _added: dict[str, str] = {}
 
 
@@ -42,7 +42,7 @@ class KeySource:
 
 
 def load_keys(folder: Path) -> list[str]:
-    """Add the variables of .env and the stored keys to the environment, and return notices."""
+    """Add variables from .env, and the stored keys, to the environment; return notices."""
     _added.clear()
     outside = {*os.environ}
     given, notices = _read_dotenv(folder / ".env")
@@ -61,7 +61,7 @@ def load_keys(folder: Path) -> list[str]:
 
 
 def load_stored_keys() -> list[str]:
-    """Add the stored keys to the environment, which wins over them, and return notices."""
+    """Add stored keys to the environment unless they are already set there; return notices."""
     try:
         stored = _read_stored()
     except BadInput as unreadable:
@@ -76,12 +76,12 @@ def load_stored_keys() -> list[str]:
 
 
 def redirected_by_dotenv() -> list[str]:
-    """Return the variables of .env that decide where data is sent or stored."""
+    """Return the variables from .env that decide where data is sent or stored."""
     return [name for name in sorted(_REDIRECTING) if source_of(name) == DOTENV]
 
 
 def source_of(name: str) -> str:
-    """Return where a variable comes from; empty if it is not set."""
+    """Return where a variable comes from, or an empty string if it is not set."""
     if not os.environ.get(name, "").strip():
         return ""
     return _added.get(name, ENVIRONMENT)
@@ -92,7 +92,7 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring, or else in a private file; return where."""
+    """Store a key in the system's keyring, or else in a private file; return the place."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")
@@ -106,7 +106,7 @@ def remove_key(name: str) -> None:
     stored = _read_stored()
     if name not in stored:
         raise BadInput(f"{known_name(name)} is not stored. `contend keys list` shows every key.")
-    # Reading first: one that is gone already cannot be deleted.
+    # Read it first, because deleting a key that is already gone fails.
     if stored.pop(name) is None and (ring := _keyring()) and _read_keyring(name):
         ring.delete_password(_SERVICE, name)
     _write_stored(stored)
@@ -121,7 +121,7 @@ def known_name(name: str) -> str:
 
 
 def check_key(name: str, value: str) -> str:
-    """Return the key, or refuse what cannot be one, without showing it."""
+    """Return the key; refuse a value that cannot be a key, without showing it."""
     if not value.isprintable() or " " in value:
         raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
     return value
@@ -142,12 +142,12 @@ def how_to_correct(name: str) -> str:
 
 def _add(values: dict[str, str], source: str) -> None:
     for name, value in values.items():
-        if value and name not in os.environ:  # a keyring may have lost its value
+        if value and name not in os.environ:  # the value may be gone from the keyring
             os.environ[name], _added[name] = value, source
 
 
 def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
-    if not path.is_file():  # it may be a folder of packages
+    if not path.is_file():  # it may be a folder with a virtual environment
         return {}, []
     from dotenv import dotenv_values  # rarely needed
 
@@ -156,7 +156,7 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
     except (BadInput, UnicodeDecodeError) as error:
         why = error if isinstance(error, BadInput) else "It is not UTF-8 text."
         return {}, [f".env is ignored. {why}"]
-    # As written: a password may contain a dollar sign.
+    # Do not interpolate variables, because a password may contain a dollar sign.
     values = dotenv_values(stream=StringIO(text), interpolate=False)
     found = {name: value for name in _known(values) if (value := (values[name] or "").strip())}
     bad = [name for name in found if not (name.isidentifier() and _is_text(found[name]))]
@@ -166,12 +166,12 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether the environment can hold it; a setting may have several lines."""
+    """Return whether the environment can hold the value, which may have several lines."""
     return "".join(value.split()).isprintable()
 
 
 def _why_withheld(name: str) -> str:
-    """Name the address of .env that a stored key would be sent to; empty if there is none."""
+    """Explain that a stored key is not used because .env sets its address; empty if it does not."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (
@@ -189,7 +189,7 @@ def _stored_path() -> Path:
 
 
 def _read_stored() -> dict[str, Any]:
-    """Read the stored keys by name, not yet checked; those in the keyring are None."""
+    """Read the stored keys by name, without checking them; None stands for a key in the keyring."""
     path = _stored_path()
     if not path.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Per-provider limits shared by all debates in a process: parallel calls, waits, outages."""
+"""Limits the calls to each provider, by all debates in a process, and tracks its outages."""
 
 import asyncio
 import os
@@ -17,9 +17,9 @@ from contend.models.failures import StatedBudget, stated_budget
 from contend.models.providers.registry import API_KEYS, ModelSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.1
-# So many answers for each call at once, before one more call at once is tried.
+# One more parallel call is tried after this many answers per parallel call allowed now.
 _ANSWERS_PER_STEP = 10
-# After so many failures in a row a provider is asked again only now and then.
+# After this many failures in a row, a provider is only tried once per interval.
 _FAILURES_IN_A_ROW, _SECONDS_BETWEEN_PROBES = 5, 30.0
 _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
@@ -35,7 +35,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much one call needs, and how much the settings of its debate allow."""
+    """What one call needs, and what its debate's settings allow."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -61,7 +61,7 @@ class StartedCall:
     at: float
     tokens: int
     allowance: Allowance
-    is_counted: bool = False  # whether the provider's last headers include it
+    is_counted: bool = False  # whether the provider's latest headers already count it
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class _Waiting:
 
 @dataclass
 class _Budget:
-    """The requests or tokens that a provider says are left until it resets them."""
+    """The requests or tokens left until the next reset, according to the provider."""
 
     left: float = inf
     limit: float = inf
@@ -91,7 +91,7 @@ class _Budget:
 
 @dataclass
 class ProviderLimits:
-    """Calls in flight to one provider, how many it takes, and whether it is down."""
+    """The calls in flight to one provider, how many it accepts, and whether it is down."""
 
     most: float = inf
     failures: int = 0  # in a row
@@ -110,7 +110,7 @@ class ProviderLimits:
     async def slot(
         self, debate: str, allowance: Allowance, pause_requested: Callable[[], bool]
     ) -> AsyncIterator[StartedCall]:
-        """Wait until the call may start; debates that wait get their turn one after another."""
+        """Wait until the call may start; waiting debates take turns."""
         waiting = _Waiting(asyncio.get_running_loop().create_future(), allowance)
         self._queues.setdefault(debate, deque()).append(waiting)
         try:
@@ -134,7 +134,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Whether to try this provider: one that is down gets a single call now and then."""
+        """Return whether to try this provider; one that is down is tried only now and then."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -147,7 +147,7 @@ class ProviderLimits:
         self._next_probe = max(self._next_probe, _now() + _SECONDS_BETWEEN_PROBES)
 
     def outage(self, provider: str) -> Outage | None:
-        """Return the outage while it lasts; once a probe is due, the provider counts as up."""
+        """Return the provider's current outage, or None if it is time to try the provider again."""
         if not self.is_down or _now() >= self._next_probe:
             return None
         clock = datetime.now(UTC)
@@ -165,13 +165,13 @@ class ProviderLimits:
             self.most, self._answers = self.most + 1, 0
 
     def refused(self, call: StartedCall, retry_after: float | None) -> None:
-        """Learn from a 429; unless a budget is used up, one concurrent call was too many."""
+        """Learn from a 429: allow fewer parallel calls, unless a budget was used up."""
         self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
         if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
             self.most, self._answers = max(1, self.in_flight - 1), 0
 
     def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
-        """Learn how many requests and tokens are left."""
+        """Learn from response headers how many requests and tokens are left."""
         call.is_counted = True
         pending = [each for each in self._running if not each.is_counted]
         if stated := stated_budget(headers, "requests"):
@@ -180,17 +180,17 @@ class ProviderLimits:
             self._tokens.update(stated, sum(each.tokens for each in pending))
 
     def _admit(self) -> None:
-        """Start what may start, one call of each debate at a time."""
+        """Start the calls that may start now, taking one from each debate in turn."""
         while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
             waiting = queue.popleft()
             if queue:
-                self._queues[debate] = queue  # after the others
+                self._queues[debate] = queue  # move it behind the others
             waiting.started.set_result(self._start(waiting.allowance))
 
     def _next_debate(self) -> str | None:
-        """Return the first debate whose settings let it call, if the provider can take the call."""
-        used_up: set[tuple[float, ...]] = set()  # those that share a limit are served in turn
+        """Return the first debate whose settings allow a call now, if the provider accepts it."""
+        used_up: set[tuple[float, ...]] = set()  # limits with a debate already waiting for them
         for debate, queue in self._queues.items():
             allowance = queue[0].allowance
             if allowance.limits in used_up:
@@ -209,10 +209,10 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Whether the settings of the call's debate let it start.
+        """Return whether the settings of the call's debate allow it to start.
 
-        A limit counts the calls under the same or a stricter one, so that debates with the same
-        settings share it, and debates without a limit do not use it up.
+        Each limit counts only calls with the same or a stricter limit. So debates with the same
+        settings share a limit, and debates without one do not use it up.
         """
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
@@ -259,7 +259,7 @@ _KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], Provi
 
 
 def limits_of(spec: ModelSpec) -> ProviderLimits:
-    """Return the limits of this provider, address and key."""
+    """Return the limits for this provider, address and key."""
     names = (
         API_KEYS.get(spec.provider, ""),
         "OPENAI_BASE_URL",
@@ -272,7 +272,7 @@ def limits_of(spec: ModelSpec) -> ProviderLimits:
 
 
 def current_outages() -> tuple[list[Outage], bool]:
-    """Return the providers that are down, and whether all that were called are."""
+    """Return the providers that are down, and whether they are all that have been called."""
     known = _KNOWN.get(asyncio.get_running_loop(), {})
     found = [limits.outage(account[0]) for account, limits in known.items()]
     return [each for each in found if each], bool(found) and all(found)

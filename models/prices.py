@@ -1,4 +1,4 @@
-"""The cost of calls. An unknown price is never treated as zero."""
+"""Computes the cost of calls; an unknown price is never treated as zero."""
 
 import re
 from collections.abc import Mapping
@@ -21,24 +21,24 @@ _SNAPSHOT = re.compile(r"-(\d{4})-?(\d{2})-?(\d{2})$")
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens, and where they come from."""
+    """A price in US dollars per million tokens, and its source."""
 
     input: float
     output: float
     cached: float | None = None
     source: str = ""
-    read: date | None = None  # if it is from the table that ships
+    read: date | None = None  # set if it is from the built-in table
     until: date | None = None
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
-    """Add the cost, if the price of the model is known."""
+    """Add the cost to the usage if the model's price is known."""
     price = price_of(spec, prices)
     return usage.model_copy(update={"cost_usd": cost_of(usage, price)}) if price else usage
 
 
 def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
-    """Return the user's price, zero for local models, or the price in the table that ships."""
+    """Return the user's price, or zero for local models, or the price in the built-in table."""
     names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
     if name := next(names, None):
         sent, written, *cached = prices[name]
@@ -73,13 +73,13 @@ def _listed(spec: ModelSpec) -> Price | None:
     passed = _read_table()["openrouter"]
     vendor, _, model = spec.name.partition("/")
     name = f"{passed['vendors'].get(vendor)}:{model}"
-    # Claude's names have points there.
+    # OpenRouter writes Claude's names with dots.
     price = _of_model(name) or _of_model(name.replace(".", "-"))
     return replace(price, source=f"{passed['title']}; {price.source}") if price else None
 
 
 def _of_model(name: str) -> Price | None:
-    """Return the price of a model; its dated snapshots cost the same, but for known exceptions."""
+    """Return a model's price; with known exceptions, its dated snapshots cost the same."""
     table = price_table()
     if not (dated := _SNAPSHOT.search(name)) or name in table:
         return table.get(name)
@@ -92,7 +92,7 @@ def _is_name_of(key: str, spec: ModelSpec) -> bool:
     try:
         return parse_spec(key) == spec
     except BadInput:
-        return False  # preflight refuses it; a call already paid must not fail over it
+        return False  # preflight refuses it; here it must not fail a call that is already paid
 
 
 def cost_of(usage: Usage, price: Price) -> float | None:

@@ -1,4 +1,4 @@
-"""Record model calls, and answer calls from a recording instead of a model."""
+"""Records model calls, and answers calls from a recording instead of a model."""
 
 import asyncio
 import hashlib
@@ -18,16 +18,16 @@ from contend.graph.errors import ModelFailed, NotRecorded
 from contend.models.retries import Answered, Listener, Result, Trouble
 from contend.models.text import clean_piece
 
-# Pieces that arrive within this time are one: viewers cannot tell them apart.
+# Pieces that arrive within this time are merged, because viewers cannot tell them apart.
 _SECONDS_OF_A_PIECE = 0.03
-# In a recording, each secret mark of a debate is as many of one of these characters.
+# In a recording, a debate's secret marks are replaced by characters from here on, one per mark.
 _FIRST_PLACEHOLDER = 0xE000
 _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
 
 @dataclass
 class Received:
-    """What the listener of a call received: a piece of text, or trouble."""
+    """A piece of text or a problem that a call's listener received."""
 
     at: float  # seconds after the call began
     text: str = ""
@@ -45,11 +45,11 @@ class RecordedCall(BaseModel):
 
 
 class CallKey(NamedTuple):
-    """Names a call; the same in every debate that asks the same."""
+    """The name of a call, which is the same in every debate that makes the same call."""
 
-    asked: str  # of whom, in which round and phase
+    asked: str  # the seat, round and phase
     messages: str  # their hash
-    number: int = 0  # counts the calls of one run that ask the same
+    number: int = 0  # counts equal calls within one run
 
 
 class CallRequest(NamedTuple):
@@ -60,11 +60,11 @@ class CallRequest(NamedTuple):
 
 @dataclass
 class Tape:
-    """The calls of a debate: those that are known are answered from it, others are recorded."""
+    """The calls of a debate: known calls are answered from the tape, others are recorded on it."""
 
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
-    is_complete: bool = False  # a call that is not known is an error
+    is_complete: bool = False  # if so, an unknown call is an error
     speed: float | None = None  # None: without waiting
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -74,7 +74,7 @@ class Tape:
         return CallKey(*same, self._made[same] - 1)
 
     def count(self, made: Iterable[CallKey]) -> None:
-        """Keep calls that were made before from being replaced by later ones."""
+        """Count calls that were made earlier, so that later ones do not replace them."""
         self._made.update((key.asked, key.messages) for key in made)
 
     async def wait_until(self, seconds: float, began: float) -> None:
@@ -101,7 +101,7 @@ async def on_tape(
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
-    """Answer a call from the tape in use, or make it and record it."""
+    """Answer a call from the current tape, or make the call and record it."""
     tape = _tape.get()
     if tape is None:
         return await call(listener)
@@ -179,14 +179,14 @@ class _Recorder:
 
     async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
         if tape.keep:
-            for each in self.received:  # here, because tokens come by the thousand
+            for each in self.received:  # not sooner, because there may be thousands of pieces
                 each.text = clean_piece(each.text)
             whole = made.model_copy(update={"received": self.received, "seconds": self._seconds()})
             await tape.keep(key, _without_marks(whole, self.inner.marks))
 
 
 def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
-    """Hash what is sent, without the marks that differ from debate to debate."""
+    """Hash the messages, ignoring the marks that are different in each debate."""
     parts = [each.model_dump(include=_SENT) for each in messages]
     text = _replace(json.dumps(parts, ensure_ascii=False, default=str), _pairs(marks))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -203,7 +203,7 @@ def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
-    """Restore a recorded call: put a debate's marks in place of the placeholders."""
+    """Restore a recorded call by putting a debate's marks in place of the placeholders."""
     return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
 
 
@@ -214,7 +214,7 @@ def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall
 
 
 def _replace_across(texts: Sequence[str], pairs: list[tuple[str, str]]) -> list[str]:
-    """Replace in texts that belong together: a mark may begin in one and end in the next."""
+    """Replace marks in consecutive texts, including a mark that spans two of them."""
     whole = _replace("".join(texts), pairs)
     ends = list(accumulate(len(text) for text in texts))
     return [whole[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]

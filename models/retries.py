@@ -1,4 +1,4 @@
-"""Tries a call again after a failure, then with the seat's fallback models."""
+"""Retries a call after a failure, and then tries the seat's fallback models."""
 
 import asyncio
 import random
@@ -48,8 +48,8 @@ class Listener:
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
     asked: str = ""  # names the call in a recording
-    marks: tuple[str, ...] = ()  # what no other debate has in its prompts
-    time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
+    marks: tuple[str, ...] = ()  # the parts of its prompts that are unique to this debate
+    time_is_up: Callable[[], bool] = lambda: False  # whether to stop the answer here
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Answered(Generic[Result]):
     fell_back: bool
 
 
-# Takes the model, why the previous try failed, and whether this is the last try.
+# Takes the model, the previous try's failure, and whether this is the last try.
 Attempt = Callable[[ModelSpec, Failure | None, bool], Awaitable[Result]]
 
 
@@ -118,7 +118,7 @@ async def _with_retries(
             continue
         trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
         if failure.kind == "rate_limit" and settings.rate_limit_patience:
-            # A limit that is waited out is no problem of the debate: nothing is reported.
+            # Waiting for a rate limit to pass is not reported as a problem.
             wait = _backoff(waits, failure, settings)
             waits, waited = waits + 1, waited + wait
             if waited > settings.rate_limit_patience:
@@ -135,13 +135,13 @@ async def _with_retries(
 def _failure_of(error: Exception) -> tuple[Failure, Usage]:
     unexpected = f"{type(error).__name__}: {first_line(error)}"
     failure = classify(error) or Failure("unexpected", unexpected)
-    # A rejected call costs nothing; the cost of one that was cut off is unknown.
+    # A rejected call costs nothing; the cost of a call that timed out is unknown.
     spent = Usage() if failure.kind in ("first_token", "idle", "total") else NO_USAGE
     return failure, (error.usage if isinstance(error, BadAnswer) else None) or spent
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
-    """Wait with full jitter, or as long as Retry-After says plus a little jitter."""
+    """Return the seconds to wait: full jitter, or Retry-After plus a little jitter."""
     jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2 ** min(tries, 10)))  # noqa: S311
     return jitter if failure.retry_after is None else failure.retry_after + min(jitter, 1.0)
 

@@ -24,8 +24,8 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-# Tokens for instructions, the latest turns and the answer, in addition to the question; half of a
-# small window.
+# Tokens needed besides the question: for instructions, the latest turns and the answer. In a small
+# window, half of it.
 _DEBATE_ROOM = 12_288
 
 
@@ -51,7 +51,7 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    # Python programs and `langgraph dev` have not loaded them.
+    # Load them here, because Python programs and `langgraph dev` have not done so.
     await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
     seats = [_write_specs_in_full(seat) for seat in chosen]
@@ -61,8 +61,8 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
-    # With none chosen: the protocol's default models if Ollama has them, else a hosted model if
-    # there is a key, else the built-in one. With some chosen: the first of them.
+    # If none is chosen: the protocol's default models if Ollama has them, or else a hosted model if
+    # there is a key, or else the built-in one. If some are chosen: the first of them.
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):
@@ -85,7 +85,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give a judge that nobody chose a model that no debater uses, or say that there is none."""
+    """Give the judge, unless the user chose its model, one that no debater uses; add a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -94,7 +94,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
     if other := await _other_model({seat.model for seat in debaters}):
         chosen = [_set_model(seat, other) if seat is judge else seat for seat in seats]
         return chosen, f"The judge is {other}, because no debater uses it."
-    if parse_spec(judge.model).provider == "embedded":  # a warning above the answer says it
+    if parse_spec(judge.model).provider == "embedded":  # a warning above the answer says so
         return seats, ""
     return seats, (
         f"The judge is the same model as {', '.join(sharing)}; choose another with "
@@ -103,7 +103,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
 
 
 async def _other_model(used: set[str]) -> str | None:
-    """Return another model of Ollama if debaters use it; of others it is unknown what they have."""
+    """Return another Ollama model if debaters use Ollama; other providers' models are unknown."""
     specs = [parse_spec(model) for model in used]
     local = [spec.name for spec in specs if spec.provider == "ollama"]
     if not local:
@@ -112,7 +112,7 @@ async def _other_model(used: set[str]) -> str | None:
 
     try:
         found = await model_like(local)
-    except BadInput:  # preflight explains it
+    except BadInput:  # preflight explains the error
         return None
     return f"ollama:{found}" if found else None
 
@@ -125,7 +125,7 @@ async def preflight(
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
 ) -> list[str]:
-    """Refuse what would fail after the first paid call, and return notices."""
+    """Raise BadInput for anything that would fail after the first paid call; return notices."""
     await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
@@ -144,7 +144,7 @@ async def preflight(
 
 
 async def _explain_bare_names(settings: DebateSettings) -> list[str]:
-    """Explain why names without a provider were taken for models that Ollama lacks."""
+    """Explain why names without a provider were taken to mean models that Ollama does not have."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
@@ -156,7 +156,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
 
 
 async def usable_models() -> list[UsableModel]:
-    """List what can be used now: Ollama's models, a hosted one per API key, the built-in ones."""
+    """List the models that can be used now: Ollama's, one per API key, and the built-in ones."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
     hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
@@ -170,7 +170,7 @@ async def usable_models() -> list[UsableModel]:
 
 
 def hosted_models() -> list[str]:
-    """Return one model of each hosted provider whose key is set."""
+    """Return one model for each hosted provider whose key is set."""
     return [
         model
         for provider, model in _HOSTED.items()
@@ -190,7 +190,7 @@ def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Return the tokens a prompt and its answer may fill together; None if unlimited."""
+    """Return how many tokens a prompt and its answer may have together; None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)
@@ -214,7 +214,7 @@ def is_demonstration_model(model: str) -> bool:
 
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
-    """Refuse a model that is known not to accept images; try one that is unknown."""
+    """Refuse models that are known not to accept images, but allow those that may accept them."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
@@ -298,6 +298,6 @@ def _set_model(seat: Seat, model: str) -> Seat:
 
 
 def _write_specs_in_full(seat: Seat) -> Seat:
-    """Write specs in full, so that records and prices use one name per model."""
+    """Expand model specs, so that records and prices use one name per model."""
     model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
     return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

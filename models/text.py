@@ -5,19 +5,19 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-# What can drive a terminal (all but tab and newline), or reorder its lines.
+# Characters that can control a terminal (except tab and newline) or reorder its text.
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WIDEST_INTEGER = 63
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Remove what databases refuse (NUL, lone surrogates)."""
+    """Remove characters that databases refuse: NUL and lone surrogates."""
     return _SURROGATE.sub("", text.replace("\x00", ""))
 
 
 def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
-    """Clean plain data: its text, by default as that of a model, and odd numbers."""
+    """Clean all text in plain data, and turn numbers that cannot be stored into text."""
     clean_text = clean_text or clean_piece
     if isinstance(data, str):
         return clean_text(data)
@@ -31,7 +31,7 @@ def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any
 
 
 def clean_piece(text: str) -> str:
-    """Remove also what could drive a terminal or reorder its lines."""
+    """Clean text, and remove characters that can control a terminal or reorder its text."""
     return UNSAFE.sub("", clean(text))
 
 
@@ -40,7 +40,7 @@ def clean_reply(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put text on one line and cut it between words, with an ellipsis, where it is too long."""
+    """Put text on one line; if it is too long, cut it between words and add an ellipsis."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

@@ -1,4 +1,4 @@
-"""The length of texts in tokens: one measure for limits, one upper bound for context windows."""
+"""Measures texts in tokens: a count for limits, and an upper bound for context windows."""
 
 import math
 import re
@@ -6,20 +6,20 @@ import re
 _PIECE = re.compile(
     r"(?P<latin>[A-Za-zÀ-ɏ]+)|(?P<digits>\d+)|(?P<word>[^\W\d_]+)|(?P<sign>[^\s\w]+|_+)"
 )
-# Scripts whose characters are words or syllables.
+# Scripts in which a character is a word or a syllable.
 _DENSE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-# Vocabularies hold most long words of formal English whole, and their parts are long too.
+# Vocabularies contain most long words of formal English as one token, and long parts of others.
 _WHOLE_WORD, _PART_OF_WORD = 12, 10
 BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """Count alike for all providers; within a tenth of common English vocabularies."""
+    """Count tokens, in the same way for all providers; within 10 % of common English tokenizers."""
     return sum(_size(found) for found in _PIECE.finditer(text))
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Estimate the tokens of these texts, erring high."""
+    """Estimate the number of tokens in these texts, erring on the high side."""
     return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 

@@ -1,4 +1,4 @@
-"""The tools a seat may call during a turn."""
+"""The tools that a seat may call during a turn."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -16,11 +16,11 @@ MAX_QUERY_CHARS = 1000
 
 Call = ToolCall | InvalidToolCall
 Search = Callable[[str], Awaitable[tuple[str, Any]]]
-"""Searches the documents of a seat: the result as text and as data."""
+"""Searches the documents that a seat may see; returns the result as text and as data."""
 
 
 class Calculation(BaseModel):
-    """What `calculate` is given."""
+    """The argument of `calculate`."""
 
     expression: str = Field(
         description="The arithmetic in Python's notation, such as 1200 * 1.035 ** 10 - sqrt(2)."
@@ -28,7 +28,7 @@ class Calculation(BaseModel):
 
 
 class DocumentSearch(BaseModel):
-    """What `search_documents` is given."""
+    """The argument of `search_documents`."""
 
     query: str = Field(
         max_length=MAX_QUERY_CHARS, description="What to look for, in words the text may use."
@@ -73,7 +73,7 @@ def calls_in(message: AIMessage | None) -> list[Call]:
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """Run a tool call; its failure is a result for the model too."""
+    """Run a tool call; a failure is returned as a result, for the model to see."""
     name, given = call["name"] or "", call["args"]
     tool = next((each for each in tools if each.name == name), None)
     artifact, failed = None, True

@@ -1,4 +1,4 @@
-"""Keeps secrets out of what LangSmith is sent, where the user switched tracing on."""
+"""Keeps secrets out of the traces sent to LangSmith if the user has enabled tracing."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from contend.models.failures import scrub
 
 
 def scrub_traces() -> None:
-    """Let everything that is traced in this process pass the scrubber."""
+    """Remove secrets from everything that is traced in this process."""
     if tracing_is_enabled():
         get_cached_client(anonymizer=scrub_data)
 

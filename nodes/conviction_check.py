@@ -1,4 +1,4 @@
-"""Ask every active seat whether another has convinced it; eliminate seats that concede."""
+"""Asks every active seat whether another has convinced it, and eliminates seats that concede."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -140,9 +140,9 @@ def _conviction(
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Map every possible name of a seat to its id, the most reliable names last."""
-    # All seats are included, so that part of one name is not mistaken for another. A model's name
-    # counts only if exactly one of the others has it.
+    """Map every name by which a seat may be called to its id, the most reliable names last."""
+    # All seats are included, so that part of one name is not mistaken for another name. A model's
+    # name counts only if exactly one of the other seats uses the model.
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]
     known = _model_names([seat for seat in seats if seat.id in others])
     known |= {each.id: each.id for each in seats}

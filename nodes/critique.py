@@ -1,4 +1,4 @@
-"""The critic says what is wrong with the latest answers and, if that decides, what is open."""
+"""Lets the critic review the latest answers and, in some protocols, decide what is still open."""
 
 from collections.abc import Sequence
 from functools import partial

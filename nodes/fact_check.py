@@ -1,4 +1,4 @@
-"""List the claims of the latest statement, and check them in parallel."""
+"""Lists the claims in the latest statement, and checks them in parallel."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ _CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Check the latest statement; its speaker may correct a contradicted claim once."""
+    """Check the latest statement; if a claim is contradicted, its speaker may correct it once."""
     seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
@@ -64,7 +64,7 @@ def _report_unchecked(
 async def _check_claims(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
 ) -> list[tuple[ClaimCheck, Work]]:
-    # With the statement's id, which no other claim of the round has: the nonce comes from it.
+    # Labels contain the statement's id to be unique in the round, because nonces depend on them.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     subjects = [
         CallSubject(label=label, about=(claim,))

@@ -1,4 +1,4 @@
-"""After each round: stop or continue, by the protocol's rule or a person's wish."""
+"""Decides after each round whether to continue, by the protocol's rule or a person's request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +43,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     work = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_work([])
     judged = work["turns"]
     stop = strategy.stop_decision(with_turns(state, judged))
-    # What comes before the pause is free or a task: the node runs again when it is answered.
+    # Everything before the pause must be free or a task, because the node reruns after the answer.
     pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
     remark = _ask_person(state, stop) if pauses else Remark()
     if (remark.finish or state.get("finish")) and stop is None:
@@ -60,9 +60,9 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
 
 
 async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
-    """Ask the judge about another round; if it fails, the debate ends."""
+    """Ask the judge whether to hold another round; if the call fails, the debate ends."""
     seat = seat_with_role(state, "judge")
-    # As a stored result, a failed judge is not asked again after a pause.
+    # A failure is stored as a result, so that the judge is not asked again after a pause.
     calls = [(state, seat)]
     (decided,) = await decide_calls(calls, runtime, "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):

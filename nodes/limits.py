@@ -1,11 +1,11 @@
-"""Comparing computed numbers with limits."""
+"""Compares computed numbers with limits."""
 
-# Marks and probabilities have far fewer digits, rounding errors of floats far smaller ones.
+# Scores and probabilities have far fewer digits, and float rounding errors are far smaller.
 _DECIMALS = 9
 
 
 def is_above(value: float, limit: float) -> bool:
-    """Compare without rounding errors: 0.1 + 0.2 is not above 0.3."""
+    """Compare, ignoring rounding errors: 0.1 + 0.2 is not above 0.3."""
     return round(value - limit, _DECIMALS) > 0
 
 

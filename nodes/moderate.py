@@ -1,4 +1,4 @@
-"""The moderator calls on the sides, rules on statements, and sums up each round."""
+"""Lets the moderator call on the sides, rule on statements, and sum up each round."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Change the number of rounds if the moderator says so, may do so, and gives a reason."""
+    """Return a turn that changes the number of rounds, if this is allowed and the block does so."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []
@@ -84,13 +84,13 @@ def _adjust(
 def _further_turn(
     state: DebateState, said: Turn, phase: PhaseName, text: str, found: Ruling | Adjustment
 ) -> Turn:
-    """Return a turn of its own for what the block of another turn says."""
+    """Return a separate turn for a decision in another turn's control block."""
     update = {
         "id": next_turn_id(state, phase, said.seat),
         "phase": phase,
         "text": text,
         "assessment": found,
-        # One call gave both turns: its price and its time are the other one's.
+        # Both turns come from one call; its cost and time are counted in the other turn.
         "usage": NO_USAGE,
         "started_at": said.started_at,
         "ended_at": said.started_at,
@@ -122,7 +122,7 @@ async def _propose_positions(
 
 
 def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
-    """Add the positions to the text: they are in the block, which viewers do not see."""
+    """Add the positions to the text, because viewers do not see the block that contains them."""
     held = zip(sides, positions, strict=True)
     lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
     return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})

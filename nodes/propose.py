@@ -1,4 +1,4 @@
-"""Seats answer the question, and revise their answers in later rounds."""
+"""Lets seats answer the question, and revise their answers in later rounds."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 async def _take_turns(state: DebateState, runtime: Runtime[Any], seats: list[Seat]) -> list[Result]:
-    # One call is the step itself; of several, each is a task that a crash leaves as it was.
+    # A single call needs no task; if there are several, each is a task, so that a crash loses none.
     speak: Callable[..., Awaitable[TurnResult]] = take_turn if len(seats) == 1 else take_turn_once
     calls = []
     for seat in seats:
@@ -96,7 +96,7 @@ def _collect(
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> Work:
-    """Repeat the seat's previous or initial answer in place of the failed one, if it has any."""
+    """Use the seat's previous or initial answer, if there is one, in place of the failed one."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

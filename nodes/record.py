@@ -1,4 +1,4 @@
-"""Builds the record of a debate from its state. Apart from its node, which needs langgraph."""
+"""Builds the record of a debate from its state; separate from its node, which needs langgraph."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -61,7 +61,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         degraded=[
             each
             for each in state.get("degraded", [])
-            if not (rated and each.what == "not_rated")  # it was rated later
+            if not (rated and each.what == "not_rated")  # it has been rated since
         ],
         demonstration=_is_demonstration(state),
         **_concessions(state),
@@ -100,7 +100,7 @@ def _concessions(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the last seat left, or the debater that wrote the answer, and why it did."""
+    """Return the last seat left, or the debater that wrote the answer, and the reason."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}
@@ -175,7 +175,7 @@ def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
     return {"feedback": feedback[-1] if feedback else None, "answers": answers}
 
 
-# The form of a round, by a role that takes part in it.
+# How to build the entry for a round, by a role that takes part in it.
 _ROUNDS_OF: dict[str, Callable[[Iterable[Turn]], dict[str, Any]]] = {
     "debater": _by_equals,
     "position_advocate": moderated_round,

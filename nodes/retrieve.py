@@ -1,4 +1,4 @@
-"""Phase 0: check the input, choose seats, and find reasoning templates."""
+"""Phase 0: checks the input, chooses seats, and finds reasoning templates."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,7 +76,7 @@ def checked_question(question: str) -> str:
 
 
 def _attachments(state: DebateState) -> DebateState:
-    """Validate documents and images: clients may send anything."""
+    """Validate documents and images, because clients may send anything."""
     attachments: DebateState = {}
     try:
         if state.get("documents"):

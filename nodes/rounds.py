@@ -1,4 +1,4 @@
-"""Opening a round: the seats that speak, and the node that closes it."""
+"""Opens a round: chooses the seats that speak, and the node that closes the round."""
 
 from typing import TYPE_CHECKING, Any
 

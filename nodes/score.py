@@ -1,4 +1,4 @@
-"""The judge rates the final answer."""
+"""Lets the judge rate the final answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Phase 6: write the record of the debate."""
+"""Phase 6: writes the record of the debate."""
 
 from typing import Any
 

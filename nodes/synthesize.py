@@ -1,4 +1,4 @@
-"""Write the final answer."""
+"""Writes the final answer."""
 
 import re
 from typing import Any

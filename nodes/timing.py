@@ -1,4 +1,4 @@
-"""What a debate took: its tokens, and its working time without pauses."""
+"""Computes a debate's tokens, and its working time excluding pauses."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,20 +11,20 @@ from contend.graph.values import NO_USAGE, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
-# The wall clock may be set while a debate runs, which must not look like time worked. So it is
-# read once per run, and the monotonic clock adds what has passed since.
+# The wall clock may be changed during a debate, which must not count as working time. So it is
+# read once per run, and the time since then is measured by the monotonic clock.
 _began: ContextVar[tuple[datetime, float]] = ContextVar(
     "began", default=(datetime.now(UTC), time.monotonic())
 )
 
 
 def start_clock() -> None:
-    """Read the wall clock, at the beginning of a run."""
+    """Read the wall clock at the beginning of a run."""
     _began.set((datetime.now(UTC), time.monotonic()))
 
 
 def steady_now() -> datetime:
-    """Return the time by a clock that nobody can set during a run."""
+    """Return the time on a clock that is not affected if the wall clock is changed."""
     began, monotonic = _began.get()
     return began + timedelta(seconds=time.monotonic() - monotonic)
 
@@ -73,7 +73,7 @@ def total_usage(state: DebateState) -> TotalUsage:
 
 
 def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """Return None only if there are calls, and none has a count."""
+    """Return the sum of the known counts; None if there are counts but all are unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known or not counts else None
 

@@ -1,4 +1,4 @@
-"""Load prompts, which are Markdown files, and fill them in."""
+"""Loads prompts, which are Markdown files, and fills them in."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ def exists(name: str) -> bool:
 
 
 def _file(name: str) -> Path:
-    """Find a prompt in the folders of this package; a test may add one for its own protocol."""
+    """Find a prompt in this package's folders; a test may add a folder for its own protocol."""
     *others, first = (Path(folder, f"{name}.md") for folder in reversed(__path__))
     return next((file for file in others if file.is_file()), first)
 
@@ -32,10 +32,10 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values; each is built only if used, and is not scanned for placeholders."""
+    """Fill in values; each is built only if used, and is not itself searched for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
-        # The space and line breaks after an empty value are dropped with it.
+        # An empty value is dropped together with the white space after it.
         value = values[found.group(1)]()
         return value + found.group(2) if value else ""
 
@@ -43,6 +43,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Wrap text in tags that label it as data; text that contains the mark cannot close them."""
+    """Wrap text in tags that label it as data, altering any mark in it that could close them."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

@@ -26,16 +26,16 @@ MAX_FILE_BYTES = 50_000_000
 MAX_TOTAL_BYTES = 200_000_000
 MAX_FILES = 1000
 PASSAGE_CHARS = 900
-SPLITTER = "2"  # increase it whenever the same files would give other pages or passages
+SPLITTER = "2"  # increase it whenever the same files would give different pages or passages
 
 _ID_CHARS = 24
-# The splitter would split these character by character.
+# Words that are so long that the splitter would split them character by character.
 _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A place a reader can look up: a page of a PDF, or the line where a passage begins."""
+    """A place that a reader can look up: a page in a PDF, or the line where a passage begins."""
 
     number: int
     text: str
@@ -62,21 +62,21 @@ class Loaded:
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
-    given: frozenset[Path] = frozenset()  # its own path, or folders that contain it
+    given: frozenset[Path] = frozenset()  # as given: its own path, or folders above it
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The documents of a debate. Compared by identity, so that work on it can be cached."""
+    """The documents of a debate. Compared by identity, so that results about it can be cached."""
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
-    # Number of pages or lines of each document, including those without text.
+    # The number of pages or lines in each document, including those without text.
     lengths: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, all or none; also return notices for the user."""
+    """Read files and folders; refuse all if one cannot be read. Return notices for the user too."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []
@@ -131,7 +131,7 @@ def _list_files(
         is_folder = stat.S_ISDIR(_mode(path))
         file = None
         for file in _walk_folder(path, problems, skipped) if is_folder else (path,):
-            # Inside a folder the relative path, since names may repeat.
+            # Inside a folder use the relative path, because names may repeat.
             name = Path(path.absolute().name, file.relative_to(path)) if is_folder else file.name
             entry = _File(file, clean_piece(Path(name).as_posix()), set())
             files.setdefault(Path(os.path.realpath(file)), entry).given.add(path)
@@ -150,7 +150,7 @@ _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
 def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
-    """Yield the readable files below a folder, without following links that loop or lead out."""
+    """Yield the supported files below a folder, ignoring links that loop or lead out of it."""
     inside = Path(os.path.realpath(folder))
 
     def unreadable(error: OSError) -> None:
@@ -171,7 +171,7 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
 
 
 def _mode(path: Path) -> int:
-    """Return the file mode; treat an inaccessible file as regular, to be refused later."""
+    """Return the file mode; treat an inaccessible file as a regular one, which is refused later."""
     try:
         return path.stat().st_mode
     except PermissionError:
@@ -237,7 +237,7 @@ def _split(name: str, source: Source) -> tuple[tuple[DocumentPage, ...], tuple[P
             for at, text in _split_text(whole)
         ]
         chunks = [(line, text) for line, _, text in pieces]
-        # A long line begins several passages but is one place.
+        # A long line may begin several passages, but is listed as one place.
         places = {line: at for line, at, _ in reversed(pieces)}
         borders = sorted(places.items(), key=lambda place: place[1])
         spans = pairwise([*borders, (0, len(whole))])
@@ -268,7 +268,7 @@ def _split_text(text: str) -> list[tuple[int, str]]:
     )
     chunks: list[tuple[int, str]] = []
     begin = 0
-    # Overlong words are at the odd places.
+    # Overlong words are at the odd indexes.
     for nth, stretch in enumerate(_OVERLONG.split(text)):
         if nth % 2:
             chunks.append((begin, stretch))

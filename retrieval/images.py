@@ -16,7 +16,7 @@ from contend.models.text import clean_piece
 
 MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES = 10  # limit per speaker
-# Identified by their first bytes: the name may not match the content.
+# Identified by their first bytes, because the name may not match the content.
 _KINDS = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
@@ -61,7 +61,7 @@ def _read(path: Path) -> Picture:
 
 
 def save_images(pictures: Sequence[Picture], home: Path) -> None:
-    """Store the images, so that a paused debate does not need the originals."""
+    """Store the images, so that a paused debate can resume without the original files."""
     for picture in pictures:
         path = _path(picture.image, home)
         try:

@@ -1,4 +1,4 @@
-"""A FAISS index in langchain's store: saved without pickle, verified before use."""
+"""Provides a FAISS index in langchain's store, saved without pickle and verified before use."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Opened = TypeVar("Opened")
 
 FORMAT = 2
 MANIFEST = "manifest.json"
-# With more vectors, exact search is too slow.
+# With more vectors than this, exact search is too slow.
 EXACT_UP_TO = 100_000
 _OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
-# Servers round differently per batch; another model is far below this.
+# Not 1, because servers round differently in each batch; another model's value is far lower.
 _SAME_MODEL = 0.99
 _MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
-    """Describes an index and its checksums."""
+    """The description of an index, with its checksums."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """Named by content, so that a manifest never points to the vectors of another index."""
+        """The file's name, made from its content so that no manifest points to wrong vectors."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
@@ -63,7 +63,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. Its score is similarity of topic, never agreement."""
+    """A search result. Its score measures similarity of topic, not agreement."""
 
     key: str
     score: float
@@ -72,11 +72,11 @@ class Hit:
 @dataclass(frozen=True)
 class VectorIndex:
     store: FAISS
-    embedded: int  # number of texts embedded now; the others were known already
+    embedded: int  # number of texts newly embedded; the others were already known
     notice: str  # for the user; empty if all is well
 
     def fits(self, vector: Vectors) -> bool:
-        """Whether the vector has the right size: the model of that name may have changed."""
+        """Return whether the vector has the right size; if not, the model may have changed."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
@@ -84,7 +84,7 @@ class VectorIndex:
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
     def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
-        """Return the nearest texts, or of those at these places by exact search, best first."""
+        """Return the nearest texts, best first; with `places`, only those, by exact search."""
         import faiss
         import numpy as np
 
@@ -96,7 +96,7 @@ class VectorIndex:
             return []
         index = self.store.index
         if isinstance(index, faiss.IndexHNSW):
-            # An approximate search may miss the few that are wanted.
+            # Search exactly, because an approximate search may miss the few texts that are wanted.
             index = faiss.downcast_index(index.storage)
         wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
         chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
@@ -106,7 +106,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """Return the similarity of every text, in order; for an exact index only."""
+        """Return the similarity of every text, in order; works only with an exact index."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -117,11 +117,11 @@ class VectorIndex:
 
 
 class SharedCache(Generic[Opened]):
-    """Keeps what was opened last in this process, by key."""
+    """A cache of the objects opened last in this process, by key."""
 
     def __init__(self) -> None:
         self._opened: dict[Hashable, Opened] = {}
-        # A lock belongs to one event loop.
+        # Kept per event loop, because a lock belongs to one loop.
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Lock]] = (
             WeakKeyDictionary()
         )
@@ -154,7 +154,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """Open the index of these texts; embed only those that the folder lacks."""
+    """Open the index for these texts; embed only texts that the stored index lacks."""
     wanted = {key: _digest(text.encode()) for key, text in texts.items()}
     index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
     if not await _is_made_by(embedder, index, entries, wanted, texts):
@@ -183,7 +183,7 @@ async def _is_made_by(
     wanted: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> bool:
-    """Whether the model still returns a stored vector: it may have been replaced."""
+    """Return whether the model still gives the vector in the index; it may have been replaced."""
     keys = {digest: key for key, digest in wanted.items()}
     known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
     if embedder.pinned or not known:
@@ -195,7 +195,7 @@ async def _is_made_by(
 
 
 def build(rows: Any) -> Any:
-    """Build a FAISS index of unit vectors: exact while that is fast, approximate above."""
+    """Build a FAISS index of unit vectors: exact if there are few, or else approximate."""
     import faiss
     import numpy as np
 
@@ -217,7 +217,7 @@ def _load(folder: Path, model: str) -> tuple[Any, dict[str, str], str]:
     damaged = None, dict[str, str](), "damaged"
     try:
         if not (folder / MANIFEST).is_file():
-            # Hidden files belong to another process that is still writing.
+            # Ignore hidden files, which another process is still writing.
             stray = folder.is_dir() and any(file.name[0] != "." for file in folder.iterdir())
             return None, {}, "incomplete" if stray else ""
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
@@ -245,9 +245,9 @@ def _digest(content: bytes) -> str:
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
-    """Wrap the index in langchain's vector store, which is never saved, as it would pickle."""
+    """Wrap the index in langchain's vector store, which is never saved because it uses pickle."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its sunset
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its end of life
         from langchain_community.docstore import InMemoryDocstore
         from langchain_community.vectorstores import FAISS
         from langchain_community.vectorstores.utils import DistanceStrategy
@@ -264,7 +264,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """Required by the store; vectors are computed before it is asked."""
+    """A placeholder that the store requires; vectors are computed before the store is used."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -274,7 +274,7 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files under content-based names, then the manifest that points to them."""
+    """Write both files, named after their content, and then the manifest that points to them."""
     import faiss
 
     vectors = faiss.serialize_index(index).tobytes()
@@ -294,7 +294,7 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove old files; others may still be reading or writing recent ones."""
+    """Remove old files; keep recent ones, which other processes may still be using."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

@@ -1,4 +1,4 @@
-"""Extracts the text of a file with its pages or lines. One reader per type."""
+"""Extracts the text from a file, by pages or lines, with one reader per file type."""
 
 import csv
 import html
@@ -15,7 +15,7 @@ from contend.retrieval.quotes.words import LOWERED, RAISED
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 
-# Never in text; bell, backspace, escape and the DOS end mark do occur in old logs.
+# These never occur in text; bell, backspace, escape and the DOS end mark do, in old logs.
 _BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _LINE_END = re.compile(r"\r\n?")
 _ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
@@ -27,7 +27,7 @@ _BLOCKS = frozenset({
     "section", "summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul",
 })  # fmt: skip
 _MARKUP = re.compile("<(?:(!--)|[!?]|/?([a-zA-Z][^\\s/<>]*))")
-# Possessive and atomic, so that an unclosed tag does not backtrack.
+# Possessive and atomic, so that an unclosed tag does not cause backtracking.
 _TAG_REST = re.compile(r"(?>=\s*(?:\"[^\"]*\"|'[^']*')|[^>])*+>")
 _MOST_WASTED_CHARS = 30_000_000
 _SCRIPTS = {
@@ -35,7 +35,7 @@ _SCRIPTS = {
     "sub": (re.compile(r"[\d+−=()-]+"), LOWERED),
 }
 
-# Signs of another encoding: many accented letters in a row, symbols inside words.
+# Hints of another encoding: many accented letters in a row, or symbols inside words.
 _CROWDED = re.compile("[¡-ÿ]{4,}")
 _SIGN_IN_WORD = re.compile("[A-Za-zÀ-ÿ][¡-©ª¬®-³µ¶¸-º¼-¿×÷][A-Za-zÀ-ÿ]")
 _WESTERN = tuple(
@@ -59,7 +59,7 @@ class Source:
 
 
 def shown(path: Path) -> str:
-    """Return a path that is safe to print: file names may contain anything."""
+    """Return the path as text that is safe to print, because file names may contain anything."""
     return clean_piece(str(path))
 
 
@@ -82,7 +82,7 @@ def read(path: Path, data: bytes) -> Source:
 
 
 def _tidy(text: str) -> str:
-    """Remove control characters; keep only line breaks that editors count too."""
+    """Remove control characters, and keep only line breaks that editors also count."""
     return clean_piece(_ODD_SPACE.sub(" ", _LINE_END.sub("\n", text)))
 
 
@@ -156,7 +156,7 @@ def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
 
 
 class _Html:
-    """Collects the visible text of a page. html.parser takes hours on unclosed tags."""
+    """Collects the visible text in HTML; html.parser would take hours on unclosed tags."""
 
     def __init__(self, text: str) -> None:
         self.lines: list[tuple[int, list[str]]] = []
@@ -218,7 +218,7 @@ class _Html:
         self._skip(end)
 
     def _visible_text(self, line: str) -> str:
-        """Return the text of a line; 10<sup>6</sup> is not 106."""
+        """Return the text in a line, with superscripts as such: 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))
         return text.translate(signs) if pattern and pattern.fullmatch(text.strip()) else text
@@ -232,7 +232,7 @@ class _Html:
 
 
 def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Return each row as `header: value; header: value`, and as written."""
+    """Return each row twice: as `header: value; header: value`, and as written."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
     lines = text.split("\n")
     rows: list[tuple[int, list[str]]] = []

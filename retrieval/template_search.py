@@ -1,4 +1,4 @@
-"""Finds the reasoning templates nearest to a question, or none."""
+"""Finds the reasoning templates that are nearest to a question, if any are near enough."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Ranked:
 @dataclass(frozen=True)
 class Rule:
     least: float
-    spread: float | None = None  # how far below the best score another may be
+    spread: float | None = None  # how far below the best score another template may be
     none_if_plain: bool = True
 
 
@@ -92,7 +92,7 @@ class Searcher:
 
 
 def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
-    """Score each group by its two nearest lines, so that one lucky match counts half."""
+    """Score each group by the mean of its two best lines, so that one lucky match counts half."""
     import numpy as np
 
     sizes = np.array(groups)[:, None]
@@ -114,7 +114,7 @@ def index_folder(home: Path, spec: str) -> Path:
 async def open_searcher(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Return the searcher of this process, rebuilt when a user's template has changed."""
+    """Return this process's searcher, rebuilt if any of the user's templates has changed."""
     home = data_home()
     current = await asyncio.to_thread(fingerprint, home)
 
@@ -141,9 +141,9 @@ async def rebuild_index(
 async def find_templates(
     question: str, settings: DebateSettings, embedding_model: str
 ) -> TemplateSearch:
-    """Find templates; if the embedding model fails, the debate runs without them."""
+    """Find templates; return none, with a notice, if the embedding model fails."""
     if not settings.templates:
-        # Say nothing where templates are off by default.
+        # Give no notice if templates are off by default.
         usual = type(settings).model_fields["templates"].default
         return TemplateSearch((), "Templates are off." if usual else "")
     embedder = Embedder(embedding_model, settings)

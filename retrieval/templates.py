@@ -1,4 +1,4 @@
-"""The reasoning templates: built-in, the user's own, and candidates."""
+"""Loads the reasoning templates: built-in ones, the user's own, and candidates."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ Origin = Literal["shipped", "user", "candidate"]
 
 HEADINGS = ("Steps", "Checks", "Typical errors")
 MAX_TEMPLATE_BYTES = 64_000
-# Templates more similar than this match the same questions.
+# Templates that are more similar than this match the same questions.
 MAX_SIMILARITY = 0.75
 _FRONT = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _SLUG = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -36,7 +36,7 @@ def _to_list(value: Any) -> Any:
 
 
 def _to_one_line(value: Any) -> Any:
-    """Put text on one line: front matter may contain escaped line breaks."""
+    """Put text on one line, because front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
@@ -60,7 +60,7 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """Return the lines to embed: each way to ask for it separately."""
+        """Return the lines to embed: one for each kind of question that the template is for."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 
@@ -96,7 +96,7 @@ def parse_template(text: str, name: str, origin: Origin) -> Template:
         )
     try:
         front = parse_yaml(parts[1], fast=True)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # also dates such as 2021-99-99
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # also for dates like 2021-99-99
         raise BadInput(f"The front matter of {name} is not valid YAML.") from error
     if not isinstance(front, dict):
         raise BadInput(f"The front matter of {name} must be NAME: VALUE lines.")
@@ -124,7 +124,7 @@ def shipped_templates() -> tuple[Template, ...]:
 
 @cache
 def plain_requests() -> tuple[str, ...]:
-    """Return requests that need no template; a question nearest to these gets none."""
+    """Return requests that need no template; a question that is nearest to these gets none."""
     text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
     return tuple(line for line in text.splitlines() if line.strip())
 
@@ -166,7 +166,7 @@ def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> 
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return a value that changes with the user's templates; cheap, since every debate calls it."""
+    """Return a value that changes with the user's templates; fast, as every debate needs it."""
     found = []
     for file in _files(user_folder(home)):
         with contextlib.suppress(OSError):  # a broken link is reported when it is read

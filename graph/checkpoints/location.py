@@ -1,4 +1,4 @@
-"""Where checkpoints and records are stored."""
+"""Finds where checkpoints and records are stored."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ CHECKPOINT_TABLES = {
 
 
 def database() -> "Path | Postgres":
-    """Return where checkpoints and records are stored: the server of DATABASE_URL, or a file."""
+    """Return where checkpoints and records are stored: the server in DATABASE_URL, or a file."""
     if not is_on_server():
         return database_path()
     from contend.graph.checkpoints.postgres import read_address
@@ -29,12 +29,12 @@ def is_on_server() -> bool:
 
 
 def database_path() -> Path:
-    """Return the private file of checkpoints and records, created if missing."""
+    """Return the private file that stores checkpoints and records; create it if missing."""
     home = data_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / "contend.db"
     if not path.exists():
-        # Only a new file may be opened here: closing it would drop the locks this process holds on
-        # it, and the next reader would take the database for unused and delete what is in its log.
+        # Open only a new file here. Closing an existing one would drop the locks this process holds
+        # on it, so the next reader would think the database unused and delete its write-ahead log.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     return path

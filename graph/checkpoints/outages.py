@@ -1,4 +1,4 @@
-"""Databases that are away for a while: short outages are waited for, paid results are kept."""
+"""Handles database outages: waits out short ones, and keeps paid results during longer ones."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ from contend.models.files import write_private_file
 Result = TypeVar("Result")
 Writes = Sequence[tuple[str, Any]]
 
-# Seconds: longer than a restart, shorter than a user likes to watch an idle terminal.
+# In seconds: longer than a database restart, but short enough for a user who is waiting.
 PATIENCE = 10.0
 _PAUSE = 0.5
 # Freed when the disk is full, so that paid results can still be kept.
@@ -53,21 +53,21 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 class Database(Protocol):
     def answering(self) -> AbstractContextManager[None]:
-        """Raise DatabaseUnavailable for errors that mean an outage."""
+        """Turn errors that mean an outage into DatabaseUnavailable."""
 
 
 class KeepingSaver(BaseCheckpointSaver[str]):
-    """Keeps paid results in files while the database is away, and saves them before continuing."""
+    """Keeps paid results in files during an outage, and saves them to the database afterwards."""
 
-    # All that a step has produced passes through `aput_writes`. Only a checkpoint, which can be
-    # rebuilt from the writes, is refused; that ends the run before anything else is paid.
+    # Everything a step produces passes through `aput_writes`, which never fails in an outage. Only
+    # `aput` does, which ends the run before another call is paid; a resume rebuilds the checkpoint.
 
     where: Database
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.threads_with_files: set[str] = set()
-        # Writes are queued, so that only the first one waits for a database that is away.
+        # Writes are queued, so that in an outage only the first one waits for the database.
         self._writing = asyncio.Lock()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -81,7 +81,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, never before the writes it depends on."""
+        """Save a checkpoint, but first save the writes that it depends on."""
         await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
 
@@ -95,7 +95,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save writes; return False if the database is away, or was for earlier writes."""
+        """Save writes; return False if the database is unavailable, or was for earlier writes."""
         async with self._writing:
             if thread_of(config) in self.threads_with_files:
                 return False
@@ -131,9 +131,9 @@ class KeepingSaver(BaseCheckpointSaver[str]):
 
 
 def reserve_space() -> None:
-    """Reserve disk space for paid results; do nothing if the disk is full."""
+    """Reserve disk space for paid results, unless the disk is already full."""
     if not _reserve().exists():
-        with suppress(OSError):  # random, because some file systems compress
+        with suppress(OSError):  # random bytes, because some file systems compress
             write_private_file(_reserve(), os.urandom(_RESERVED_BYTES))
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as the home of debates: its address, and the pool that all debates share."""
+"""PostgreSQL as the store for debates: its address, and the connection pool that debates share."""
 
 import asyncio
 import logging
@@ -30,16 +30,16 @@ _DEFAULTS: dict[str, str | int] = {
     "keepalives_idle": 30,
     "tcp_user_timeout": 30_000,
 }
-# A saver holds a connection for milliseconds, so a few serve many debates.
+# A saver holds a connection for milliseconds, so a few connections serve many debates.
 _MOST_CONNECTIONS = 16
 _SECONDS_FOR_A_CONNECTION = 3.0
-# After this, the next request for a connection starts a new attempt.
+# After this time, the next request for a connection starts a new attempt to connect.
 _SECONDS_TO_RECONNECT = 5.0
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database named by DATABASE_URL, which may contain a password and is never shown."""
+    """The database at DATABASE_URL, an address that is never shown as it may contain a password."""
 
     conninfo: str = field(repr=False)
     host: str
@@ -53,7 +53,7 @@ class Postgres:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Raise DatabaseUnavailable for errors that mean an outage, not a bad statement."""
+        """Turn errors that mean an outage, not a bad statement, into DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:
@@ -62,13 +62,13 @@ class Postgres:
             raise
 
     def away(self, error: BaseException) -> DatabaseUnavailable | None:
-        # A server that fails over takes no writes for a while.
+        # During a failover, a server is read-only for a while.
         outages = (
             psycopg.OperationalError,
             psycopg.InterfaceError,
             psycopg.errors.ReadOnlySqlTransaction,
         )
-        # The cause of this one is another error, of a statement.
+        # PipelineAborted is not an outage: it follows from an earlier statement that failed.
         if not isinstance(error, outages) or isinstance(error, psycopg.errors.PipelineAborted):
             return None
         # The server's message, without the address before it.
@@ -78,7 +78,7 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Parse a DATABASE_URL; errors do not repeat any of it."""
+    """Parse a DATABASE_URL, without repeating any part of it in error messages."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
             "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
@@ -91,7 +91,7 @@ def read_address(url: str) -> Postgres:
     host = str(parts.get("host") or os.environ.get("PGHOST") or "this machine")
     name = parts.get("dbname") or os.environ.get("PGDATABASE") or parts.get("user") or "default"
     ports = str(parts.get("port") or "")
-    # A password that was not encoded ends early, and its rest would be shown as a name.
+    # Refuse a password with an unencoded @ or /, because part of it would be shown as a name.
     if "@" in f"{host}{ports}{name}":
         raise BadInput(_UNREADABLE)
     pairs = zip_longest(host.split(","), ports.split(","), fillvalue="")
@@ -117,7 +117,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
-    """Open the pool of this event loop; the last debate that ends closes it."""
+    """Open the connection pool of this event loop; the last debate to end closes it."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if where not in pools:
         pools[where] = _Shared(_new_pool(where))
@@ -129,7 +129,7 @@ async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
     finally:
         shared.users -= 1
         if not shared.users:
-            # Taken out at once: a debate that begins while this closes must open its own.
+            # Remove it before closing it, so that a debate that starts meanwhile opens a new pool.
             del pools[where]
             await shared.pool.close()
 

@@ -1,4 +1,4 @@
-"""Checkpoints in PostgreSQL, by a saver that outlives its server."""
+"""Saves checkpoints in PostgreSQL, and survives restarts of the server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +26,7 @@ _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 async def postgres_saver(
     where: Postgres, serde: SerializerProtocol
 ) -> AsyncIterator[AsyncPostgresSaver]:
-    """Open a saver for one debate: each has its own lock, over one pool."""
+    """Open a saver for one debate; savers share a connection pool, but each has its own lock."""
     async with shared_pool(where) as pool:
         await retry_until_available(lambda: _set_up(where, pool))
         yield ReconnectingSaver(where, pool, serde)
@@ -48,20 +48,20 @@ class ReconnectingSaver(KeepingSaver, AsyncPostgresSaver):
 
 
 def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
-    """Drop characters that JSON in PostgreSQL does not accept."""
+    """Remove characters that PostgreSQL does not accept in JSON."""
     values = checkpoint["channel_values"]
     texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
     return {**checkpoint, "channel_values": {**values, **texts}}
 
 
 async def _set_up(where: Postgres, pool: Pool) -> None:
-    """Create or migrate the checkpoint tables; one process does it, the others wait."""
+    """Create or migrate the checkpoint tables; one process does this while the others wait."""
     with where.answering():
         async with pool.connection() as connection:
             if await _is_set_up(connection):
                 return
-            # Polled: CREATE INDEX CONCURRENTLY would wait for sessions that block on this lock,
-            # and they for it.
+            # Poll, because a session that blocks on the lock would deadlock with the
+            # CREATE INDEX CONCURRENTLY in the session that holds it.
             while not await _ask(connection, _TRY_LOCK, [_LOCK]):  # noqa: ASYNC110 - not ours
                 await asyncio.sleep(_PAUSE)
             try:

@@ -1,4 +1,4 @@
-"""SQLite as the home of debates: what counts as an outage, and one queue of writers per file."""
+"""SQLite as the store for debates: what counts as an outage, and a queue of writers per file."""
 
 import sqlite3
 from collections import deque
@@ -10,7 +10,7 @@ from threading import Event, Lock
 
 from contend.graph.errors import DatabaseUnavailable
 
-# Longer than a backup tool holds its lock.
+# Longer than a backup tool holds a lock on the file.
 BUSY_TIMEOUT_MS = 60_000
 
 _LOCKED = "another program keeps it locked"
@@ -25,7 +25,7 @@ _PRIMARY = 0xFF  # an extended error code has its primary code in the lowest byt
 
 
 class _Place:
-    """A writer's place in the line."""
+    """A writer's place in the queue."""
 
     def __init__(self) -> None:
         self.turn, self.refusal = Event(), ""
@@ -42,7 +42,7 @@ class SqliteFile:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Raise DatabaseUnavailable for errors that mean an outage, not a bad statement."""
+        """Turn errors that mean an outage, not a bad statement, into DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:
@@ -52,11 +52,11 @@ class SqliteFile:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let one writer of this process at a time use the file, in the order they came.
+        """Let writers in this process use the file one at a time, in the order they arrived.
 
-        If another program keeps it locked, all that came meanwhile have waited with the first.
+        If another program keeps it locked until the first writer fails, all waiting writers fail.
         """
-        # SQLite itself makes writers poll: among many, some would wait until they time out.
+        # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _Place()
         with self._mutex:
             self._line.append(ours)

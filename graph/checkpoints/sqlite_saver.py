@@ -1,4 +1,4 @@
-"""Checkpoints in SQLite, by a saver that outlasts locks and a full disk."""
+"""Saves checkpoints in SQLite, and survives locked files and full disks."""
 
 import asyncio
 import sqlite3
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open a saver for one debate: each has its own connections, and all writers one queue."""
+    """Open a saver for one debate; each has its own connections, but all writers share a queue."""
     where = opened_file(path)
     await asyncio.to_thread(reserve_space)
     thread = ThreadPoolExecutor(1, "checkpoints")
@@ -45,14 +45,14 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
                 await reader.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
                 yield _Saver(where, reader, writer, thread)
         finally:
-            # After the last write, which a cancelled step may have left in line.
+            # Close it after the last write, which a cancelled step may have left in the queue.
             await asyncio.shield(run(writer.conn.close))
     finally:
         thread.shutdown(wait=False)
 
 
 class Writer(SqliteSaver):
-    """Makes each write one transaction, when it is this writer's turn."""
+    """Writes when it is its turn in the queue, each time in one transaction."""
 
     def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
@@ -70,9 +70,9 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in a thread of its own: a finished call must not wait for a busy event loop.
+    """Writes in its own thread, so that saving a finished call need not wait for a busy event loop.
 
-    The library's own way asks the event loop four times for each write.
+    The base class goes through the event loop four times for each write.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class _ThreadSaver(AsyncSqliteSaver):
         await self.in_thread(self.writer.delete_thread, thread_id)
 
     async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Write even if the step that waits for it is cancelled."""
+        """Write in the thread, and finish even if the waiting step is cancelled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 
@@ -111,7 +111,7 @@ class _Saver(KeepingSaver, _ThreadSaver):
         self.where = where
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        # The thread keeps the order, so that this need not wait for the answer to earlier writes.
+        # There is no need to wait for earlier writes here: the thread runs them in order.
         return await self.in_thread(self._put_or_refuse, config, *what)
 
     def _put_or_refuse(self, config: RunnableConfig, *what: Any) -> bool:

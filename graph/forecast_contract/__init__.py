@@ -1,1 +1,1 @@
-"""The published request and result of a forecast; missing results are null, see `report.gaps`."""
+"""The published formats of a forecast's request and result; `report.gaps` explains null values."""

@@ -1,4 +1,4 @@
-"""The request of a forecast."""
+"""The published format of a forecast's request."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from pydantic.config import JsonDict
 
 from contend.graph.forecast_contract import terms
 
-# How far a distribution given in a request may be from 1 in all.
+# How far from 1 the sum of a distribution given in a request may be.
 _ROUNDING = 0.01
 
 
@@ -29,7 +29,7 @@ def _refuse_empty(text: str) -> str:
 
 
 def _tuple(value: object) -> object:
-    """Accept lists, which strict validation would refuse."""
+    """Turn a list into a tuple, because strict validation refuses lists."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -43,7 +43,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _date(value: object) -> object:
-    """Take the day of a date with a time."""
+    """Drop the time from a date that has one."""
     try:
         return datetime.fromisoformat(value).date() if isinstance(value, str) else value
     except ValueError:
@@ -80,12 +80,12 @@ _Items = Annotated[tuple[_Text, ...], Field(max_length=50), BeforeValidator(_tup
 
 
 class PredictionTask(terms.Contract):
-    """The original prediction task; fields of your own are shown to those who argue."""
+    """The original prediction task; any fields you add are shown to the roles that argue."""
 
     model_config = ConfigDict(extra="allow")
 
-    question: _Question = Field(description="What is to be predicted.")
-    description: _Words = Field("", description="Background for those who argue.")
+    question: _Question = Field(description="The question to predict an answer to.")
+    description: _Words = Field("", description="Background for the roles that argue.")
     resolution_criteria: _Words = Field("", description="What decides which outcome came true.")
 
     @property
@@ -105,7 +105,7 @@ class PredictionTask(terms.Contract):
 
 
 class Outcome(terms.Contract):
-    """One of the outcomes that exclude each other."""
+    """One of the mutually exclusive outcomes."""
 
     id: terms.OutcomeId
     label: _Text
@@ -122,14 +122,14 @@ class KeyVariable(terms.Contract):
 
 
 class OutcomeProbability(terms.Contract):
-    """How likely one outcome is held to be."""
+    """The estimated probability of one outcome."""
 
     outcome_id: terms.OutcomeId
     probability: terms.Share
 
 
 class SimulationSummary(terms.Contract):
-    """What a simulation found before the debate."""
+    """The findings of a simulation run before the debate."""
 
     final_distribution: Annotated[
         tuple[OutcomeProbability, ...],
@@ -140,7 +140,7 @@ class SimulationSummary(terms.Contract):
 
 
 class Timeframe(terms.Contract):
-    """From when to when; the forecast comes due at the end."""
+    """The period that the forecast covers; it can be resolved at the end of the period."""
 
     start: _Date | None = None
     end: _Date | None = None
@@ -153,7 +153,7 @@ class Timeframe(terms.Contract):
 
 
 class DataSummary(terms.Contract):
-    """What the data say."""
+    """A summary of the available data."""
 
     region: _Words = ""
     timeframe: Timeframe = Timeframe()
@@ -163,7 +163,7 @@ class DataSummary(terms.Contract):
 
 
 class PredictionContext(terms.Contract):
-    """What the debate is about, and the data it starts from."""
+    """The subject of the debate, and the data that it starts from."""
 
     task: PredictionTask
     outcomes: Annotated[
@@ -205,7 +205,7 @@ class PredictionContext(terms.Contract):
 
 
 class DebateConfig(terms.Contract):
-    """How the debate is held."""
+    """The configuration of the debate."""
 
     rounds: int = Field(
         terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Number of debate rounds."
@@ -216,12 +216,12 @@ class DebateConfig(terms.Contract):
         BeforeValidator(_tuple),
     ] = Field(
         terms.ROLES,
-        description="Who debates; the judge and at least one other.",
+        description="Who debates: the judge and at least one other role.",
         json_schema_extra={"uniqueItems": True},
     )
     own_roles: Annotated[
         tuple[terms.OwnRole, ...], Field(max_length=terms.MOST_OWN), BeforeValidator(_tuple)
-    ] = Field((), description="Roles of your own, who debate too.")
+    ] = Field((), description="Your own roles, which debate too.")
     max_argument_length: int = Field(
         terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Max tokens per argument."
     )
@@ -236,7 +236,7 @@ class DebateConfig(terms.Contract):
     )
     own_criteria: Annotated[
         tuple[terms.OwnCriterion, ...], Field(max_length=terms.MOST_OWN), BeforeValidator(_tuple)
-    ] = Field((), description="Criteria of your own, which count too.")
+    ] = Field((), description="Your own criteria, which count too.")
     judge_weight: terms.Share = Field(
         terms.JUDGE_WEIGHT,
         description="Weight of the judge's assessment against the role consensus.",
@@ -249,7 +249,7 @@ class DebateConfig(terms.Contract):
         return self
 
 
-# As short as a request can usefully be; the README shows it as well.
+# The shortest useful request; the README shows it too.
 _EXAMPLE: JsonDict = {
     "task_id": "bridge-1",
     "prediction_context": {
@@ -261,7 +261,7 @@ _EXAMPLE: JsonDict = {
 
 
 class DebateRequest(terms.Contract):
-    """What a caller asks of the debate engine."""
+    """A request to the debate engine."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 

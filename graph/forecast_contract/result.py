@@ -1,4 +1,4 @@
-"""The result of a forecast."""
+"""The published format of a forecast's result."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -18,12 +18,12 @@ from contend.graph.forecast_contract.terms import (
 )
 
 _Share = Annotated[terms.Share, AfterValidator(lambda value: round(value, terms.DECIMALS))]
-_Role = Annotated[OwnName, Field(description="A role of the contract, or one of your own.")]
-_ABSENT = "null when it is absent; report.gaps says why."
+_Role = Annotated[OwnName, Field(description="A built-in role, or one of your own.")]
+_ABSENT = "null if missing; report.gaps says why."
 
 
 class Scores(Contract):
-    """How good an argument is, also by own criteria; those that were not asked for are null."""
+    """Scores of an argument, including your own criteria; criteria not requested are null."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, _Share]
@@ -32,32 +32,34 @@ class Scores(Contract):
     evidence_quality: _Share | None = None
     novelty: _Share | None = None
     composite: _Share = Field(
-        description="Weighted average: 0.4, 0.4, 0.2, and the weights of own criteria."
+        description="Weighted average with weights 0.4, 0.4, 0.2, and those of your own criteria."
     )
 
 
 class Argument(Contract):
-    """One argument of one role in one round."""
+    """One role's argument in one round."""
 
     role: _Role
     argument: str
     outcome_supported: str | None = Field(description=f"An outcome's id; {_ABSENT}")
     evidence_cited: tuple[str, ...]
     scores: Scores | None = Field(description=f"From 0 to 1; {_ABSENT}")
-    rebuts: tuple[_Role, ...] = Field(description="The roles it rebuts; rounds 2 and later.")
+    rebuts: tuple[_Role, ...] = Field(description="The roles that it rebuts, from round 2 on.")
 
 
 class EmergingConsensus(Contract):
-    """Whether the roles moved toward an outcome in this round, or away from it."""
+    """An outcome that the roles moved toward or away from in this round."""
 
     outcome_id: str
     direction: Direction
 
 
 class RoundSummary(Contract):
-    """What a round came to, computed from its arguments."""
+    """A summary of a round, computed from its arguments."""
 
-    dominant_argument: _Role | None = Field(description=f"The best-scored role; {_ABSENT}")
+    dominant_argument: _Role | None = Field(
+        description=f"The role with the best-scored argument; {_ABSENT}"
+    )
     key_disagreements: tuple[str, ...]
     emerging_consensus: tuple[EmergingConsensus, ...]
 
@@ -78,7 +80,7 @@ class DebateLog(Contract):
 
 
 class Position(Contract):
-    """Where a role stands on a topic, in its own words."""
+    """A role's position on a topic, in its own words."""
 
     role: _Role
     stance: str
@@ -88,36 +90,38 @@ class Position(Contract):
 
 
 class Disagreement(Contract):
-    """A topic on which the roles diverged, and whether they came together."""
+    """A topic that the roles disagreed on, and whether they came to agree."""
 
     topic: str = Field(
         description="As the judge names it; otherwise an outcome, with the two points that were "
-        "furthest apart on it. Of two outcomes only the first."
+        "furthest apart on it. If there are only two outcomes, only the first is compared."
     )
     positions: tuple[Position, ...]
     resolved: bool
 
 
 class RoleAssessment(Contract):
-    """One role's own probability, as it last stated it."""
+    """The probability that one role gave an outcome, as last stated."""
 
     role: _Role
     probability: _Share
-    confidence: _Share | None = Field(description=f"Of the role in its own numbers; {_ABSENT}")
+    confidence: _Share | None = Field(
+        description=f"The role's confidence in its own numbers; {_ABSENT}"
+    )
 
 
 class OutcomeForecast(Contract):
-    """The forecast of one outcome."""
+    """The forecast for one outcome."""
 
     outcome_id: str
-    probability: _Share | None = Field(description=f"Debate-derived; {_ABSENT}")
+    probability: _Share | None = Field(description=f"Derived from the debate; {_ABSENT}")
     role_assessments: tuple[RoleAssessment, ...]
     judge_probability: _Share | None = Field(description=f"The judge's verdict; {_ABSENT}")
     consensus_probability: _Share | None = Field(description=f"Mean over roles; {_ABSENT}")
 
 
 class KeyInsight(Contract):
-    """Something new that the debate brought up."""
+    """A new insight that the debate brought up."""
 
     insight: str
     source_role: _Role
@@ -127,7 +131,7 @@ class KeyInsight(Contract):
 
 
 class Precedent(Contract):
-    """A past event the Historian cited."""
+    """A past event that the Historian cited."""
 
     event: str
     date: str
@@ -137,26 +141,28 @@ class Precedent(Contract):
 
 
 class TokensUsed(Contract):
-    """Tokens in and out, as far as providers reported them; see report.calls_without_usage."""
+    """Input and output tokens that providers reported; see also report.calls_without_usage."""
 
     input: int | None
     output: int | None
 
 
 class ResultMetadata(Contract):
-    """What the debate used: arguments, tokens, calls, time and models."""
+    """The debate's totals of arguments, tokens, calls and time, and its models."""
 
     total_arguments: int
-    sonnet_tokens_used: TokensUsed = Field(description="Of whichever models argued.")
+    sonnet_tokens_used: TokensUsed = Field(
+        description="Tokens used by all models, whichever they were."
+    )
     sonnet_calls: int = Field(
-        description="Arguments, scorings, the verdict, second asks, and tries that failed."
+        description="Calls for arguments, scores, verdict and missing parts, including failures."
     )
     wall_clock_time_ms: int
-    model: str = Field(description="The model, or all of them when they differ.")
+    model: str = Field(description="The model, or all models if there are several.")
 
 
 class Gap(Contract):
-    """Something the forecast lacks, and why."""
+    """Something that the forecast lacks, and the reason."""
 
     what: str
     why: str
@@ -165,7 +171,7 @@ class Gap(Contract):
 
 
 class RawValues(Contract):
-    """Probabilities as they were written, before they were normalised."""
+    """Probabilities as a role wrote them, before they were normalised."""
 
     role: _Role
     round: int
@@ -174,7 +180,7 @@ class RawValues(Contract):
 
 
 class Pools(Contract):
-    """One outcome under four ways of pooling; `contract` is the debate's own probability."""
+    """An outcome's probability by four pooling methods; `contract` is the forecast's own."""
 
     outcome_id: str
     contract: _Share | None
@@ -184,21 +190,21 @@ class Pools(Contract):
 
 
 class OutcomeConsensus(Contract):
-    """How much the roles agree on one outcome."""
+    """How far the roles agree on one outcome."""
 
     outcome_id: str
     consensus_score: _Share | None
 
 
 class Replaced(Contract):
-    """A version that does not stand: too weak, no better than the first, or overtaken by others."""
+    """A version that is not used: too weak, no better than the first one, or out of date."""
 
     round: int
     argument: Argument
 
 
 class Overlong(Contract):
-    """An argument over the length limit; it is kept whole."""
+    """An argument that is longer than the limit; it is kept in full."""
 
     role: _Role
     round: int
@@ -207,19 +213,19 @@ class Overlong(Contract):
 
 
 class Goal(Contract):
-    """A share that is measured, and how large it should be."""
+    """A measured share, and the share that it should reach."""
 
-    share: _Share | None = Field(description="null when there was nothing to measure.")
-    of: int = Field(description="How many arguments it was measured on.")
+    share: _Share | None = Field(description="null if there was nothing to measure.")
+    of: int = Field(description="The number of arguments that it was measured on.")
     goal: _Share | None = None
 
 
 class Report(Contract):
-    """What lies beside the contract's own fields: how whole the forecast is, and its raw values."""
+    """Additional information: how complete the forecast is, and its raw values."""
 
     partial: bool
     confidence: _Share | None = Field(
-        description="Mean stated confidence times the share of the numbers that came."
+        description="Mean stated confidence, times the share of requested numbers that were given."
     )
     gaps: tuple[Gap, ...]
     argument_quality: Goal = Field(description="Arguments with a composite above 0.4.")
@@ -229,7 +235,7 @@ class Report(Contract):
     pools: tuple[Pools, ...]
     extremising_factor: float
     calls_without_usage: int = Field(
-        0, description="Turns and lost calls whose tokens are unknown, and not counted."
+        0, description="Turns and failed calls whose tokens are unknown and therefore not counted."
     )
     replaced_arguments: tuple[Replaced, ...]
     overlong_arguments: tuple[Overlong, ...] = ()
@@ -238,13 +244,15 @@ class Report(Contract):
 
 
 class DebateResult(Contract):
-    """What the debate engine hands back."""
+    """The result from the debate engine."""
 
     debate_id: str
     task_id: str
     completed_at: datetime
     debate_log: DebateLog
-    consensus_score: _Share | None = Field(description=f"From 0 to 1, over outcomes; {_ABSENT}")
+    consensus_score: _Share | None = Field(
+        description=f"Agreement over all outcomes, from 0 to 1; {_ABSENT}"
+    )
     disagreement_map: tuple[Disagreement, ...]
     probability_distribution: tuple[OutcomeForecast, ...]
     key_insights: tuple[KeyInsight, ...]
@@ -254,7 +262,7 @@ class DebateResult(Contract):
 
 
 def json_schemas() -> dict[str, dict[str, object]]:
-    """The JSON Schema of the request and of the result, by name; docs/schemas/ keeps them."""
+    """Return the JSON Schemas of the request and the result, by name, as kept in docs/schemas/."""
     return {
         "debate_request": DebateRequest.model_json_schema(mode="validation"),
         "debate_result": DebateResult.model_json_schema(mode="serialization"),

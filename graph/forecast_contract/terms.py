@@ -25,13 +25,13 @@ ROUNDS = 3
 MAX_ARGUMENT_LENGTH = 500
 FEWEST_OUTCOMES, MOST_OUTCOMES = 2, 20
 MOST_ROUNDS = 10
-MOST_OWN = 5  # roles and criteria of a caller's own
+MOST_OWN = 5  # the most roles, and the most criteria, that a caller may add
 MAX_REQUEST_BYTES = 262_144
 DECIMALS = 4
 
 
 def check_roles(roles: Sequence[str], own: Sequence[str]) -> None:
-    """Refuse repeated and taken names, a missing judge, and a judge on its own."""
+    """Refuse repeated or reserved names, a missing judge, and a judge without other roles."""
     if twice := first_repeated((*roles, *own)):
         raise ValueError(f"roles and own_roles name the {twice} twice")
     if "judge" not in roles or len((*roles, *own)) == 1:
@@ -45,14 +45,14 @@ def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
         raise ValueError(f"scoring_criteria and own_criteria name {twice} twice")
     if not criteria and not own:
         raise ValueError("scoring_criteria is empty")
-    # Forms with a field for each criterion are pydantic models.
+    # Each criterion becomes a field of a pydantic model, so these names are not available.
     taken = {*CRITERIA, "composite", "reason", "nonce", *dir(BaseModel)}
     if name := next((name for name in own if name in taken), None):
         raise ValueError(f"own_criteria: the name {name} is taken; choose another")
 
 
 def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
-    """Return what the ids of each role's points begin with: as few letters as are unique."""
+    """Return the prefix for the ids of each role's points: as few letters as make it unique."""
     prefixes: dict[str, str] = {}
     for role in sorted(roles, key=lambda name: name not in ROLES):
         beginnings = (role.ljust(length, "x")[:length].upper() for length in count(1))
@@ -71,14 +71,14 @@ def first_repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-# Roles of other protocols, and what else has turns or files in a record.
+# Roles in other protocols, and other names used for turns or files in a record.
 _TAKEN_ROLES = (
     *("proposer", "skeptic", "synthesizer", "debater", "moderator", "position_advocate"),
     *("fact_checker", "user", "embedding", "index"),
 )
 OWN_NAME = r"^[a-z][a-z_]{1,30}[a-z]$"
 OwnName = Annotated[str, StringConstraints(pattern=OWN_NAME)]
-"""The name of a role or criterion: 3 to 32 small letters, with underscores between them."""
+"""The name of a role or criterion: 3 to 32 lower-case letters, with underscores between them."""
 Description = Annotated[
     str,
     StringConstraints(min_length=1, max_length=500, strip_whitespace=True),
@@ -90,23 +90,25 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Contract(BaseModel):
-    """Base of all contract models: frozen, strict about types and names, finite numbers only."""
+    """The base of all contract models: frozen, strict on types and names, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class OwnRole(Contract):
-    """A role of the caller's own, in addition to `roles`."""
+    """A role that the caller adds to `roles`."""
 
     name: OwnName
     description: Description = Field(description="The viewpoint it argues from.")
 
 
 class OwnCriterion(Contract):
-    """A criterion of the caller's own, in addition to `scoring_criteria`."""
+    """A criterion that the caller adds to `scoring_criteria`."""
 
     name: OwnName
-    description: Description = Field(description="What makes an argument good or bad by it.")
+    description: Description = Field(
+        description="What makes an argument good or bad by this criterion."
+    )
     weight: float = Field(
-        0.4, gt=0, le=2, description="Next to 0.4 for logic, 0.4 for evidence and 0.2 for novelty."
+        0.4, gt=0, le=2, description="Its weight; logic has 0.4, evidence 0.4 and novelty 0.2."
     )

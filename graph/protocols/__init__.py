@@ -1,1 +1,1 @@
-"""One strategy per protocol; base.py is the contract, graph/settings registers the protocols."""
+"""One strategy per protocol; base.py defines the interface, graph/settings lists the protocols."""

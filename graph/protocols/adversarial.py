@@ -1,4 +1,4 @@
-"""Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
+"""The adversarial strategy: the Proposer answers, and the Skeptic attacks until satisfied."""
 
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
@@ -39,7 +39,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
 def stop_rule(
     assessment: Assessment | None, round_number: int, settings: AdversarialSettings
 ) -> StopDecision | None:
-    """Apply the stop conditions in order; of an unreadable critique only the round limit."""
+    """Apply the stop conditions in order, or only the round limit to an unreadable critique."""
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score
@@ -58,7 +58,7 @@ def stop_rule(
 
 
 def _counts_as_ready(assessment: Assessment, enough: float) -> bool:
-    """Whether the ready signal counts: nothing else in the critique speaks against it."""
+    """Return whether the Skeptic signals ready and nothing else in the critique contradicts it."""
     critical = [point for point in assessment.points if point.severity == "critical"]
     left = any(point.status != "resolved" for point in critical) or assessment.unlisted_critical
     scores = (assessment.score, assessment.unstated_score)

@@ -1,4 +1,4 @@
-"""What a protocol decides: who speaks when, what a failure means, when the rounds end."""
+"""The decisions that a protocol makes: who speaks when, what a failure means, when rounds end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,64 +12,64 @@ from contend.graph.state import ClosingNode, DebateState, Turn
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Document, Image, Seat
 
-PromptValues = dict[str, Callable[[], str]]  # built only when a prompt asks for it
+PromptValues = dict[str, Callable[[], str]]  # each value is built only if a prompt uses it
 WhenASeatFails = Literal["stop", "keep_answer", "sit_out"]
 SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
 
 
 @dataclass(frozen=True)
 class PromptCall:
-    """One model call: which seat is asked for what, and which turns fit into the prompt."""
+    """One model call: the seat, the part it is asked for, and the turns that fit the prompt."""
 
     state: DebateState
     seat: Seat
     part: str
     turns: Sequence[Turn]
     tag: str  # the nonce of the call's control block
-    mark: str  # the mark of fences; empty where text is not fenced
+    mark: str  # the mark in the fences around quoted text; empty if text is not fenced
     fence: Callable[[str, str], str]
     control: PromptValues
 
 
 class Strategy(ABC, Generic[SomeSettings]):
-    answering_role: str  # of the seats that answer the question in every round
-    writer_role: str | None  # of the seat that writes the final answer; None if no seat does
-    rounds: tuple[int, int]  # the minimum and maximum number
+    answering_role: str  # the role of the seats that answer the question in every round
+    writer_role: str | None  # the role of the seat that writes the final answer, or None
+    rounds: tuple[int, int]  # the minimum and maximum number of rounds
     max_steps: int  # the recursion limit of the graph, with room for resumed steps
     critic_role: str = "judge"
     first_round: int = 1
     critique_decides: bool = False  # a critique can end the debate, so it must be read
-    when_a_seat_fails: WhenASeatFails = "stop"  # and another seat has answered
+    when_a_seat_fails: WhenASeatFails = "stop"  # applies once another seat has answered
     gives_verdict: bool = False  # the writer reviews the positions before it writes the answer
     style: str = ""  # the debate format, which names the prompt file of the task
     folder_plan: FolderPlan | None = None
     most_tool_calls: int = 0  # how often a seat may use its tools in one turn
 
     def __init__(self, settings: SomeSettings) -> None:
-        """Keep the settings; a protocol sets here what depends on them."""
+        """Keep the settings; a subclass also sets the attributes that depend on them."""
         self.settings = settings
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Decide after a finished round whether the rounds end."""
+        """Decide, after a finished round, whether to end the rounds; return None to continue."""
 
     @abstractmethod
     def expected_calls(self) -> tuple[int, int]:
-        """Return the fewest and the most calls of a debate in which no call fails."""
+        """Return the fewest and the most calls that a debate makes if no call fails."""
 
     def last_round(self, state: DebateState) -> int:
-        """Return the number of the last round, as planned by now."""
+        """Return the number of the last round, as currently planned."""
         return self.rounds[1]
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return how much of each answer a prompt shows; None for all that fits."""
+        """Return how many characters of each answer a prompt shows; None for as many as fit."""
         return None
 
     def check_input(self, given: DebateState) -> None:
-        """Raise BadInput if the caller's input is not enough for this protocol."""
+        """Raise BadInput if the caller's input lacks something that this protocol needs."""
 
     def opening_state(self) -> DebateState:
-        """Return the protocol's initial state, in addition to question, seats and first round."""
+        """Return what this protocol adds to the initial state of a debate."""
         return {}
 
     def answers(self, seat: Seat) -> bool:
@@ -87,11 +87,11 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
-        """Return whether the judge is asked, after this round, to decide on another one."""
+        """Return whether the judge is asked, after this round, if there should be another one."""
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer: a first one or a later one."""
+        """Return the prompt part for an answer, which depends on whether it is the first one."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
@@ -102,22 +102,22 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the name other speakers see; `place` counts the seats of a role from 0."""
+        """Return the name that other speakers see; `place` is the seat's index within its role."""
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return None
 
     def time_limit(self, phase: PhaseName) -> float | None:
-        """Return the seconds after which the rest of a turn is cut off."""
+        """Return the number of seconds after which the rest of a turn is cut off."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
-        """Return the settings for one call: some calls have less time and no retries."""
+        """Return the settings for one call; some calls get less time and no retries."""
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:
-        """Return whether a seat is shown an attachment; seats that do not answer see all."""
+        """Return whether a seat is shown an attachment; seats that do not answer are shown all."""
         return (
             not attachment.seats or seat.id in attachment.seats or seat.role != self.answering_role
         )
@@ -126,12 +126,12 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return what viewers learn about a finished round beyond its points."""
+        """Return what else, besides objections, viewers are sent about a finished round."""
         return {}
 
 
 def strategy_for(settings: SomeSettings) -> Strategy[SomeSettings]:
-    # Loaded by name: strategies use nodes, and nodes use this module.
+    # Load it by name to avoid an import cycle: strategies use nodes, and nodes use this module.
     module = import_module(f"contend.graph.protocols.{settings.protocol}")
     strategy: Strategy[SomeSettings] = module.STRATEGY(settings)
     return strategy

@@ -1,4 +1,4 @@
-"""Forecast: roles argue over outcomes in every round; the judge gives the verdict."""
+"""The forecast strategy: roles argue over outcomes in every round; the judge gives the verdict."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from contend.nodes.timing import worked_ms
 
 
 class ForecastStrategy(Strategy[ForecastSettings]):
-    """All roles argue in every round, the judge too; a role that fails leaves a gap."""
+    """Lets all roles, including the judge, argue in every round; a role that fails leaves a gap."""
 
     writer_role = "judge"
     when_a_seat_fails: WhenASeatFails = "sit_out"
@@ -39,7 +39,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return seat.role in self.settings.role_names
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Let all roles speak at once, but the judge after the others in the last round."""
+        """Let all roles speak at once, except in the last round, where the judge speaks last."""
         others = tuple(seat for seat in waiting if seat != "judge")
         is_last = round_number == self.settings.max_rounds
         return others if is_last and others else tuple(waiting)
@@ -68,7 +68,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
             self._check_consistency(request, given.get("question"))
 
     def _check_consistency(self, request: DebateRequest, question: str | None) -> None:
-        """Refuse differences that would be ignored because no front end has merged the two."""
+        """Refuse a request that contradicts the question or the settings given with it."""
         if question != request.prediction_context.task.question:
             raise BadInput("The question differs from the request's question. Use the same text.")
         held = self.settings.model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""Forum: seats argue until a judge ends the debate, or concede until one is left."""
+"""The forum strategy: seats argue until a judge ends the debate, or concede until one is left."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ _WRITERS = {"external_judge": "judge", "self_convergence": DEBATER, "display_onl
 
 
 class ForumStrategy(Strategy[ForumSettings]):
-    """Seats speak in parallel in round 1, then one after another."""
+    """Lets seats speak in parallel in round 1, and then one after another."""
 
     answering_role = DEBATER
     when_a_seat_fails: WhenASeatFails = "sit_out"
@@ -101,7 +101,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
     def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
-        """Say that one seat is left; if it conceded too, the debate converged on its position."""
+        """Return the decision to stop with one seat left: `converged` if that seat conceded too."""
         number, name = state["round"], seat_with_id(state, seat).name
         said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
         own = [turn.assessment for turn in said if turn.seat == seat]

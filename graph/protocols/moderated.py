@@ -1,4 +1,4 @@
-"""Moderated: advocates of fixed positions speak one after another under a moderator."""
+"""The moderated strategy: advocates for fixed positions speak in turn under a moderator."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from contend.nodes.moderated.schedule import (
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
-    """The opening statements are round 0; the moderator opens every round."""
+    """Treats the opening statements as round 0; the moderator opens every round."""
 
     answering_role = ADVOCATE
     writer_role = "moderator"
@@ -33,7 +33,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         self.rounds = count, count
         if settings.moderator_may_adjust:
             count = settings.max_round_count
-        # Four steps a statement: request, statement, check, correction.
+        # Each statement takes four steps: request, statement, check, correction.
         self.max_steps = 4 * len(settings.positions) * (2 + 2 * count) + 3 * count + 20
         base = settings.output_dir or outputs_home()
         form, transcript = settings.output_format, settings.generate_full_transcript
@@ -47,7 +47,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return fewest, most
 
     def _calls(self, rounds: int, checks: int) -> int:
-        """Count the calls of all stages, with so many per statement to check its facts."""
+        """Count the calls in all stages, with `checks` calls per statement for fact checking."""
         sides = [side.name for side in self.settings.positions]
         stages = [openings(sides), closings(sides)]
         stages += [argument_round(sides, number) for number in range(1, rounds + 1)]

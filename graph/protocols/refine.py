@@ -1,4 +1,4 @@
-"""Refine: all answer in parallel, the judge gives feedback, all refine, the judge merges."""
+"""The refine strategy: all answer, the judge gives feedback, all refine, the judge merges."""
 
 from string import ascii_uppercase
 
@@ -12,7 +12,7 @@ from contend.graph.values import Seat
 
 
 class RefineStrategy(Strategy[RefineSettings]):
-    """The initial answers are round 0; a seat that fails keeps its earlier answer."""
+    """Treats the initial answers as round 0; a seat that fails keeps its earlier answer."""
 
     answering_role = DEBATER
     writer_role = "judge"
@@ -57,7 +57,7 @@ class RefineStrategy(Strategy[RefineSettings]):
         return self.settings.model_copy(update=limits)
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Use all rounds, unless every model failed: the next round would not go better."""
+        """Stop after the last round, or after a round in which every model failed."""
         number, (_, most) = state["round"], self.rounds
         if not self.settings.enable_debate:
             return stop("max_rounds", number, "the debate is switched off")

@@ -1,4 +1,4 @@
-"""Settings, one model per protocol: the graph's context_schema, Studio's form, `contend config`."""
+"""Settings models, one per protocol, used by the graphs, Studio's form and `contend config`."""
 
 from contend.graph.settings.adversarial import AdversarialSettings
 from contend.graph.settings.base import (

@@ -1,4 +1,4 @@
-"""Settings of an adversarial debate."""
+"""Settings for an adversarial debate."""
 
 from types import MappingProxyType
 from typing import ClassVar, Self
@@ -10,7 +10,7 @@ from contend.graph.values import Seat
 
 
 class AdversarialSettings(DebateSettings):
-    """Proposer answers, Skeptic attacks, Synthesizer writes the answer."""
+    """Settings for a debate between a Proposer and a Skeptic, with a Synthesizer who concludes."""
 
     protocol: ClassVar[str] = "adversarial"
     use_when = "One answer must hold: decisions, designs, plans."
@@ -19,10 +19,10 @@ class AdversarialSettings(DebateSettings):
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."
     )
-    min_rounds: int = Field(3, ge=1, le=50, description="Rounds before a good score may stop it.")
+    min_rounds: int = Field(3, ge=1, le=50, description="Rounds before a good score may end it.")
     max_rounds: int = Field(5, ge=1, le=50, description="Maximum number of rounds.")
     early_stop_score: float = Field(
-        8, ge=1, le=10, description="Quality score from which the answer counts as ready."
+        8, ge=1, le=10, description="Quality score at which the answer counts as ready."
     )
     ready_respects_min_rounds: bool = Field(
         False, description="Apply min_rounds to a ready signal too."

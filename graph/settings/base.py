@@ -29,7 +29,7 @@ OutputFormat = Literal["markdown", "json", "text"]
 
 
 class SeatFiles(NamedTuple):
-    """The paths of the files of one seat."""
+    """The paths of the files given to one seat."""
 
     docs: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class SeatFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """Where a debate's folder of files goes, and in which format."""
+    """Where to write a debate's folder of files, and in which format."""
 
     base: Path
     form: OutputFormat
@@ -50,7 +50,7 @@ def snake_case(name: str) -> str:
 
 
 def data_home() -> Path:
-    """Return the folder of database, weights and outputs: CONTEND_HOME or the user's."""
+    """Return the folder for database, weights and outputs: CONTEND_HOME or the user's default."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
@@ -60,17 +60,17 @@ def outputs_home() -> Path:
 
 
 def temperature_of(default: float, who: str) -> Any:
-    return Field(default, ge=0, le=2, description=f"Sampling temperature of the {who}.")
+    return Field(default, ge=0, le=2, description=f"Sampling temperature for the {who}.")
 
 
 def fallbacks_of(who: str) -> Any:
-    return Field(default=(), description=f"Fallback models of the {who}, in order.")
+    return Field(default=(), description=f"Fallback models for the {who}, in order.")
 
 
 class Settings(BaseModel):
-    """Frozen, strict about names, and lenient about their spelling."""
+    """A base model that is frozen, refuses unknown names, and also accepts names in camelCase."""
 
-    # Infinity is no JSON, which records and exports are made of.
+    # Infinity is refused because records and exports are JSON, which cannot represent it.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")
@@ -89,7 +89,8 @@ class DebateSettings(Settings):
     small_rounds: ClassVar[Mapping[str, int]] = {}  # limits that suit small models
 
     pause: PausePoint = Field(
-        "never", description="Where the debate waits for a person: nowhere, each round, or once."
+        "never",
+        description="When to wait for a person: never, after each round, or before the answer.",
     )
     judge_model: str = Field("ollama:gemma3:27b", description="Model that rates the answer.")
     judge_temperature: float = temperature_of(0.2, "judge")
@@ -104,51 +105,51 @@ class DebateSettings(Settings):
         None,
         ge=-1,
         le=1,
-        description="Least similarity of a template; by default as calibrated for the model.",
+        description="Minimum similarity of a template; the default depends on the embedding model.",
     )
     template_seats: tuple[str, ...] | None = Field(
         default=None, description="Seats that get the templates; all first speakers by default."
     )
     passages: int = Field(
-        6, ge=1, le=50, description="Passages of the documents each turn is shown."
+        6, ge=1, le=50, description="Number of passages from the documents shown to each turn."
     )
     connect_timeout: PositiveFloat = Field(10, description="Seconds to reach a provider.")
     first_token_timeout: PositiveFloat = Field(
         300, description="Seconds until the first token; built-in models have no such limit."
     )
     idle_timeout: PositiveFloat = Field(
-        120, description="Seconds without a token or a keep-alive, after the first token."
+        120, description="Seconds after the first token without another token or a keep-alive."
     )
     total_timeout: PositiveFloat = Field(900, description="Seconds for one whole call.")
     max_retries: NonNegativeInt = Field(
-        3, le=10, description="Further tries of a call that failed for a passing reason."
+        3, le=10, description="How often to retry a call that failed for a temporary reason."
     )
     retry_wait: PositiveFloat = Field(
-        1.0, description="Seconds of the first wait between tries; doubled each time, with jitter."
+        1.0, description="Seconds to wait before the first retry; doubled each time, with jitter."
     )
     rate_limit_patience: float = Field(
         120, ge=0, description="Seconds to wait out a provider's rate limit before giving up."
     )
     max_parallel_calls: PositiveInt | None = Field(
         None,
-        description="Calls at once to one provider, by all debates of this process together; "
-        "without it what the provider takes is learned.",
+        description="Parallel calls to one provider, by all debates in this process together; "
+        "if not set, the number is adapted to what the provider accepts.",
     )
     requests_per_minute: PositiveInt | None = Field(
         None,
-        description="Calls a minute to one provider, by all debates of this process together; "
-        "what its headers state is respected without it.",
+        description="Calls per minute to one provider, by all debates in this process together; "
+        "if not set, only the limits in the provider's headers apply.",
     )
     tokens_per_minute: PositiveInt | None = Field(
-        None, description="Tokens a minute to one provider, likewise."
+        None, description="Tokens per minute to one provider, counted in the same way."
     )
     context_tokens: int | None = Field(
-        None, ge=512, description="Tokens a prompt may fill; by default what the model can take."
+        None, ge=512, description="Maximum tokens in a prompt; by default what the model accepts."
     )
     prices: dict[str, tuple[NonNegativeFloat, ...]] = Field(
         default_factory=dict,
-        description="US dollars per million tokens of input, output and, if you like, cached "
-        "input, by model spec; instead of the prices that ship.",
+        description="Your prices by model spec, in US dollars per million tokens of input, output "
+        "and, optionally, cached input. They replace the built-in prices.",
     )
 
     @model_validator(mode="after")
@@ -180,7 +181,7 @@ class DebateSettings(Settings):
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """The ids of the seats that speak in round 1: templates and images are for them."""
+        """The ids of the seats that speak in round 1, which get the templates and images."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
@@ -190,7 +191,7 @@ class DebateSettings(Settings):
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, where the user chose nothing."""
+        """Return a copy with few rounds and no templates, except where the user set these."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:
@@ -202,7 +203,7 @@ class DebateSettings(Settings):
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:
-        """Do the same where the models of the opening seats are set in one field of choices."""
+        """Implement `with_models` for settings that list the opening seats in one field."""
         chosen = tuple(
             choice.model_copy(update={"model": models.get(seat, choice.model)})
             for seat, choice in zip(self.opening_seats, getattr(self, field), strict=True)

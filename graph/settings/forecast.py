@@ -1,4 +1,4 @@
-"""Settings of a forecast."""
+"""Settings for a forecast."""
 
 import json
 from collections.abc import Mapping
@@ -13,35 +13,38 @@ from contend.graph.settings.base import DebateSettings, fallbacks_of, temperatur
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
 
-# Fitted by `python -m contend.evals.extremising` on market prices of resolved questions, for want
-# of enough resolved debates. The fit is loose (bootstrap: 0.95-1.21) and gains 0.0002 of log loss;
-# `contend scoreboard` fits it to the user's own forecasts.
+# Fitted by `python -m contend.evals.extremising` to market prices of resolved questions, because
+# too few debates are resolved. The fit is loose (bootstrap: 0.95-1.21) and improves the log loss by
+# only 0.0002; `contend scoreboard` fits it to the user's own forecasts.
 EXTREMISING_FACTOR = 1.1
 _AS_SETTING = {"rounds": "max_rounds"}
 
 
 class ForecastSettings(DebateSettings):
-    """Five roles, a judge among them, argue over outcomes; their probabilities are combined."""
+    """Settings for a debate of roles, one of them a judge, over the probabilities of outcomes."""
 
     protocol: ClassVar[str] = "forecast"
     use_when = "You want probabilities for what will happen."
 
     max_rounds: int = Field(
-        terms.ROUNDS, ge=1, le=terms.MOST_ROUNDS, description="Rounds of argument; all are held."
+        terms.ROUNDS,
+        ge=1,
+        le=terms.MOST_ROUNDS,
+        description="Number of rounds; all of them are held.",
     )
     roles: tuple[terms.Role, ...] = Field(
-        terms.ROLES, description="Who debates: the judge and at least one other."
+        terms.ROLES, description="Who debates: the judge and at least one other role."
     )
     own_roles: tuple[terms.OwnRole, ...] = Field(
         (),
         max_length=terms.MOST_OWN,
-        description="Roles of your own, who debate too: name, and description of the viewpoint.",
+        description="Your own roles, which debate too: each with a name and its viewpoint.",
     )
     max_argument_length: int = Field(
-        terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Tokens of an argument at the most."
+        terms.MAX_ARGUMENT_LENGTH, ge=100, le=4000, description="Maximum tokens in an argument."
     )
     argument_input_tokens: int = Field(
-        600, ge=300, le=32_000, description="Tokens the prompt of an argument should take."
+        600, ge=300, le=32_000, description="Intended tokens in the prompt for an argument."
     )
     scoring_criteria: tuple[terms.Criterion, ...] = Field(
         terms.CRITERIA, description="What arguments are scored on."
@@ -49,7 +52,7 @@ class ForecastSettings(DebateSettings):
     own_criteria: tuple[terms.OwnCriterion, ...] = Field(
         (),
         max_length=terms.MOST_OWN,
-        description="Criteria of your own, which count too: name, description and weight.",
+        description="Your own criteria, which count too: each a name, a description and a weight.",
     )
     judge_weight: float = Field(
         terms.JUDGE_WEIGHT,
@@ -58,20 +61,20 @@ class ForecastSettings(DebateSettings):
         description="Weight of the judge against the role consensus.",
     )
     extremising_factor: PositiveFloat = Field(
-        EXTREMISING_FACTOR, le=10, description="Power of the odds in the extremised pool."
+        EXTREMISING_FACTOR, le=10, description="Power to which the extremised pool raises the odds."
     )
     overall_timeout: PositiveFloat = Field(
-        120, description="Seconds for the whole debate; what is missing then is named."
+        120, description="Seconds for the whole debate; the result lists what is missing by then."
     )
     templates: bool = Field(False, description="Give reasoning templates to the first speakers.")
-    optimist_model: str = Field("ollama:qwen3:32b", description="Model of the Optimist.")
-    pessimist_model: str = Field("ollama:llama3.3:70b", description="Model of the Pessimist.")
-    contrarian_model: str = Field("ollama:qwen3:32b", description="Model of the Contrarian.")
-    historian_model: str = Field("ollama:llama3.3:70b", description="Model of the Historian.")
+    optimist_model: str = Field("ollama:qwen3:32b", description="Model for the Optimist.")
+    pessimist_model: str = Field("ollama:llama3.3:70b", description="Model for the Pessimist.")
+    contrarian_model: str = Field("ollama:qwen3:32b", description="Model for the Contrarian.")
+    historian_model: str = Field("ollama:llama3.3:70b", description="Model for the Historian.")
     judge_model: str = Field(
         "ollama:gemma3:27b", description="Model that judges, and scores every argument."
     )
-    own_role_model: str = Field("ollama:qwen3:32b", description="Model of your own roles.")
+    own_role_model: str = Field("ollama:qwen3:32b", description="Model for your own roles.")
     optimist_temperature: float = temperature_of(0.7, "Optimist")
     pessimist_temperature: float = temperature_of(0.7, "Pessimist")
     contrarian_temperature: float = temperature_of(0.9, "Contrarian")
@@ -91,7 +94,7 @@ class ForecastSettings(DebateSettings):
 
     @property
     def role_names(self) -> tuple[str, ...]:
-        """The roles in order, the judge last."""
+        """The names of the roles in order, with the judge last."""
         own = [each.name for each in self.own_roles]
         return tuple(sorted((*self.roles, *own), key=lambda role: role == "judge"))
 
@@ -132,7 +135,7 @@ class ForecastSettings(DebateSettings):
 
 
 def request_of(state: DebateState) -> DebateRequest:
-    """Parse the request of a forecast; clients of a server may have sent anything."""
+    """Parse a forecast's request, which may be malformed if a server's client sent it."""
     try:
         return DebateRequest.model_validate_json(json.dumps(state["request"]))
     except ValidationError as error:

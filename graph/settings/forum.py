@@ -1,4 +1,4 @@
-"""Settings of a forum."""
+"""Settings for a forum."""
 
 import re
 from types import MappingProxyType
@@ -22,12 +22,12 @@ CUSTOM_PLACEHOLDERS = (
     "question",
     "debater_number",
 )
-# Any word in braces, however spaced, accented or capitalised: it counts only if it is exact.
+# Any word in braces, however spaced, accented or capitalised; only exact names are allowed.
 _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 
 class ForumSettings(ManySeatSettings):
-    """Debaters hold their own positions; a judge ends it, or they concede until one is left."""
+    """Settings for an open debate that a judge ends, or that ends when one seat is left."""
 
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."
@@ -42,17 +42,17 @@ class ForumSettings(ManySeatSettings):
         description="Who ends it: a judge, the seats themselves by conceding, or nobody.",
     )
     debate_format: DebateFormat = Field(
-        "free_discussion", description="What the seats are to do with each other's positions."
+        "free_discussion", description="How the seats should treat each other's positions."
     )
     custom_format_prompt: str = Field(
-        "", description="The prompt of every turn when debate_format is custom."
+        "", description="The prompt for every turn if debate_format is custom."
     )
     max_rounds: int = Field(5, ge=1, le=50, description="Maximum number of rounds.")
     verify_concessions: bool = Field(
-        True, description="Ask again about a concession that names or quotes no argument."
+        True, description="Ask again if a concession does not name and quote an argument."
     )
     anonymous: bool = Field(
-        False, description="Show the seats to each other as Debater 1, 2, ... and not by name."
+        False, description="Show the seats to each other as Debater 1, 2, ... instead of by name."
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Settings of a moderated debate."""
+"""Settings for a moderated debate."""
 
 import math
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ _OFFICIALS = ("moderator", "fact_checker")
 
 @dataclass(frozen=True)
 class Format:
-    """The rules of a format, apart from the text of its prompts."""
+    """The rules of a debate format; the text of its prompts is elsewhere."""
 
     breaches: tuple[Breach, ...]  # what the moderator rules against
     declares_winner: bool
 
     @property
     def orders(self) -> int:
-        """A winner must lead whichever side the judge reads first, so it reads both ways."""
+        """How often the judge scores: twice, in both orders of sides, if a winner is declared."""
         return 2 if self.declares_winner else 1
 
 
@@ -64,11 +64,13 @@ class PositionChoice(Settings):
 
     name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
     position: str | None = Field(
-        None, max_length=2000, description="What it argues for; null is the moderator's to propose."
+        None,
+        max_length=2000,
+        description="What it argues for; if null, the moderator proposes a position.",
     )
     model: str | None = Field(None, min_length=1, description="Its model, as PROVIDER:NAME.")
     temperature: float | None = Field(None, ge=0, le=2, description="Its sampling temperature.")
-    system_prompt: str = Field("", description="Instructions of yours for this advocate.")
+    system_prompt: str = Field("", description="Your instructions for this advocate.")
     fallbacks: tuple[str, ...] = fallbacks_of("advocate")
 
     @field_validator("name")
@@ -86,9 +88,9 @@ class PositionChoice(Settings):
         return " ".join(words) if any(map(str.isprintable, "".join(words))) else ""
 
 
-# More than any model says at once; a number without bounds is one no checkpoint can keep.
+# More than any model writes at once. Some limit is needed: checkpoints cannot store huge numbers.
 _TokenLimit = Annotated[int, Field(ge=1, le=100_000)]
-# Their positions are the moderator's to propose.
+# The moderator proposes their positions.
 _UNDECIDED = (PositionChoice(name="Advocate A"), PositionChoice(name="Advocate B"))
 _WEIGHTS = {
     "logical_coherence": 0.25,
@@ -100,7 +102,7 @@ _WEIGHTS = {
 
 
 class ModeratedSettings(DebateSettings):
-    """Advocates of fixed positions argue under a moderator; a judge scores what they say."""
+    """Settings for a debate between advocates for fixed positions, with moderator and judge."""
 
     protocol: ClassVar[str] = "moderated"
     use_when = "You want a structured hearing of both sides, with scores."
@@ -110,58 +112,58 @@ class ModeratedSettings(DebateSettings):
         description=f"The sides: {FEWEST_SEATS} to {MOST_SEATS}, each with a name and a position.",
     )
     debate_format: DebateFormat = Field(
-        "formal", description="How strict it is, in which tone, and whether somebody wins."
+        "formal", description="Sets the tone, the rules, and whether a winner is declared."
     )
     round_count: int = Field(3, ge=0, le=20, description="Rounds of arguments and rebuttals.")
     moderator_may_adjust: bool = Field(
-        False, description="Let the moderator add rounds or end them early, with its reason."
+        False, description="Let the moderator add rounds or end them early, giving a reason."
     )
     min_round_count: int = Field(
-        1, ge=1, le=20, description="Rounds before which the moderator may not end them."
+        1, ge=1, le=20, description="Fewest rounds to which the moderator may shorten the debate."
     )
     max_round_count: int = Field(
-        5, ge=1, le=20, description="Rounds up to which the moderator may add some."
+        5, ge=1, le=20, description="Most rounds to which the moderator may extend the debate."
     )
     opening_statement_max_tokens: _TokenLimit = Field(
-        300, description="Tokens an opening statement may have."
+        300, description="Maximum tokens in an opening statement."
     )
     argument_max_tokens: _TokenLimit = Field(
-        250, description="Tokens an argument or a rebuttal may have."
+        250, description="Maximum tokens in an argument or a rebuttal."
     )
     closing_statement_max_tokens: _TokenLimit = Field(
-        350, description="Tokens a closing statement may have."
+        350, description="Maximum tokens in a closing statement."
     )
-    correction_max_tokens: _TokenLimit = Field(100, description="Tokens a correction may have.")
+    correction_max_tokens: _TokenLimit = Field(100, description="Maximum tokens in a correction.")
     statement_max_seconds: PositiveFloat | None = Field(
-        None, description="Seconds a statement may take; what comes later is cut off."
+        None, description="Maximum seconds for a statement; the rest is cut off."
     )
     fact_check: bool = Field(False, description="Let a fact checker check every statement.")
     scoring_enabled: bool = Field(True, description="Let a judge score every statement.")
     scoring_weights: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
-        _WEIGHTS, description="What each criterion counts; together 1."
+        _WEIGHTS, description="Weight of each criterion; the weights must sum to 1."
     )
     contested_margin: NonNegativeFloat = Field(
         2.0,
-        description="Points by which two scores of a statement may differ; one criterion twice.",
+        description="Points by which two scores of a statement may differ; double per criterion.",
     )
     winner_margin: float = Field(
-        0.5, ge=0, le=10, description="Points by which a winner's total must lead."
+        0.5, ge=0, le=10, description="Points by which the winner's total must lead."
     )
     overlong_deduction: float = Field(
-        2.0, ge=0, le=10, description="Points of rule adherence an overlong turn costs."
+        2.0, ge=0, le=10, description="Points of rule adherence that an overlong turn costs."
     )
     ruling_deduction: float = Field(
-        3.0, ge=0, le=10, description="Points of rule adherence a ruling costs."
+        3.0, ge=0, le=10, description="Points of rule adherence that a ruling costs."
     )
     output_dir: Path | None = Field(
-        None, description="Where the folder of files goes; by default into the data folder."
+        None, description="Where to write the folder of files; by default in the data folder."
     )
-    output_format: OutputFormat = Field("markdown", description="The form of those files.")
+    output_format: OutputFormat = Field("markdown", description="The format of those files.")
     generate_full_transcript: bool = Field(
-        False, description="Write the whole transcript into one more file."
+        False, description="Write an additional file with the whole transcript."
     )
     advocate_model: str = Field(
-        "ollama:qwen3:32b", description="Model of every advocate without one of its own."
+        "ollama:qwen3:32b", description="Model for advocates that have none of their own."
     )
     moderator_model: str = Field("ollama:gemma3:27b", description="Model that moderates.")
     fact_checker_model: str = Field("ollama:gemma3:27b", description="Model that checks facts.")
@@ -204,7 +206,7 @@ class ModeratedSettings(DebateSettings):
     @field_validator("output_dir")
     @classmethod
     def _make_absolute(cls, folder: Path | None) -> Path | None:
-        """A debate may be resumed from another folder than it was begun in."""
+        """Make the path absolute, because a debate may be resumed from a different folder."""
         return folder and folder.expanduser().absolute()
 
     @field_validator("moderator_name", "fact_checker_name")
@@ -231,7 +233,7 @@ class ModeratedSettings(DebateSettings):
 
     @model_validator(mode="after")
     def _check_names_of_sides(self) -> Self:
-        """Refuse a side named like an official: turns and prompts identify speakers by name."""
+        """Refuse sides named like an official, because speakers are identified by name."""
         officials = {
             self.moderator_name: "the moderator",
             self.fact_checker_name: "the fact checker",

@@ -1,4 +1,4 @@
-"""Settings of a refine debate."""
+"""Settings for a refine debate."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from contend.graph.settings.seats import ManySeatSettings
 
 
 class RefineSettings(ManySeatSettings):
-    """All answer, a judge advises, all refine, the judge merges."""
+    """Settings for a debate in which seats refine their answers, and a judge advises and merges."""
 
     protocol: ClassVar[str] = "refine"
     use_when = "You want a good answer quickly: texts, summaries, short tasks."
@@ -17,18 +17,18 @@ class RefineSettings(ManySeatSettings):
         "ollama:gemma3:27b", description="Model that advises, merges and rates the answer."
     )
     enable_debate: bool = Field(
-        True, description="Refine the answers; if not, the initial ones are merged at once."
+        True, description="Refine the answers; if false, the initial answers are merged at once."
     )
     max_debate_rounds: int = Field(2, ge=0, le=20, description="Rounds of feedback and refinement.")
     debate_timeout_ms: PositiveInt = Field(
-        10_000, description="Milliseconds a model has to refine its answer; there is one try."
+        10_000, description="Milliseconds for a model to refine its answer; it is not retried."
     )
     feedback_excerpt: int | None = Field(
         None,
         ge=300,
         le=500,
-        description="Characters of each answer that the judge reads for feedback; all if not set.",
+        description="Characters of each answer that the judge reads for feedback; by default all.",
     )
     judge_feedback_timeout_ms: PositiveInt = Field(
-        8_000, description="Milliseconds the judge has for its feedback; there is one try."
+        8_000, description="Milliseconds for the judge to give feedback; it is not retried."
     )

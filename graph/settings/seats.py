@@ -1,4 +1,4 @@
-"""Settings of protocols with several equal seats and a judge."""
+"""Settings shared by protocols with several equal seats and a judge."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from contend.graph.values import Seat, ToolName
 FEWEST_SEATS, MOST_SEATS = 2, 8
 DEBATER = "debater"
 
-# What a seat of the user's naming must not be called in turns and in the record.
+# Ids that a user's seat must not get, because turns and records use them for something else.
 _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
@@ -23,22 +23,22 @@ class SeatChoice(Settings):
     name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
     model: str = Field(min_length=1, description="Its model, as PROVIDER:NAME.")
     temperature: float | None = Field(
-        None, ge=0, le=2, description="Its sampling temperature; the provider's own by default."
+        None, ge=0, le=2, description="Its sampling temperature; by default the provider's own."
     )
-    system_prompt: str = Field("", description="Instructions of yours for this seat.")
+    system_prompt: str = Field("", description="Your instructions for this seat.")
     fallbacks: tuple[str, ...] = fallbacks_of("seat")
     docs: tuple[str, ...] = Field(
         default=(), description="Documents or folders that only this seat and the judge see."
     )
     images: tuple[str, ...] = Field(default=(), description="Pictures that only this seat sees.")
     tools: tuple[ToolName, ...] = Field(
-        default=(), description="What it may use: calculate, search_documents."
+        default=(), description="Tools it may use: calculate, search_documents."
     )
 
     @field_validator("docs", "images")
     @classmethod
     def _refuse_empty_paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
-        # As an unset variable gives it; it would mean the current folder.
+        # An unset shell variable gives an empty path, which would mean the current folder.
         if not all(path.strip() for path in paths):
             raise ValueError("has an empty path")
         return paths
@@ -55,7 +55,7 @@ class SeatChoice(Settings):
 
 
 def tidy_text(text: str) -> str:
-    """Collapse white space; refuse text with nothing to display."""
+    """Collapse white space, and refuse text that is empty or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     if not plain:
         raise ValueError("is empty")
@@ -64,7 +64,7 @@ def tidy_text(text: str) -> str:
     return plain
 
 
-# Not named after their models, which --model or want of Ollama may replace.
+# Not named after their models, which may be replaced by --model or if Ollama is missing.
 _DEFAULT_SEATS = (
     SeatChoice(name="Debater 1", model="ollama:qwen3:32b"),
     SeatChoice(name="Debater 2", model="ollama:llama3.3:70b"),
@@ -73,14 +73,14 @@ _DEFAULT_SEATS = (
 
 
 class ManySeatSettings(DebateSettings):
-    """Several equal seats that all answer, and a judge."""
+    """Settings for several equal seats that all answer, and a judge."""
 
     seats: tuple[SeatChoice, ...] = Field(
         _DEFAULT_SEATS,
         description=f"The models that debate: {FEWEST_SEATS} to {MOST_SEATS}, each with a name.",
     )
     max_tool_calls: int = Field(
-        5, ge=1, le=50, description="How often a seat may use its tools in one turn."
+        5, ge=1, le=50, description="Maximum number of tool calls by a seat in one turn."
     )
 
     @field_validator("seats")

@@ -1,4 +1,4 @@
-"""The built-in model: llama.cpp inside this process, on a loopback address."""
+"""Runs the built-in models: llama.cpp inside this process, on a loopback address."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 _LEAST_CONTEXT = 128
-# Context window per slot: that of the default model, and affordable for larger ones.
+# Context window per slot: that of the default model, which is affordable for larger models too.
 _WINDOW = 8192
 # The smallest model can serve two seats at once; others may be too large for that.
 _SLOTS_SMALLEST = 2
-# Below so many parameters a model gets short prompts, and turns of a few sentences.
+# A model with fewer parameters than this gets short prompts, and turns of a few sentences.
 _SMALL = 4_000_000_000
 
-# The least and the most characters of one sentence, without its first and its last two.
+# The fewest and most characters in a sentence, not counting its first and its last two.
 _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
-# Against loops. A plain repeat penalty would also punish the full stop.
+# Prevents loops. A plain repeat penalty would also penalise the full stop.
 _DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 128}
-# The smallest model loops sooner. A better one would misspell words of its prompt that it may not
-# repeat, so only what it has just written counts.
+# The smallest model loops sooner. A better model would misspell words that it may not repeat from
+# its prompt, so for that one only what it has just written counts.
 _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
-    """The built-in model cannot run here; the message says why and what to do."""
+    """An error if the built-in model cannot run here; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Served:
     key: str = field(repr=False)
 
 
-# Sentences per turn of a small model, with room for every character to be a token.
+# Sentences per turn for a small model, with enough tokens even if every character is one.
 _FEWEST_SENTENCES, _SENTENCES_OF_SMALLEST, _SENTENCES = 2, 4, 8
 _TOKENS_PER_SENTENCE = 300
 _STRUCTURED_TOKENS = 1024
@@ -75,7 +75,7 @@ def provider(_: str) -> Provider:
         open=_open,
         check=_check,
         window=window,
-        # The server was started with it and rejects a longer prompt.
+        # The server was started with this window and rejects longer prompts.
         largest_window=window,
         is_free=True,
         has_first_token_limit=False,
@@ -88,7 +88,7 @@ def provider(_: str) -> Provider:
 
 
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
-    # A schema limits structured answers, sentences those of small models.
+    # A schema limits structured answers; `max_sentences` limits the other answers of small models.
     temperature, max_sentences, max_tokens = options.temperature, None, options.max_tokens
     if options.structured:
         temperature, max_tokens = _STRUCTURED_TEMPERATURE, _STRUCTURED_TOKENS
@@ -149,7 +149,7 @@ def find_weights(name: str, home: Path) -> Path:
         path = Path(name).expanduser()
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-    except (OSError, RuntimeError, ValueError) as error:  # also ~nobody, and a NUL in the name
+    except (OSError, RuntimeError, ValueError) as error:  # also unknown ~user, NUL in the name
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"Cannot read {name}: {why}.") from error
     if magic != MAGIC:
@@ -173,8 +173,8 @@ def chat_model(
     max_tokens: int | None = None,
     timeout: float | None = None,
 ) -> ChatOpenAI:
-    """Return a chat model on these weights; `max_sentences` is for prose, never for JSON."""
-    # Imported here: these take a second, and a command such as --help must not wait for them.
+    """Return a chat model with these weights; use `max_sentences` for prose, never for JSON."""
+    # Imported here, because they take a second, and commands such as --help must not wait.
     from langchain_openai import ChatOpenAI
     from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
@@ -185,12 +185,12 @@ def chat_model(
         model=path.stem,
         base_url=f"{served.url}/v1",
         api_key=served.key,
-        # Given even where unused, or the user's OPENAI_* and *_PROXY variables would fill in.
+        # Set even though unused; otherwise the user's OPENAI_* and *_PROXY variables would apply.
         organization="embedded",
         openai_proxy="",
         http_client=DefaultHttpxClient(trust_env=False),
         http_async_client=client,
-        # A kept connection would outlive the event loop that opened it.
+        # A connection that is kept alive would outlive the event loop that opened it.
         default_headers={"Connection": "close"},
         use_responses_api=False,
         max_retries=0,
@@ -198,7 +198,7 @@ def chat_model(
         temperature=temperature,
         max_tokens=max_tokens,
         timeout=timeout,
-        # The call policy has an idle timeout of its own.
+        # The call policy has its own idle timeout.
         stream_chunk_timeout=None,
         extra_body=_request_options(path, max_sentences),
     )
@@ -216,12 +216,12 @@ def _request_options(path: Path, max_sentences: int | None) -> dict[str, Any] | 
         "inner ::= other | number other",
         # No lists, markup or labels, which confuse a small model.
         "other ::= [^0-9.!?:\\n\\r\\t*#`|<>_~;()\\\\\\[\\]{}]",
-        # It counts forever if a number may follow the point of another.
+        # Small models count forever if a number may directly follow another and its full stop.
         "number ::= [0-9]{1,9} ([.] [0-9]{1,3})?",
         "last ::= [a-zA-Z%'\"] | number",
         "",
     )
-    # The bias nudges it to end a sentence, which keeps them short.
+    # The bias nudges the model to end sentences, which keeps them short.
     bias = [[".", _FULL_STOP_BIAS]]
     return {"grammar": "\n".join(grammar), "logit_bias": bias, **guard}
 
@@ -236,7 +236,7 @@ def _serve(path: Path) -> _Served:
     with _lock:
         if key not in _servers:
             if not _servers:
-                # Before the interpreter takes its modules apart, while threads can still end.
+                # Close before the interpreter unloads modules, while threads can still end.
                 atexit.unregister(close)
                 atexit.register(close)
             _servers[key] = _start(key)
@@ -253,7 +253,7 @@ def _start(path: Path) -> _Served:
     key = secrets.token_urlsafe(32)
     try:
         server = llama.Server(_parameters(llama, path, key))
-    except Exception as error:  # C++ raises many kinds
+    except Exception as error:  # C++ code raises many kinds
         raise EmbeddedUnavailable(
             f"Cannot load the model file {path.name}: it may be damaged, unsupported by "
             "llama.cpp, or too large for this machine's memory. Run `contend models pull` again "
@@ -263,8 +263,8 @@ def _start(path: Path) -> _Served:
 
 
 def _import_llama() -> Any:
-    # Threads that spin for long starve each other as soon as another process is busy; without any
-    # spinning an idle machine speaks at a third of its speed. Both are read once, at import.
+    # Threads that spin for long starve each other when another process is busy; without any
+    # spinning, an idle machine generates at a third of its speed. Both are read once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
@@ -279,7 +279,7 @@ def _import_llama() -> Any:
 def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters = llama.CommonParams()
     parameters.model.path = str(path)
-    # Or every answer would carry the path of the file as the name of its model.
+    # Otherwise every answer would give the path of the file as the name of its model.
     parameters.model_alias = {path.stem}
     parameters.n_parallel = _SLOTS_SMALLEST if path.stem == SMALLEST else 1
     parameters.n_ctx = context_tokens(path) * parameters.n_parallel
@@ -288,7 +288,7 @@ def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters.api_keys = [key]
     parameters.ui = False
     parameters.endpoint_slots = False
-    # Below every level: llama.cpp would write to the user's terminal.
+    # Log nothing, because llama.cpp writes its log to the user's terminal.
     parameters.verbosity = -1
     # The default keeps up to 8 GiB of old prompts in memory.
     parameters.cache_ram_mib = 0

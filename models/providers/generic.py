@@ -1,4 +1,4 @@
-"""Any other provider that langchain's init_chat_model knows, when its package is installed."""
+"""Supports any other provider known to langchain's init_chat_model, if its package is installed."""
 
 import os
 from contextlib import suppress
@@ -16,13 +16,13 @@ from contend.models.keys import check_key, how_to_correct, missing_key
 from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
 from contend.models.providers.watch import watch_client
 
-# According to their sources, the last chunk of a complete stream has a finish reason.
+# According to their source code, the last chunk of a complete stream has a finish reason.
 _REPORT_FINISH = frozenset({
     "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
     "together", "xai",
 })  # fmt: skip
 
-# Providers that need their key, and an address that answers 401 to a wrong one and costs nothing.
+# Providers that need a key, and for each a free address that answers 401 to a wrong key.
 _MODEL_LISTS = {
     "anthropic": "https://api.anthropic.com/v1/models",
     "deepseek": "https://api.deepseek.com/models",
@@ -32,7 +32,7 @@ _MODEL_LISTS = {
     "together": "https://api.together.xyz/v1/models",
     "xai": "https://api.x.ai/v1/models",
 }
-# What their packages read another address from; its keys and prices are not theirs.
+# Variables that set another address, where the provider's own keys and prices do not apply.
 _OTHER_ADDRESS = ("API_BASE", "API_URL", "BASE_URL", "ENDPOINT")
 _CHECK_TIMEOUT = 10.0
 
@@ -52,12 +52,12 @@ def provider(name: str) -> Provider:
         reports_finish=name in _REPORT_FINISH,
         structured_method=None,
         takes_tools=partial(_takes_tools, name),
-        history_needs_tools=True,  # some require it, and none refuse it
+        history_needs_tools=True,  # some providers require this, and none refuse it
     )
 
 
 def _takes_tools(provider_name: str, name: str) -> bool | None:
-    """Look tool support up in langchain's model list; a class without bind_tools has none."""
+    """Look up tool support in langchain's model profiles; a class without bind_tools has none."""
     model = _open(provider_name, name, Options()).model
     if type(model).bind_tools is BaseChatModel.bind_tools:
         return False
@@ -71,14 +71,14 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
     model = init_chat_model(name, model_provider=provider_name, **given)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # the call policy has its own
-    for client_name in ("root_async_client", "_async_client"):  # of OpenAI's kind, of Anthropic's
+    for client_name in ("root_async_client", "_async_client"):  # like OpenAI's, like Anthropic's
         if client := getattr(getattr(model, client_name, None), "_client", None):
             watch_client(client)
     return Opened(model)
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Open the models once, which finds a missing package or key without a paid call."""
+    """Open each model once, to find a missing package or key without a paid call."""
     for name in names:
         try:
             _open(provider_name, name, Options())
@@ -87,7 +87,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
         except Exception as error:
             why = " ".join(filter(None, (_why(error), _key_hint(provider_name))))
             raise BadInput(f"Cannot use {provider_name}:{name}: {why}") from error
-    # Some open without a key or with a wrong one, and would fail in the first call.
+    # Check the key, because some models open without a valid key and fail only in the first call.
     if provider_name in _MODEL_LISTS:
         if _key_hint(provider_name):
             raise missing_key(provider_name)
@@ -95,7 +95,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
 
 
 async def _check_key(provider_name: str) -> None:
-    """Refuse a key that the provider refuses; anything else is left to the call policy."""
+    """Raise BadInput if the provider refuses the key; other errors are left to the call policy."""
     name = PROVIDER_KEYS[provider_name]
     if _has_other_address(provider_name):
         return
@@ -111,7 +111,7 @@ async def _check_key(provider_name: str) -> None:
 
 
 def _has_other_address(provider_name: str) -> bool:
-    """Look for variables such as ANTHROPIC_BASE_URL and GOOGLE_GEMINI_BASE_URL."""
+    """Return whether a variable such as ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL is set."""
     prefix = PROVIDER_KEYS.get(provider_name, provider_name.upper()).removesuffix("API_KEY")
     named = (name for name in os.environ if name.startswith(prefix))
     return any(name.endswith(_OTHER_ADDRESS) and os.environ[name] for name in named)
@@ -132,7 +132,7 @@ def _missing_package(provider_name: str, name: str, error: ImportError) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return the error in one line; pydantic's first line only counts its errors."""
+    """Return the error in one line, skipping pydantic's first line, which only counts errors."""
     if isinstance(error, ValidationError):
         return first_line(error.errors(include_input=False)[0]["msg"])
     return first_line(error)

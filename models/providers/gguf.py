@@ -1,4 +1,4 @@
-"""Reads the head of a GGUF file: how large a model is, without loading it."""
+"""Reads the header of a GGUF file, to learn how large a model is without loading it."""
 
 import struct
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return what the head of the file says; nothing if it cannot be read."""
+    """Return the facts in the file's header; they are None if it cannot be read."""
     changed = path.stat()
     return _read(path, changed.st_mtime_ns, changed.st_size)
 
@@ -62,7 +62,7 @@ def _parse(file: BufferedReader) -> Header:
 
 
 def _parameters(file: BufferedReader) -> int:
-    """Return the number of weights in the next tensor."""
+    """Read the next tensor's description, and return its number of weights."""
     _text(file)
     dimensions = _take(file, "I")
     if dimensions > _MOST_DIMENSIONS:

@@ -1,4 +1,4 @@
-"""The built-in embedding model: MiniLM-L6 as int8 ONNX, inside this process."""
+"""Runs the built-in embedding model: MiniLM-L6 as int8 ONNX, inside this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contend.models.providers.weights import EMBEDDINGS, is_pulled, weights_path
 if TYPE_CHECKING:
     import numpy as np
 
-# Texts of similar length share a batch, because padding takes time too.
+# Texts of similar length share a batch, because padding also takes time.
 _BATCH = 16
 # About 2,000 words; the rest of a longer text is ignored.
 _MOST_WINDOWS = 8
@@ -36,13 +36,13 @@ def open_minilm(name: str) -> Embeddings:
 
 
 def preload(name: str) -> None:
-    """Load the model early; errors are reported when it is used."""
+    """Load the model early; errors are reported only when it is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 
 
 class MiniLM(Embeddings):
-    """Mean-pooled sentence vectors; longer texts are read in windows. Loaded on first use."""
+    """A model for sentence vectors, loaded on first use; longer texts are read in windows."""
 
     def __init__(self, model: Path, vocabulary: Path, longest: int) -> None:
         self._model, self._vocabulary, self._longest = model, vocabulary, longest

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from ollama import AsyncClient, ShowResponse
 
-# Ollama silently truncates a prompt beyond its window, so the window is always set. This is its own
-# default on a machine for the default models; more takes more memory.
+# Ollama silently truncates prompts to its window, so the window is always set. This is Ollama's own
+# default on a machine that can run the default models; a larger window needs more memory.
 WINDOW = 32_768
 CHECK_TIMEOUT = 5.0
 
-# What Ollama reported about its models, by host and name.
+# Ollama's descriptions of its models, by host and name.
 _shown: dict[tuple[str, str], ShowResponse] = {}
 
 
@@ -50,12 +50,12 @@ def provider(_: str) -> Provider:
 
 
 async def pulled_models() -> list[str]:
-    """Return the models of a running Ollama; raise BadInput if none is running."""
+    """Return the models that Ollama has pulled; raise BadInput if Ollama is not running."""
     return list(await _pulled_sizes())
 
 
 async def model_like(used: Iterable[str]) -> str | None:
-    """Return the largest other chat model that this machine can run as well as these."""
+    """Return the largest other chat model of a similar size, so that this machine can run it."""
     sizes = await _pulled_sizes()
     taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
     if not taken:
@@ -65,7 +65,7 @@ async def model_like(used: Iterable[str]) -> str | None:
     fitting = [name for name in sizes if name not in taken and least <= sizes[name] <= most]
     async with _client() as client:
         for name in sorted(fitting, key=lambda name: (-sizes[name], name)):
-            with suppress(Exception):  # one that cannot be described is left out
+            with suppress(Exception):  # skip a model without a description
                 if "completion" in ((await client.show(name)).capabilities or ()):
                     return name
     return None
@@ -80,7 +80,7 @@ async def _pulled_sizes() -> dict[str, int]:
                 "Ollama is not running or not reachable. Start it with `ollama serve`, set "
                 "OLLAMA_HOST, or choose another model with --model."
             ) from error
-        except Exception as error:  # another server may answer anything
+        except Exception as error:  # some other server may send anything
             raise BadInput(
                 f"The server at OLLAMA_HOST is not Ollama "
                 f"({first_line(error) or type(error).__name__}). Correct OLLAMA_HOST, "
@@ -104,7 +104,7 @@ async def _client() -> AsyncIterator[AsyncClient]:
 
 
 def has_model(name: str, pulled: list[str]) -> bool:
-    """Whether a model is pulled; without a tag its name means `latest`."""
+    """Return whether a model is pulled; a name without a tag means `latest`."""
     return name in pulled or f"{name}:latest" in pulled
 
 
@@ -119,7 +119,7 @@ async def _check(names: list[str]) -> None:
     )
     async with _client() as client:
         for name in names:
-            # The model exists and can be called without these facts.
+            # The model exists, and can be called even without its description.
             with suppress(Exception):
                 _shown[_host(), name] = await client.show(name)
 

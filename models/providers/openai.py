@@ -1,4 +1,4 @@
-"""OpenAI and compatible services, such as OpenRouter (OPENAI_BASE_URL, OPENAI_API_KEY)."""
+"""Supports OpenAI and compatible services, such as OpenRouter (OPENAI_BASE_URL, OPENAI_API_KEY)."""
 
 import json
 import os
@@ -47,14 +47,14 @@ class Service:
     label: str
     address_variable: str
     default_address: str
-    key_path: str = ""  # path that checks the key, if its list of models needs none
-    listed_as: Callable[[str], str] = lambda name: name  # another name its list may use
+    key_path: str = ""  # path to check the key at, if the list of models needs no key
+    listed_as: Callable[[str], str] = lambda name: name  # the name its list may use instead
 
     def base_url(self) -> str:
         """Return the address; raise BadInput if it is malformed."""
         given = os.environ.get(self.address_variable, "").strip()
         if given and not _is_address(given):
-            _, at, rest = given.rpartition("@")  # the user may have a password
+            _, at, rest = given.rpartition("@")  # there may be a password before the @
             raise BadInput(
                 f"{self.address_variable} is not a valid address: "
                 f"{first_line(repr(f'***@{rest}' if at else rest))}. "
@@ -66,7 +66,7 @@ class Service:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        has_host = bool(parts.hostname) and parts.port != 0  # which raises ValueError, too
+        has_host = bool(parts.hostname) and parts.port != 0  # `port` may raise ValueError too
     except ValueError:
         return False
     is_plain = text.isprintable() and " " not in text
@@ -102,7 +102,7 @@ def provider(name: str) -> Provider:
 
 @cache
 def _look_up_ability(name: str, ability: Ability) -> bool | None:
-    # With an address, or the user's would be read, which may be malformed.
+    # Give an address, because otherwise the user's is read, which may be malformed.
     profile = ChatOpenAI(
         model=name.rpartition("/")[2], api_key=SecretStr("unused"), base_url="http://unused"
     ).profile
@@ -110,7 +110,7 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 
 
 class _ThinkingChatOpenAI(ChatOpenAI):
-    """Keeps the thoughts that OpenRouter and others stream, which are a model's first tokens."""
+    """Keeps the thinking that OpenRouter and others stream, because it counts as first tokens."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any
@@ -125,7 +125,7 @@ class _ThinkingChatOpenAI(ChatOpenAI):
 
 
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
-    """Open a client for this model; langchain's default is shared between event loops."""
+    """Open a separate client for this model, because langchain shares one between event loops."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
     watch_client(client)
@@ -141,7 +141,7 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
         openai_api_key=SecretStr(_key(service)),
         openai_api_base=service.base_url(),
         request_timeout=timeout,
-        # Send text: other servers accept no tokens, and counting them downloads a tokenizer.
+        # Send text, not tokens: other servers refuse tokens, and tokenizing downloads a tokenizer.
         check_embedding_ctx_length=False,
         http_async_client=client,
         http_client=_unused_client(),
@@ -160,7 +160,7 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
         timeout=timeout,
         max_retries=0,
         stream_usage=True,
-        # Its 120 s would come before a longer idle timeout of the call policy.
+        # The default of 120 s would cut short a longer idle timeout in the call policy.
         stream_chunk_timeout=None,
         use_responses_api=False,
         http_async_client=client,
@@ -171,7 +171,7 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
 
 @cache
 def _ssl_context() -> SSLContext:
-    """Share one context: reading the certificates is the slowest part of opening a client."""
+    """Share one context, because reading certificates is the slowest part of opening a client."""
     return create_ssl_context()
 
 
@@ -203,7 +203,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
             available = await _list_models(service, client)
     except BadInput:
         raise
-    except Exception as error:  # also an address or key that cannot be sent
+    except Exception as error:  # also for an address or key that cannot be sent
         address, why = scrub(base_url), first_line(error) or type(error).__name__
         raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
     listed = set(available)
@@ -218,7 +218,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
 
 
 def _is_compatible_server(service: Service) -> bool:
-    """Return whether this is a server other than OpenAI's; such a list may be incomplete."""
+    """Return whether this is a server other than OpenAI's, whose model list may be incomplete."""
     return service.label == "openai" and not _is_at_default_address(service)
 
 
@@ -245,13 +245,13 @@ async def _check_key(service: Service, client: AsyncOpenAI) -> None:
 
 
 async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
-    """List the models; empty if the service cannot list them, which is not an error."""
+    """List the models; return an empty list if the service cannot list them."""
     try:
         answer = await client.models.with_raw_response.list()
     except APIStatusError as error:
         if error.status_code in (401, 403):
             raise _refused_key_error(service, error) from error
-        # No list, too many requests, an outage: the call policy handles those.
+        # There is no list, or a rate limit or an outage, which the call policy handles.
         return []
     try:
         listed = json.loads(answer.text)
@@ -260,7 +260,7 @@ async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
             f"The server at {scrub(service.base_url())} is not "
             f"{service.label}-compatible: it did not send JSON. Check the address."
         ) from error
-    # `{"data": [{"id": ...}]}`, or the bare list of some services.
+    # `{"data": [{"id": ...}]}`, or in some services the list alone.
     models = listed.get("data") if isinstance(listed, dict) else listed
     entries = models if isinstance(models, list) else []
     return [str(each["id"]) for each in entries if isinstance(each, dict) and "id" in each]

@@ -1,4 +1,4 @@
-"""Opens models from specs such as `ollama:qwen3:32b`. Providers load lazily."""
+"""Opens models by specs such as `ollama:qwen3:32b`, importing providers only when needed."""
 
 import asyncio
 import difflib
@@ -21,14 +21,14 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """Options for opening a model; with equal options it is opened once per event loop."""
+    """Options for opening a model, which is opened once per event loop and set of options."""
 
     temperature: float | None = None
     connect_timeout: float = 10
     total_timeout: float = 900
     context_tokens: int | None = None
     structured: bool = False
-    max_tokens: int | None = None  # token limit of the answer, thinking included
+    max_tokens: int | None = None  # token limit for the answer, including thinking
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,29 @@ class Opened(Generic[Model_co]):
 class Provider:
     open: "Callable[[str, Options], Opened[BaseChatModel]]"
     check: Callable[[list[str]], Awaitable[list[str] | None]]
-    """Raises BadInput if a model cannot be used, and may return notices; costs nothing."""
+    """Raises BadInput if a model cannot be used, without paid calls; may return notices."""
     # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
     is_free: bool = False
-    has_list_prices: Callable[[], bool] = lambda: True  # whether its own service is called
+    has_list_prices: Callable[[], bool] = lambda: True  # False for other servers
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
-    """Whether every complete answer has a finish reason, so that none means it was cut off."""
-    has_first_token_limit: bool = True  # not for models on this machine, which may be slow
+    """Whether complete answers always have a finish reason, so that one without was truncated."""
+    has_first_token_limit: bool = True  # False for built-in models, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
-    # Abilities of a checked model; None if unknown.
+    # Abilities of a model that was checked; None if unknown.
     takes_images: Callable[[str], bool | None] = lambda _: None
     takes_tools: Callable[[str], bool | None] = lambda _: None
     thinks: Callable[[str], bool | None] = lambda _: None
     history_needs_tools: bool = False
-    """Whether a history with tool calls needs the tools sent along, even if none may be called."""
+    """Whether tools must be sent with a history of tool calls, even if none may be called now."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
-# Also of the providers whose packages are optional, under the names that these packages read.
+# Includes providers whose packages are optional, with the names that those packages read.
 PROVIDER_KEYS = API_KEYS | {
     "anthropic": "ANTHROPIC_API_KEY",
     "cohere": "COHERE_API_KEY",
@@ -78,16 +78,16 @@ PROVIDER_KEYS = API_KEYS | {
     "xai": "XAI_API_KEY",
 }
 
-# The modules of this folder.
+# Providers with a module in this folder.
 _OWN = {"ollama": "ollama", "openai": "openai", "openrouter": "openai", "embedded": "embedded"}
-# Other providers of init_chat_model; importing it to ask takes a second.
+# Other providers known to init_chat_model; listed here, because importing it takes a second.
 _GENERIC = frozenset({
     "anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock",
     "bedrock_converse", "cohere", "deepseek", "fireworks", "google_anthropic_vertex",
     "google_genai", "google_vertexai", "groq", "huggingface", "ibm", "litellm", "meta",
     "mistralai", "nvidia", "perplexity", "together", "upstage", "xai",
 })  # fmt: skip
-# Names often written without their provider; with a tag (`gpt-oss:20b`) they mean Ollama.
+# Prefixes of names often written without a provider; with a tag (`gpt-oss:20b`) they mean Ollama.
 _HOSTED_NAMES = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "google_genai"}
 _registered: dict[str, Provider] = {}
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Options], Opened[Any]]] = (
@@ -130,7 +130,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def taken_for_ollama(text: str) -> str:
-    """Explain why a spec without a provider was taken for Ollama's; empty if it was not."""
+    """Explain why a spec without a provider was taken to mean Ollama; empty if it was not."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
@@ -182,7 +182,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Enter a run that opens models; the last run of an event loop closes them."""
+    """Enter a run that may open models; the last run to end in an event loop closes them."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -194,16 +194,16 @@ async def open_models() -> AsyncIterator[None]:
 
 
 async def close_models() -> None:
-    # Removed first: a run that starts while these close must open its own.
+    # Remove them before closing, so that a run that starts meanwhile opens its own.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:
-            # A failing close must not affect the other connections or the debate.
+            # An error in closing must not affect the other connections or the debate.
             with suppress(Exception):
                 await opened.close()
 
 
 async def check_models(specs: Iterable[str]) -> list[str]:
-    """Raise BadInput unless every model can be used; ask each provider once; return notices."""
+    """Raise BadInput unless every model can be used, asking each provider once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
     notices: list[str] = []
     refused: list[BadInput] = []
@@ -219,7 +219,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise the refusals as one, so that the user can fix them all at once."""
+    """Raise all refusals as one error, so that the user can fix them together."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

@@ -1,4 +1,4 @@
-"""Watch the HTTP responses of a call: their headers, and every byte that arrives."""
+"""Watches the HTTP responses to a call: their headers, and every byte that arrives."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ def watching_bytes(callback: Callable[[], None]) -> Iterator[None]:
 
 
 def watch_client(client: Any) -> None:
-    """Make an asynchronous client of httpx or httpx2 report what its responses receive."""
+    """Make an async httpx or httpx2 client report the headers and bytes that it receives."""
     hooks = client.event_hooks
     if _watch_response not in hooks["response"]:
         client.event_hooks = {**hooks, "response": [*hooks["response"], _watch_response]}
@@ -52,7 +52,7 @@ def _stream_type(stream: object) -> type:
 
 @cache
 def _watched_type(base: Any) -> Any:
-    """Build the stream for one of the two libraries, which accept only their own class."""
+    """Build a stream class for one of the two libraries, because each accepts only its own."""
 
     class WatchedStream(base):  # type: ignore[misc]
         def __init__(self, stream: Any, is_json_lines: bool) -> None:

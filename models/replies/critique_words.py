@@ -1,4 +1,4 @@
-"""Parses the words and marks of a critique; anything ambiguous is ignored."""
+"""Parses the words and symbols in a critique; anything ambiguous is ignored."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ READY_SIGNAL = "Ready for Synthesis ✅"
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
-# What may precede an objection: signs, ids, states, and severities followed by a separator.
+# What may precede an objection: symbols, ids, states, and severities followed by a separator.
 _LABEL = re.compile(
     rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
     rf"|(?:critical|major|minor)(?:\s+{ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
@@ -38,19 +38,19 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class _Signal:
-    """The ready signal: whether it counts, and the lines around it."""
+    """The ready signal: whether it counts, and all other lines."""
 
     counts: bool
     others: list[Line]
 
 
 def assessment_from_words(speech: str, known: Sequence[Point]) -> Assessment | None:
-    """Read the words of the protocol; None if they are missing or ambiguous."""
+    """Read the protocol's fixed words in a critique; None if they are missing or ambiguous."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
     if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if signal or x.own):
-        return None  # a signal before the end may be quoted only to reject it
+        return None  # a signal before the end may be a quote, to reject it
     score, vague = _score(body)
     reading = _Reading({point.id: point for point in known})
     for text in _under_headings([_without_score(line) for line in body if line.own]):
@@ -88,7 +88,7 @@ def _under_headings(lines: list[Line]) -> Iterator[str]:
 
 
 def _find_signal(lines: list[Line]) -> _Signal | None:
-    """Find the signal at the end of the critique; only scores may follow it."""
+    """Find the ready signal at the end of the critique, where only scores may follow it."""
     at = len(lines) - 1
     while at > 0 and _SCORE.fullmatch(lines[at].text):
         at -= 1
@@ -111,20 +111,20 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Whether a signal after this line counts: nothing introduces it or takes it back."""
+    """Return whether a signal after this line counts; not if the line introduces or retracts it."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
         return False
     if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
         return False
-    # A complete point is about the answer, and may say what the answer does not do.
+    # A complete point is about the answer, so words such as "not" in it do not retract the signal.
     taken_back = re.compile(SAYING, re.I) if marked and ended else TAKING_BACK
     return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
 
 
 def _score(lines: list[Line]) -> tuple[float | None, bool]:
-    """Return the one stated score, and whether something else looks like one."""
+    """Return the score if exactly one is stated, and whether anything else looks like a score."""
     own = [line.text for line in lines if line.own and not line.nested]
     scores = {score for text in own for score in _stated_scores(text)}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
@@ -132,7 +132,7 @@ def _score(lines: list[Line]) -> tuple[float | None, bool]:
 
 
 def _stated_scores(text: str) -> Iterator[float]:
-    """Yield scores the line states directly, not ones it quotes, retracts or corrects."""
+    """Yield the scores that a line states directly, and does not quote, retract or correct."""
     sentences = sentences_of(text)
     for at, sentence in enumerate(sentences):
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
@@ -194,8 +194,8 @@ class _Reading:
             if how_bad is not None:
                 self.found.append((claimed, how_bad, status, text))
             if status != "resolved":
-                self.doubt |= how_bad is None  # without a severity it may be critical
-            else:  # a critical one that was never raised cannot be resolved
+                self.doubt |= how_bad is None  # it may be critical if it has no severity
+            else:  # a critical point that was never raised cannot be resolved
                 self.doubt |= how_bad == "critical" and not claimed
 
 
@@ -217,7 +217,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the status of the marks; contradictory marks mean open."""
+    """Return the status that the symbols show; contradictory symbols mean open."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

@@ -1,4 +1,4 @@
-"""Parses what a judge decides after a round: CONTINUE or STOP."""
+"""Parses a judge's decision after a round: CONTINUE or STOP."""
 
 import re
 from typing import Annotated, ClassVar, Literal
@@ -12,14 +12,14 @@ from contend.models.replies.signals import Remarked, first_signal
 Word = Literal["continue", "stop"]
 
 _LABEL = re.compile(r"^(?:my\s+)?(?:decision|verdict|ruling)\s*:[\s*_`]*", re.IGNORECASE)
-# Followed by punctuation or the end of the line: `STOP would be premature` decides nothing.
+# Must be followed by punctuation or the end of the line: `STOP would be premature` is no decision.
 _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNORECASE)
-# The other word as a sentence of its own takes the decision back.
+# Used to find the other word as a sentence of its own, which retracts the decision.
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 
 class DecisionBlock(BaseModel):
-    """What the judge's control block carries."""
+    """The content of the control block with the judge's decision."""
 
     small_prompt: ClassVar[str] = "forum/small/extract.continue"
 
@@ -28,7 +28,7 @@ class DecisionBlock(BaseModel):
 
 
 class ShortDecisionBlock(DecisionBlock):
-    """The same for the demonstration model, which without bounds would never end."""
+    """DecisionBlock with a length limit, for the demo model, which otherwise never stops."""
 
     reasoning: Annotated[str, StringConstraints(max_length=200)] = ""
 
@@ -38,13 +38,13 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 
 def decision_from_words(speech: str) -> Decision | None:
-    """Read the line that begins with the word; None if there is none or they disagree."""
+    """Read a line that starts with CONTINUE or STOP; None if there is none or lines disagree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """Read a schema-bound report, which may not decide for the judge."""
+    """Read an extracted block; None if its decision is not in the judge's own words."""
     if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

@@ -1,4 +1,4 @@
-"""Reading single fields of a block, in whatever way a model wrote them."""
+"""Reads single fields in a block, however a model wrote them."""
 
 import math
 import re
@@ -12,17 +12,17 @@ _ABOUT = re.compile(
     r"(?:[~≈]|(?:about|around|roughly|approximately|approx\.?|circa|ca\.?)\s)\s*", re.IGNORECASE
 )
 _NUMBER_TEXT = re.compile(NUMBER, re.IGNORECASE)
-# Not 1,000, which may be a thousand.
+# Excludes 1,000, which may mean a thousand.
 _DECIMAL_COMMA = re.compile(rf"(0,\d+|\d+,\d\d?){_PERCENT}", re.IGNORECASE)
 _FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
 _SHORTEST_MISSPELT = 3
 
 Outcomes = Mapping[str, str]
-"""Labels of outcomes by id."""
+"""The labels of outcomes, by id."""
 
 
 def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
-    """Return the id of the outcome that is meant by an id or a label, or nothing if in doubt."""
+    """Return the id of the outcome that an id or a label refers to; None if in doubt."""
     name = "" if given is None else str(given).strip().strip("`'\"*.")  # 0 may be an id
     by_name: dict[str, set[str]] = {}
     for outcome, label in outcomes.items():
@@ -41,7 +41,7 @@ def _plain(name: str) -> str:
 
 
 def _is_misspelt(given: str, known: str) -> bool:
-    """Whether the two differ by one letter; another digit is another name."""
+    """Return whether two names differ by one letter, but not by a digit."""
     if abs(len(given) - len(known)) > 1 or min(len(given), len(known)) < _SHORTEST_MISSPELT:
         return False
     pairs = enumerate(zip(given, known, strict=False))
@@ -53,7 +53,7 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a number, also if it is written as text: 0.7, 70%, about 0,7 or 7/10."""
+    """Return a number, even if it is written as text, such as 0.7, 70%, about 0,7 or 7/10."""
     if isinstance(value, str):
         value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

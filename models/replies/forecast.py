@@ -1,4 +1,4 @@
-"""Parses the statements of a forecast: control blocks, labelled words, forms for a second try."""
+"""Parses statements in a forecast: control blocks, labelled text, and forms for a second try."""
 
 import math
 import re
@@ -45,7 +45,7 @@ _PREFIXES = point_prefixes(ROLES)
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
-# Every field is read on its own; what cannot be parsed is left out, never corrected.
+# Each field is read on its own; a value that cannot be parsed is left out, never corrected.
 class ArgumentBlock(BaseModel):
     """An argument's control block, before its fields are read one by one."""
 
@@ -69,7 +69,7 @@ class VerdictBlock(BaseModel):
 
 
 class ScoreBlock(BaseModel):
-    """A scoring's control block, before its fields are read one by one."""
+    """The control block with an argument's scores, before its fields are read one by one."""
 
     model_config = ConfigDict(extra="allow")  # a field for each criterion
 
@@ -81,7 +81,7 @@ def argument_from_block(
     outcomes: Outcomes,
     prefixes: Mapping[str, str] = _PREFIXES,
 ) -> ArgumentReading:
-    """Read an argument's block; `prefixes` are those of the roles' points."""
+    """Read an argument's block; `prefixes` gives the id prefix of each role's points."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
@@ -97,7 +97,7 @@ def argument_from_block(
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Read the verdict's block; insights and disputes count only with their points."""
+    """Read the verdict's block; insights and disputes count only if they cite known points."""
     insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
     disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(
@@ -116,7 +116,7 @@ def score_from_block(
 
 
 def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
-    """Read `Probabilities: yes 70 %, no 30 %`; None unless one line states all of them."""
+    """Read a line such as `Probabilities: yes 70 %, no 30 %`; None unless it states all of them."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
@@ -143,13 +143,13 @@ def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> Sco
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return the point ids a text cites, such as [O1]; a bare H1 may mean half a year."""
+    """Return the point ids cited in brackets, such as [O1]; a bare H1 may mean a half-year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Build a form for probabilities; the smallest models choose among whole distributions."""
+    """Build a form for probabilities; small models choose one of several complete distributions."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
         split: Any = (Literal[tuple(_list_splits(outcomes))], ...)
@@ -176,8 +176,8 @@ def stated_from_form(
 
 
 def scores_form(criteria: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Build a form for scores; the smallest models get whole numbers up to ten."""
-    # Ranges of fractions are not enforced by llama.cpp's schemas.
+    """Build a form for scores; small models give whole numbers up to ten."""
+    # llama.cpp's schemas do not enforce ranges of fractions.
     share: Any = (
         Annotated[int, Field(ge=0, le=10)] if small else Annotated[float, Field(ge=0, le=1)]
     )
@@ -311,14 +311,14 @@ def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | N
 
 
 def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
-    """Write 0,7 as 0.7, unless the name of an outcome may follow the comma."""
+    """Change 0,7 to 0.7, unless an outcome's name starting with a digit may follow the comma."""
     if any(name.strip()[:1].isdigit() for name in (*outcomes, *outcomes.values())):
         return stated
     return _ZERO_COMMA.sub("0.", stated)
 
 
 def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Read the number after each id; nothing unless each has exactly one."""
+    """Read the number after each id; return nothing unless each id has exactly one."""
     raw: dict[str, float] = {}
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{NUMBER}(?![\w.])"
@@ -330,7 +330,7 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
 
 
 def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Read `NAME NUMBER` between commas, whatever the name; nothing if one has two numbers."""
+    """Read `NAME NUMBER` between commas; return nothing if an outcome has two numbers."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
         written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The control blocks of a moderated debate: what its speakers decide."""
+"""The control blocks for decisions in a moderated debate."""
 
 import re
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ from contend.models.replies.signals import Remarked
 
 MOST_CLAIMS = 5
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
-# At least a short sentence, or a small model writes "position1".
+# Requires a short sentence, because otherwise a small model writes "position1".
 _Short = Annotated[str, StringConstraints(min_length=24, max_length=160)]
-# Words only, or it writes "A: 1.1" and argues for that.
+# Allows words only, because otherwise it writes "A: 1.1" and argues for that.
 _ShortPosition = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z' ,-]{22,157}[a-z]\.$")]
 _BETWEEN_SOURCES = re.compile(r"[,;]|\s+and\s+|\]\s*\[")
 _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _WRITTEN_MARK = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?")
 _OF_TEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(?:/|out of|of)\s*10\s*)?")
 
-# The breaches as the rules of the formats call them.
+# The names of breaches in the rules of the formats.
 _BREACHES_BY_RULE: dict[str, Breach] = {
     "leaving_the_topic": "off_topic",
     "a_new_argument_in_a_closing_statement": "new_argument_in_closing",
@@ -40,7 +40,7 @@ _BREACHES_BY_RULE: dict[str, Breach] = {
 
 
 def _as_number(mark: object) -> object:
-    """Accept marks written as text, such as 8 or 8/10."""
+    """Accept scores written as text, such as 8 or 8/10."""
     found = _OF_TEN.fullmatch(mark) if isinstance(mark, str) else None
     return float(found[1]) if found else mark
 
@@ -49,7 +49,7 @@ _Mark = Annotated[float, BeforeValidator(_as_number), Field(ge=0, le=10, strict=
 
 
 class RulingBlock(BaseModel):
-    """Whether the statement under review broke a rule, and what the moderator says to that."""
+    """Whether the statement under review broke a rule, and what the moderator says about it."""
 
     breach: Literal["none", "off_topic", "new_argument_in_closing", "personal_attack"]
     ruling: Annotated[Remarked, StringConstraints(max_length=600)] = Field(
@@ -59,7 +59,7 @@ class RulingBlock(BaseModel):
     @field_validator("breach", mode="before")
     @classmethod
     def _by_its_name(cls, given: object) -> object:
-        """Accept spellings a person may use, since an unparsable block is not asked for again."""
+        """Accept various spellings, because an unparsable block is not asked for again."""
         if not isinstance(given, str):
             return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
@@ -84,7 +84,7 @@ class AdjustmentBlock(BaseModel):
 
 
 class PositionsBlock(BaseModel):
-    """The positions a moderator proposes."""
+    """The positions that a moderator proposes."""
 
     small_prompt: ClassVar[str] = "moderated/small/extract.positions"
 
@@ -96,13 +96,13 @@ class PositionsBlock(BaseModel):
 
 
 class ShortPositionsBlock(PositionsBlock):
-    """The same for the demonstration model, which without bounds would never end."""
+    """PositionsBlock with length limits, for the demo model, which otherwise never stops."""
 
     positions: Annotated[list[_ShortPosition], Field(min_length=2, max_length=2)]
 
 
 class ClaimsBlock(BaseModel):
-    """The checkable claims of a statement."""
+    """The claims in a statement that can be checked."""
 
     small_prompt: ClassVar[str] = "moderated/small/extract.claims"
 
@@ -113,13 +113,13 @@ class ClaimsBlock(BaseModel):
 
 
 class ShortClaimsBlock(ClaimsBlock):
-    """The same for the demonstration model."""
+    """ClaimsBlock with length limits, for the demo model, which otherwise never stops."""
 
     claims: Annotated[list[_Short], Field(max_length=2)]
 
 
 class CheckBlock(BaseModel):
-    """What became of one claim."""
+    """The result of checking one claim."""
 
     small_prompt: ClassVar[str] = "moderated/small/extract.check"
 
@@ -128,7 +128,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the check of a claim; one that cites a source it was not shown is unverifiable."""
+        """Return the check of a claim; `unverifiable` if it cites a source that was not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
@@ -140,14 +140,14 @@ class CheckBlock(BaseModel):
 
 
 class ShortCheckBlock(CheckBlock):
-    """The same for the demonstration model."""
+    """CheckBlock with length limits, for the demo model, which otherwise never stops."""
 
     source: Literal["own knowledge"] = "own knowledge"
     why: _Short
 
 
 class RebutsBlock(BaseModel):
-    """Whose argument a rebuttal answers."""
+    """The speaker whose argument a rebuttal answers."""
 
     rebuts: str
 
@@ -157,7 +157,7 @@ class RebutsBlock(BaseModel):
 
 
 class StatementMarks(BaseModel):
-    """A judge's marks for one statement."""
+    """A judge's scores for one statement."""
 
     statement: str
     logical_coherence: _Mark
@@ -168,7 +168,7 @@ class StatementMarks(BaseModel):
 
 
 class StageBlock(BaseModel):
-    """A judge's marks for the statements of one stage."""
+    """A judge's scores for the statements in one stage."""
 
     small_prompt: ClassVar[str] = "moderated/small/extract.stage"
 
@@ -177,7 +177,7 @@ class StageBlock(BaseModel):
     @field_validator("scores", mode="before")
     @classmethod
     def _drop_unreadable(cls, given: object) -> object:
-        """Keep the marks of the other statements if those of one cannot be read."""
+        """Drop the scores of statements that cannot be read, and keep the others."""
         return [each for each in given if _has_marks(each)] if isinstance(given, list) else given
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
@@ -207,7 +207,7 @@ _WholeMark = Annotated[int, Field(ge=0, le=10)]
 
 
 class ShortStatementMarks(StatementMarks):
-    """Whole marks: ranges of fractions are not enforced by llama.cpp's schemas."""
+    """Scores as whole numbers, because llama.cpp's schemas do not enforce ranges of fractions."""
 
     statement: Literal["S1", "S2", "S3", "S4"]
     logical_coherence: _WholeMark
@@ -218,15 +218,15 @@ class ShortStatementMarks(StatementMarks):
 
 
 class ShortStageBlock(StageBlock):
-    """The same for the demonstration model."""
+    """StageBlock with length limits, for the demo model, which otherwise never stops."""
 
     scores: Annotated[list[ShortStatementMarks], Field(min_length=1, max_length=4)]  # type: ignore[assignment]
 
 
 def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
-    """Read a schema-bound report; marks that the judge did not write are dropped."""
+    """Read an extracted block; drop scores that the judge did not write."""
     if isinstance(report, ShortStageBlock):
-        return report  # the demonstration model writes no marks, and its scores mean nothing
+        return report  # the demo model writes no scores, and its scores mean nothing
     written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}
     stated = [
         each

@@ -1,4 +1,4 @@
-"""Tells a speaker's own lines from code, quotes and words of somebody else."""
+"""Tells a speaker's own lines from code, quotes and somebody else's words."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _SIGN = re.compile(r"(?:[-+•–]|\*(?!\*)|\d+[.)])\s+|#{1,6}\s*|")
 _QUOTE = r"\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|`[^`]*`?"
 _QUOTED = re.compile(rf"[*_]*(?:{_QUOTE}|'[^']*')[*_.!]*")
 _QUOTE_MARK = re.compile(r"[\"“”„«»`]")
-# The last quotation mark of a line opens a quote that ends in a later line of the paragraph.
+# The last quotation mark in a line, if it opens a quote that ends in a later line.
 _QUOTE_OPENS = re.compile(r"[\s(\[:*_]?[\"“„«`](?=\S)")
 _REPORTS = (
     r"says?|said|saying|writ\w+|wrote|quot\w+|cit(?:es?|ed)|claim(?:s|ed)|declar\w+|stat(?:es|ed)"
@@ -29,7 +29,7 @@ _INTRODUCES = re.compile(
 )
 _ATTRIBUTES = re.compile(rf"\b(?:{_REPORTS})\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?;✅])\s+|(?<=/10)\s+[-–—|]\s+")
-# Words that only report something, and words that take it back.
+# Words that only report something, and words that retract it.
 SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
 _REFUSING = (
     r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
@@ -41,7 +41,7 @@ _OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Line:
-    """A line without its list sign or heading mark."""
+    """A line without its list or heading markup."""
 
     text: str
     own: bool
@@ -51,7 +51,7 @@ class Line:
 
 
 def split_lines(reply: str) -> list[Line]:
-    """Return the lines with words in them, and whether each is the speaker's own."""
+    """Return the lines that have words in them, and whether each is the speaker's own."""
     return list(_lines(reply))
 
 
@@ -60,15 +60,15 @@ def own_text(reply: str) -> str:
 
 
 def own_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences, without quotes and what it reports of others."""
+    """Return the speaker's own sentences, without quotes and reports of what others say."""
     own = [re.sub(_QUOTE, " ", line.text) for line in _lines(reply) if line.own]
-    # The rest of a line may still report what somebody else says.
+    # After such a report, the rest of the line may still be somebody else's words.
     plain = (takewhile(lambda x: not _is_about(_ATTRIBUTES, x), sentences_of(text)) for text in own)
     return list(chain.from_iterable(plain))
 
 
 def plain_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences that take nothing back."""
+    """Return the speaker's own sentences that do not retract, refuse or ask anything."""
     return [x for x in own_sentences(reply) if not TAKING_BACK.search(x) and "?" not in x]
 
 
@@ -83,7 +83,7 @@ def _lines(reply: str) -> Iterator[Line]:
     for at, raw in enumerate(written):
         bare = raw.strip()
         if not bare:
-            # A blank line may stand between an introduction and what it introduces.
+            # There may be a blank line between an introduction and the quote that it introduces.
             introduced, in_quote = introduced and not in_paragraph, False
             in_paragraph, after_blank = False, True
             continue
@@ -104,7 +104,7 @@ def _lines(reply: str) -> Iterator[Line]:
 
 
 def _introduces_others(text: str) -> bool:
-    """Whether the next paragraph is somebody else's: `The Proposer wrote:`, `For example:`."""
+    """Return whether somebody else's words follow, as after `The Proposer wrote:`."""
     if not text.rstrip(" \t*_").endswith(":"):
         return False
     last = re.split(r"[.!?]\s", text)[-1]
@@ -112,7 +112,7 @@ def _introduces_others(text: str) -> bool:
 
 
 def _is_about(others: re.Pattern[str], sentence: str) -> bool:
-    """Whether somebody other than the speaker says, writes or shows something here."""
+    """Return whether somebody other than the speaker says, writes or shows something here."""
     found = others.search(sentence)
     return found is not None and not _OWN_VOICE.search(sentence[: found.start()])
 

@@ -1,4 +1,4 @@
-"""Finds what an answer replies to each objection, by the ids that it names."""
+"""Finds an answer's reply to each objection, by the ids that it names."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _ANSWER_HEADING = re.compile(
     r"^\s{0,3}(?:#{1,6}\s+|\*\*)(?:my |the )?revised answer\b.*$", re.IGNORECASE | re.MULTILINE
 )
-# A list sign, emphasis, a mark, a word such as "Point", then one or more ids.
+# List markup, emphasis, a symbol, a word such as "Point", then one or more ids.
 _LEAD = re.compile(
     r"\s*(?:>\s*)?(?:[-*+•]\s+|\d{1,2}[.)]\s+|#{1,6}\s+)?[\W_]*"
     rf"(?:(?:point|objection|issue|reply|re|regarding|on|to)\W+(?:to\W+)?)?({_ID}"
@@ -23,7 +23,7 @@ _LABEL_END = re.compile(
 
 
 def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
-    """Return the reply to each of these points that the text deals with."""
+    """Return the text's reply to each of these points, if there is one."""
     wanted, headed = set(ids), _ANSWER_HEADING.search(text)
     part = text[: headed.start()] if headed else text
     found: dict[str, list[str]] = {}
@@ -38,7 +38,7 @@ def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
 
 
 def _split(text: str) -> Iterable[tuple[set[str], str]]:
-    """Yield the parts that begin with ids, each until the next one or a heading."""
+    """Yield the parts that begin with ids; each ends at the next such part or heading."""
     named: set[str] = set()
     lines: list[str] = []
     in_code = False
@@ -58,5 +58,5 @@ def _split(text: str) -> Iterable[tuple[set[str], str]]:
 
 def _without_label(rest: str) -> str:
     said = _LABEL_END.sub("", rest)
-    # The label opened this emphasis.
+    # An odd number means that the removed label opened the first emphasis.
     return said.replace("**", "", 1) if said.count("**") % 2 else said

@@ -10,13 +10,13 @@ from contend.models.replies.signals import labelled_value
 
 WEIGHTS = {"correctness": 0.40, "completeness": 0.25, "clarity": 0.20, "depth": 0.15}
 
-# Some models keep the brackets of a form: `Depth: [7]`.
+# Some models keep the brackets of the form: `Depth: [7]`.
 _BRACKETED = re.compile(r"\A\[\s*(\w+)\s*\]")
 _Rating = Annotated[int, Field(ge=1, le=10)]
 
 
 class RatingBlock(BaseModel):
-    """What the judge's control block carries."""
+    """The content of the control block with the judge's ratings."""
 
     small_prompt: ClassVar[str] = "shared/small/extract.score"
 
@@ -36,7 +36,7 @@ class RatingBlock(BaseModel):
 
 
 class RatingReport(RatingBlock):
-    """What a schema-bound call reads; short, or a small model never ends."""
+    """RatingBlock with a length limit, for small models, which otherwise never stop."""
 
     justification: Annotated[str, StringConstraints(min_length=1, max_length=300)]
 
@@ -63,7 +63,7 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 
 def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
-    """Read a schema-bound report, which may not invent a number the judge did not write."""
+    """Read an extracted block; None if it has a number that the judge did not write."""
     numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
     given = report.model_dump(include=set(WEIGHTS)).values()
     return report if numbers.issuperset(str(rating) for rating in given) else None

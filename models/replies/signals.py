@@ -1,4 +1,4 @@
-"""Finds the line on which a speaker gives a signal: a word of the protocol at its start."""
+"""Finds the line that begins with a speaker's signal, one of the protocol's fixed words."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ Signal = TypeVar("Signal")
 Remarked = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 _MARKUP = re.compile(r"^[\s#*_`\-•]+")
-# A colon does not end a statement, as a quote may follow, except after a label.
+# A colon ends a statement only after a label, because otherwise a quote may follow.
 _ENDS = re.compile(
     r"[.!?;…][\s*_`\"'”’)]*$|^[\s#*_`\-•]*(?:my )?(?:decision|verdict)[*_`]*:\W*$", re.I
 )
@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the signal of the first line, or of all that agree, and the text after it."""
+    """Return the signal in the first line, or one that all lines agree on, and what follows it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:
@@ -35,15 +35,15 @@ def first_signal(
 
 
 def labelled_value(speech: str, label: str) -> str:
-    """Return the value of `Label: value`, or nothing unless exactly one line has it."""
-    # No part may match across lines, which takes seconds for thousands of empty lines.
+    """Return the value in `Label: value`; empty unless exactly one line has this label."""
+    # No part matches across lines, because that takes seconds for thousands of empty lines.
     pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
     found: list[str] = re.findall(pattern, own_text(speech), re.IGNORECASE | re.MULTILINE)
     return found[0].rstrip("*_ \t") if len(found) == 1 else ""
 
 
 def opening_lines(speech: str) -> Iterator[str]:
-    """Yield the speaker's own lines that begin a statement, without markup."""
+    """Yield those of the speaker's own lines that begin a statement, without markup."""
     goes_on = False
     for line in split_lines(speech):
         text = _MARKUP.sub("", line.text)

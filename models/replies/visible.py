@@ -1,4 +1,4 @@
-"""Splits a reply, whole or as it streams, into visible text, thinking and control blocks."""
+"""Splits a reply, complete or streaming, into visible text, thinking and control blocks."""
 
 import json
 import re
@@ -10,21 +10,21 @@ Kind = Literal["text", "thinking", "fence", "object", "code"]
 Part = tuple[Kind, str]
 
 _OPEN, _CLOSE, _FENCE = "<think>", "</think>", "```"
-# A reply's first tag; a closing one without an opening ends a line unless it is only mentioned.
+# A reply's first tag. A closing tag without an opening one counts only at the end of a line.
 _TAG = re.compile(r"<think>|</think>(?P<ending>[ \t\r]*(?=\n|\Z))?")
 _SIGNS: dict[str, Kind] = {"<": "thinking", "`": "fence", "{": "object"}
 _SIGN = re.compile("[<`{]")
 _OUTSIDE_STRING = re.compile(r"[{}\[\]\"\n]")
 _INSIDE_STRING = re.compile(r"[\"\\\n]")
-# A fence whose first sign is no brace holds code, not a control block.
+# A fence that does not start with a brace contains code, not a control block.
 _CODE = re.compile(r"```[^\n`]*\n\s*[^\s{`]")
-_NOT_JSON = re.compile(r"[^\s\"\[\]{},]")  # no line of an object begins so
-# After so much space nothing begins any more.
+_NOT_JSON = re.compile(r"[^\s\"\[\]{},]")  # no line in a JSON object begins like this
+# Nothing begins after this many characters of white space.
 _MOST_SPACE = 100
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Split a reply into text and thinking, for closed, unclosed and close-only think tags."""
+    """Split a reply into text and thinking; either think tag may be missing."""
     thoughts: list[str] = []
     first = _TAG.search(text)
     if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
@@ -39,9 +39,9 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Lets a reply's visible text through as it streams, without thinking and control blocks.
+    """Filters thinking and control blocks out of a reply while it streams.
 
-    JSON objects, fenced or not, are held back until they end: only then is it known what they are.
+    JSON objects, fenced or not, are held back until they end, when it is clear what they are.
     """
 
     def __init__(self, hidden_mark: str) -> None:
@@ -52,7 +52,7 @@ class SpeechFilter:
         """Whether a control block is being written now."""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what may be shown now."""
+        """Take the next piece of the reply, and return the text that may be shown now."""
         shown = self._visible(self._splitter.feed(piece))
         if not self._splitter.is_holding:
             self._held, self.is_hiding = "", False
@@ -62,7 +62,7 @@ class SpeechFilter:
         return shown
 
     def finish(self) -> str:
-        """Return what was held back but is plain text."""
+        """Return the text that was held back but turned out to be visible."""
         return self._visible(self._splitter.finish())
 
     def _visible(self, parts: Iterator[Part]) -> str:
@@ -83,12 +83,12 @@ def _nonce_of(text: str) -> object:
 
 @dataclass
 class _Splitter:
-    """Cuts a stream into parts; the work grows with its length, whatever it contains."""
+    """Splits a stream into parts, in time proportional to its length, whatever it contains."""
 
     _kind: Kind = "text"
     _held: list[str] = field(default_factory=list)
-    _undecided: str = ""  # a sign that may begin a part
-    _tail: str = ""  # what may be the beginning of a closing mark
+    _undecided: str = ""  # characters that may begin a part
+    _tail: str = ""  # characters that may begin a closing mark
     _depth: int = 0
     _in_string: bool = False
     _escaped: bool = False
@@ -137,7 +137,7 @@ class _Splitter:
                     at += 1
 
     def _release_code(self) -> Iterator[Part]:
-        """Let a fence through that cannot be a control block, so that long code is not held."""
+        """Release a fence that cannot be a control block, so that long code is not held back."""
         whole = "".join(self._held)
         self._may_be_code = len(whole) < _MOST_SPACE
         if _CODE.match(whole):
@@ -159,7 +159,7 @@ class _Splitter:
         return kind, text
 
     def _begins(self, text: str, at: int) -> bool | None:
-        """Whether a part begins at this sign; None if more text is needed to know."""
+        """Return whether a part begins at this character; None if more text is needed to decide."""
         if text[at] == "`":
             return _starts_with(text, at, _FENCE)
         if text[at] == "{":
@@ -172,7 +172,7 @@ class _Splitter:
         return rest[0] == "\n" if rest else _is_open_end(text, at)
 
     def _begin(self, text: str, at: int) -> int:
-        """Hold a part from here on, and return where its content begins."""
+        """Start withholding output here, and return where the withheld block's content begins."""
         self._kind = _SIGNS[text[at]]
         opening = {"thinking": _OPEN, "fence": _FENCE, "object": ""}[self._kind]
         self._held, self._tail, self._depth = [opening], "", 0
@@ -181,7 +181,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return where the part ends in this text and what it is; None if it goes on."""
+        """Return where the part ends in this text, and its kind; the kind is None if it goes on."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE
@@ -211,7 +211,7 @@ class _Splitter:
             elif sign == "\\":
                 self._escaped = True
             elif sign == "\n":
-                if self._in_string:  # no string of JSON has one
+                if self._in_string:  # a JSON string contains no line break
                     return found.start(), "text"
                 self._after_newline = True
             else:
@@ -227,5 +227,5 @@ def _starts_with(text: str, at: int, mark: str) -> bool | None:
 
 
 def _is_open_end(text: str, at: int) -> bool | None:
-    """None if the text ends soon after this place, else False."""
+    """Return None if the text ends soon after this place, so that more is needed, or else False."""
     return None if len(text) - at < _MOST_SPACE else False

@@ -1,4 +1,4 @@
-"""Turns that decide something: the turn, then its decision from block, words or a report."""
+"""Takes a turn and reads the decision in it, from the control block, the text or a second call."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,28 +31,28 @@ from contend.nodes.calls.turn import (
 Block = TypeVar("Block", bound=BaseModel)
 Read = TypeVar("Read")
 _NO_WORDS = "(No words, only what is for the record.)"
-Call = tuple[DebateState, Seat]  # a seat to be asked, and the state it is to see
+Call = tuple[DebateState, Seat]  # the seat to ask, and the state to show it
 
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
-    """How one kind of decision is read; the fields are tried in order."""
+    """The functions that read one kind of decision, in the order in which they are tried."""
 
-    form: type[Block]  # the control block, and what a schema-bound call is asked for
-    short_form: type[Block]  # the same with bounds, for models that otherwise never end
+    form: type[Block]  # the schema of the control block and of the extraction call
+    short_form: type[Block]  # the same with length limits, for models that otherwise never stop
     from_block: Callable[[Block, str], Read]
     from_words: Callable[[str], Read | None]
     from_report: Callable[[Block, str], Read | None]
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
-    """Return a reader for turns whose words decide nothing: the block is the decision."""
+    """Return a reader for turns whose decision is the block itself; the text is not read."""
     return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
 
 
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
-    """A turn and its decision; None if it could not be parsed."""
+    """A turn and its decision; `read` is None if the decision could not be parsed."""
 
     turn: Turn
     read: Read | None
@@ -68,7 +68,7 @@ async def decide(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
-    """Take one seat's turn and read its decision; a failure is raised, and retried on resume."""
+    """Take one seat's turn and read its decision; raise a failure, so that a resume retries it."""
     spoken = await take_turn_once(state, runtime, seat, phase, part)
     read = _read(spoken, runtime, reader)
     (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
@@ -85,7 +85,7 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Make several calls in parallel; a failure is a result too, and a resumed step finds it."""
+    """Make several calls in parallel; return failures as results, so that a resume keeps them."""
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part) for state, seat in calls]
     )
@@ -97,7 +97,7 @@ async def decide_calls(
 
 
 class StoredTurn(TypedDict):
-    """A turn, or the failure. Plain, so that checkpoints can store it."""
+    """A turn or a failure, as plain data that checkpoints can store."""
 
     spoken: TurnResult | None
     failed: dict[str, Any]
@@ -117,7 +117,7 @@ _ask_once = stored_task("_ask", _ask)
 
 
 def store_failure(failure: ModelFailed) -> StoredTurn:
-    """Make a failure a result: raised, it would be repeated on resume and shift all later tasks."""
+    """Turn a failure into a result, because raising it would shift the later tasks on a resume."""
     return {"spoken": None, "failed": dict(vars(failure))}
 
 
@@ -137,8 +137,8 @@ async def _extract_unread(
     reader: Reader[Block, Read],
     known: Sequence[Point],
 ) -> list[Decided[Read] | ModelFailed]:
-    # Only when all have spoken: langgraph knows a task by its place in the order of calls, and a
-    # resumed step must make them in the same one.
+    # Called only after all seats have spoken, because langgraph identifies a task by its position
+    # in the order of calls, which must be the same in a resumed step.
     unread = {
         at: each
         for at, each in enumerate(decided)
@@ -161,7 +161,7 @@ def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Bl
 
 
 def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
-    """Return the turn for readers: one that is only a control block has no text to show."""
+    """Return the turn, with a placeholder as its text if it consists only of a control block."""
     if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})
@@ -179,7 +179,7 @@ def read_decision(
     from_block: Callable[[Block, str], Read | None],
     from_words: Callable[[str], Read | None],
 ) -> Read | None:
-    """Read what a turn decided from its control block, else from its words."""
+    """Read a turn's decision from its control block, or else from its text."""
     text, block = spoken["turn"].text, block_of(runtime, spoken, form)
     read = from_block(block, text) if block else None
     return from_words(text) if read is None else read
@@ -197,6 +197,6 @@ def _read_report(
     degraded = decided.degraded + reported["degraded"]
     try:
         block = form.model_validate(reported["block"])
-    except ValidationError:  # nothing was read, or what is left of it once it is clean
+    except ValidationError:  # nothing was extracted, or it is invalid after cleaning
         return Decided(turn, None, degraded)
     return Decided(turn, reader.from_report(block, turn.text), degraded)

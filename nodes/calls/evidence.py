@@ -1,4 +1,4 @@
-"""Evidence for a turn: passages and pictures, and the check of its quotes."""
+"""Gathers passages and images for a turn, and checks its quotes."""
 
 import asyncio
 import re
@@ -47,7 +47,7 @@ async def _passages(
     documents_access = document_access(state, settings, seat)
     if not documents_access.documents:
         return (), []
-    # Read for the check of quotes before the call is paid, so that nothing is lost meanwhile.
+    # Index the documents for the quote check now, so that any error comes before the paid call.
     corpus = await asyncio.to_thread(load_corpus, documents_access.documents, data_home())
     await asyncio.to_thread(check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
@@ -67,7 +67,7 @@ def search_queries(state: DebateState) -> list[str]:
     remarks = [turn.text for turn in turns if turn.phase == "remark"][-_MOST_REMARKS:]
     said = [turn for turn in turns if turn.phase != "remark"]
     at_once = [t for t in said if (t.round, t.phase) == (said[-1].round, said[-1].phase)]
-    # The first claim of each parallel turn, then the second: no speaker is left out.
+    # Take the first claim of each parallel turn, then the second, so that no speaker is left out.
     in_turn = zip_longest(*(_claims(turn.text) for turn in at_once))
     claims = [claim for together in in_turn for claim in together if claim]
     return [state["question"], *remarks, *claims][:_MOST_QUERIES]
@@ -95,7 +95,7 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
 
 
 def _shown(state: DebateState, speaker: str) -> list[str]:
-    """Return everything else a speaker may quote: the user's input, turns and others' blocks."""
+    """Return what a speaker may quote besides documents: user input, turns and others' blocks."""
     turns = state.get("turns", [])
     given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
     said = [turn.text for turn in turns]

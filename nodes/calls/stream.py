@@ -1,4 +1,4 @@
-"""Stream a model call as events: its text, and problems."""
+"""Streams the text and the problems of a model call as events."""
 
 import time
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
 from contend.nodes.prompting.values import fence_mark
 
-# Viewers cannot read faster, and every event costs each of them something.
+# Nobody can read faster, and every event has a cost for each viewer.
 _SECONDS_BETWEEN_CHUNKS = 0.033
 _PARAGRAPH = "\n\n"
 
@@ -25,12 +25,12 @@ def debate_id(runtime: Runtime[Any]) -> str:
 
 
 def call_name(round_number: int, phase: str, seat: str) -> str:
-    """Return the name of a seat's calls in a recording."""
+    """Return the name under which a recording stores a seat's calls."""
     return ".".join(filter(None, (f"r{round_number}", phase, seat)))
 
 
 def seconds_now() -> float:
-    """Read the clock of time limits; tests replace it."""
+    """Return the time on the clock used for time limits; tests replace this function."""
     return time.monotonic()
 
 
@@ -44,7 +44,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Report a problem; `restart` voids what was streamed of the call."""
+    """Report a problem; with `restart`, viewers discard what the call has streamed so far."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -54,16 +54,16 @@ def report_problem(
 
 @dataclass
 class TurnStream:
-    """Turns a call's progress into events, without thinking and control blocks."""
+    """Turns a call's output into events, leaving out thinking and control blocks."""
 
     runtime: Runtime[Any]
     seat: Seat
     round_number: int
     hidden_mark: str
     phase: PhaseName | Literal[""] = ""
-    before: str = ""  # what the turn said earlier; sent again if this call starts again
+    before: str = ""  # the turn's text from earlier calls, sent again if this call restarts
     tokens_before: int = 0
-    time_limit: float | None = None  # seconds from the first words
+    time_limit: float | None = None  # in seconds from the first words
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
@@ -105,7 +105,7 @@ class TurnStream:
         return now - self._spoke_at > self.time_limit
 
     def begin(self) -> None:
-        """Announce which seat speaks, with an empty chunk."""
+        """Announce the speaker by sending an empty chunk."""
         self._model = self.seat.model
         self._send_chunk("")
 
@@ -115,7 +115,7 @@ class TurnStream:
         self._tokens += 1
         self._add(self._filter.feed(clean_piece(piece)))
         if self._filter.is_hiding and not self._told_of_block:
-            # The last words are sent at once, because nothing to show follows for a while.
+            # Send the waiting words now, because nothing visible follows for a while.
             self._told_of_block = True
             self._send_chunk(self._waiting or "\n", deciding=True)
             self._waiting = ""
@@ -128,7 +128,7 @@ class TurnStream:
         self._send()
 
     def send_if_silent(self, text: str, model: str) -> None:
-        """Send a reply at once that was stored before a crash and never streamed."""
+        """Send a whole reply that was stored before a crash and has not been streamed."""
         if text and not self._has_text:
             self.text(text, model)
             self.flush()

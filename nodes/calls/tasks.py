@@ -1,4 +1,4 @@
-"""Tasks under the names that checkpoints know them by."""
+"""Makes langgraph tasks with stable names, which checkpoints refer to."""
 
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 def stored_task(
     name: str, function: Callable[Given, Awaitable[Result]]
 ) -> _TaskFunction[Given, Result]:
-    """Make a task: a call of it that has finished is never paid again after a crash."""
-    # The stored id holds the name, so a new name would strand what paused debates have paid for.
+    """Make a task, so that a finished call is not made and paid again after a crash."""
+    # Never change a name: checkpoints contain it, so paused debates would lose paid results.
     function.__name__ = name
     return task(function)

@@ -1,4 +1,4 @@
-"""One turn: a model call, or several with tool calls in between."""
+"""Runs the model calls of one turn: one call, or several with tool calls in between."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,11 +19,11 @@ from contend.prompts import load
 
 
 class CallResult(TypedDict):
-    """A finished model call. Plain, so checkpoints can keep it."""
+    """A finished model call, as plain data that checkpoints can store."""
 
     text: str
     thinking: str
-    message: AIMessage | None  # the message to answer, if it calls tools
+    message: AIMessage | None  # the message with the tool calls to answer, if any
     model: str
     fell_back: bool
     usage: Usage
@@ -55,14 +55,14 @@ async def call_model(
     }
 
 
-# A turn with tools is several calls. As tasks, also inside the task of the whole turn, finished
-# calls are not repeated when a later one is interrupted.
+# A turn with tools makes several calls. Each is a task, even inside the task for the whole turn, so
+# that finished calls are not repeated if a later one is interrupted.
 call_once = stored_task("call", call_model)
 
 
 @dataclass
 class ToolLoop:
-    stream: TurnStream  # the template of each call's own stream
+    stream: TurnStream  # copied for each call
     messages: list[BaseMessage]
     policy: DebateSettings
     box: Toolbox
@@ -134,7 +134,7 @@ class ToolLoop:
                 used = await use_once(self.box, each, self.messages, left)
                 self.used.append(used)
                 text, failed = shown_result(used), used["use"].failed
-                # After the last result, where every provider accepts it.
+                # Append it to the last result, because every provider accepts it there.
                 text += f"\n\n{spent}" if self._spent else ""
             self.messages = [*self.messages, _result(each, text, failed=failed)]
 
@@ -148,7 +148,7 @@ class ToolLoop:
         )
 
     def _check_time(self) -> None:
-        """Apply the time limit of one call to all calls of the turn."""
+        """Fail if all calls of the turn together exceed the time limit for one call."""
         if self._seconds < self.policy.total_timeout:
             return
         seat, last = self.stream.seat, self.called[-1]

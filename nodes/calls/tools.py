@@ -1,4 +1,4 @@
-"""The tools of one seat in one turn."""
+"""Provides the tools that one seat may use in one turn."""
 
 import asyncio
 import time
@@ -29,18 +29,18 @@ _TOO_SLOW = "It took too long."
 
 
 class Used(TypedDict):
-    """One use of a tool. Plain, so checkpoints can store it."""
+    """One use of a tool, as plain data that checkpoints can store."""
 
     use: ToolUse
-    shown: NotRequired[str]  # the result as the model reads it
-    told: NotRequired[str]  # the same, as release 0.1 stored it
-    passages: list[str]  # the labels of what was found in the documents
+    shown: NotRequired[str]  # the result as the model sees it
+    told: NotRequired[str]  # the same, under its name in release 0.1
+    passages: list[str]  # the labels of the passages that were found
     seconds: float
 
 
 @dataclass(frozen=True)
 class Toolbox:
-    """The tools, how often they may be used, and how much room their results have."""
+    """A set of tools, how often they may be used, and how much room their results have."""
 
     tools: tuple[BaseTool, ...]
     most: int
@@ -49,7 +49,7 @@ class Toolbox:
 
 
 def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str) -> Toolbox:
-    """Build the tools of a seat; they search only the documents that it may see."""
+    """Build the tools for a seat; they search only the documents that it may see."""
 
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
         documents_access = document_access(state, settings, seat)
@@ -69,7 +69,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 
 
 async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float) -> Used:
-    """Use a tool once; the model sees any error, and its turn does not fail."""
+    """Run one tool call; an error is shown to the model and does not fail the turn."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):

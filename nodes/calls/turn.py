@@ -1,4 +1,4 @@
-"""One seat takes one turn: the call, its live events, and the turn for the transcript."""
+"""Takes one seat's turn: makes the call, streams events, and builds the turn for the transcript."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
-    """A finished turn; `raw` still has its control block. Plain, so checkpoints can store it."""
+    """A finished turn and its raw text with control block, as data that checkpoints can store."""
 
     turn: Turn
     raw: str
@@ -47,7 +47,7 @@ class TurnResult(TypedDict):
 
 
 class Extraction(TypedDict):
-    """The result of an extraction call: the block as plain data, or None."""
+    """The result of an extraction call; `block` is plain data, or None if it failed."""
 
     block: dict[str, Any] | None
     usage: Usage
@@ -56,7 +56,7 @@ class Extraction(TypedDict):
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """Return a turn id that is the same after a resume, so that nothing is stored twice."""
+    """Return a turn id that stays the same after a resume, so that no turn is stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -149,7 +149,7 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """Build the turn in place of a failed one, from an earlier turn or from text no model wrote."""
+    """Build a replacement for a failed turn, from an earlier turn or from our own text."""
     now = steady_now()
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(
@@ -162,7 +162,7 @@ def substitute_turn(
         text=source.text if isinstance(source, Turn) else text,
         usage=failure.spent or Usage(),
         started_at=failure.started_at or now,
-        # Not now: there may be a pause between a failure and its substitute.
+        # Do not use the current time, because there may have been a pause since the failure.
         ended_at=failure.ended_at or failure.started_at or now,
         status=status,
     )
@@ -180,7 +180,7 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
 
 
 def pause_if_asked(runtime: Runtime[Any]) -> None:
-    """Raise Paused if a pause was requested; running calls may finish."""
+    """Raise Paused if a pause was requested; calls already running may still finish."""
     if runtime.control and runtime.control.drain_requested:
         raise Paused
 
@@ -193,7 +193,7 @@ async def extract_decision(
     schema: type[BaseModel],
     known: list[Point],
 ) -> Extraction:
-    """Read a turn's decision by one schema-bound call; a failure leaves it unread."""
+    """Extract a turn's decision with one structured-output call; `block` is None if it fails."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
     return await fill_form(state, node_runtime, seat, messages, schema)
@@ -223,19 +223,19 @@ async def fill_form(
 
 
 def add_extraction_cost(turn: Turn, reported: Extraction) -> Turn:
-    # Added, not taken from the clock: there may be a pause between the turn and its reading.
+    # Add the seconds instead of reading the clock, because there may have been a pause in between.
     ended = turn.ended_at + timedelta(seconds=reported["seconds"])
     return turn.model_copy(update={"usage": turn.usage + reported["usage"], "ended_at": ended})
 
 
-# As tasks, a node with two calls keeps the first one's result when the second is interrupted.
-# Their runtime is called `node_runtime`: langgraph itself fills arguments called `runtime`.
+# These are tasks, so that a node keeps the result of its first call if the second is interrupted.
+# They call the runtime `node_runtime`, because langgraph itself fills arguments called `runtime`.
 take_turn_once = stored_task("say", take_turn)
 extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Let all calls finish, so that a failure or pause of one loses no other answer."""
+    """Wait for all calls, so that a failure or pause in one does not lose the other answers."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:
@@ -246,5 +246,5 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Send the finished turn to viewers; it replaces the chunks they have received."""
+    """Send the finished turn to viewers, to replace the chunks that they have received."""
     runtime.stream_writer(turn_event(turn))

@@ -1,4 +1,4 @@
-"""What the calls of a node add to the state: turns, problems, and calls that gave no turn."""
+"""Collects what a node's calls add to the state: turns, problems, and calls without a turn."""
 
 from collections.abc import Iterable
 from typing import Any, NotRequired
@@ -12,12 +12,12 @@ from contend.nodes.calls.turn import lost_call
 
 
 class Work(TypedDict):
-    """The results of calls. Plain, so that checkpoints can store it."""
+    """The results of calls, as plain data that checkpoints can store."""
 
     turns: list[Turn]
     degraded: list[Degradation]
     spans: list[WorkSpan]
-    given_up: NotRequired[list[str]]  # turn ids; missing in what earlier versions stored
+    given_up: NotRequired[list[str]]  # turn ids; missing in data from earlier releases
 
 
 def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:
@@ -25,7 +25,7 @@ def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:
 
 
 def failed_work(failure: ModelFailed, reported: Degradation) -> Work:
-    """Return the work of a failed call whose failure is reported by the caller."""
+    """Return the work done by a failed call whose failure the caller has reported."""
     degraded = [*failure.before, reported]
     return {"turns": [], "degraded": degraded, "spans": [lost_call(failure)]}
 
@@ -41,7 +41,7 @@ def join_work(works: Iterable[Work]) -> Work:
 
 
 def update_of(work: Work) -> dict[str, Any]:
-    # An empty list would count as an update of the transcript, and cost every checkpoint.
+    # Leave out empty lists, which would count as updates and enlarge every checkpoint.
     return {field: values for field, values in work.items() if values}
 
 

@@ -1,4 +1,4 @@
-"""One role's argument: the turn, its probabilities, and second requests for missing parts."""
+"""Takes a role's turn in a forecast, and asks once more for parts that are missing."""
 
 import re
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
-    """Take a role's turn; a failure is a result too."""
+    """Take a role's turn; a failure is returned as a result."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
@@ -108,7 +108,7 @@ def normalise_stated(stated: StatedProbabilities, outcomes: Iterable[str]) -> St
 async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once more for probabilities of an argument or a verdict that could not be parsed."""
+    """Ask once more for the probabilities in an argument or verdict if they could not be parsed."""
     outcomes, reading = context_of(state).outcome_labels, turn.assessment
     if not isinstance(reading, Stating):
         return turn, []
@@ -144,7 +144,7 @@ def _with_form(reading: Stating, filled: Filled, outcomes: Outcomes) -> Stating:
 async def _with_precedents(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask a historian once for precedents if its first argument cites too few."""
+    """Ask the Historian once more for precedents if its first argument cites too few."""
     reading = reading_of(turn)
     enough = len(reading.precedents) >= FEWEST_PRECEDENTS
     argued_before = any(each.role == seat.role for each in all_arguments(state))
@@ -170,7 +170,7 @@ async def _with_precedents(
 async def _with_references(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once which earlier points a closing argument rests on, if it cites none."""
+    """Ask once which earlier points a closing argument relies on, if it cites none."""
     earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
     reading = reading_of(turn)
     is_closing = turn.round == runtime.context.max_rounds

@@ -1,4 +1,4 @@
-"""Arguments of a forecast so far: pure views of the state."""
+"""Functions that find the arguments of a forecast in the state."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class ScoredArgument:
     turn: Turn
     reading: ArgumentReading
     score: ScoreReading | None
-    point_id: str  # by which others refer to its point
+    point_id: str  # the id by which others refer to its point
 
     @property
     def role(self) -> str:
@@ -32,7 +32,7 @@ class ScoredArgument:
 
 
 def prefixes_of(state: DebateState) -> dict[str, str]:
-    """Return what the ids of each role's points begin with."""
+    """Return the prefix for the ids of each role's points."""
     return point_prefixes(seat.role for seat in state["seats"])
 
 
@@ -73,12 +73,12 @@ def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArg
 
 
 def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
-    """Say of each scored argument whether its composite is good enough."""
+    """Return, for each scored argument, whether its composite score is good enough."""
     return [said.composite > GOOD_ENOUGH for said in arguments if said.composite is not None]
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Whether too few are good enough, even if all that are still expected will be."""
+    """Return whether too few arguments are good enough, even if all expected ones will be."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 
@@ -129,7 +129,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
 
 
 def cited_precedents(state: DebateState) -> list[PastEvent]:
-    """Return the Historian's precedents, each once, including those of replaced versions."""
+    """Return the Historian's precedents without repeats, including those in replaced versions."""
     events = (
         event
         for said in all_arguments(state)

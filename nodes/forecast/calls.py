@@ -1,4 +1,4 @@
-"""The calls of a forecast: each a task, and none longer than its deadline."""
+"""Makes the calls of a forecast, each as a task and within its deadline."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,13 +33,13 @@ OUT_OF_TIME = "out_of_time"
 
 
 class Filled(Extraction):
-    """The result of a form, and whether there was time to ask for it."""
+    """A filled-in form, and whether there was time to ask for it."""
 
     called: bool
 
 
 class TurnPublisher:
-    """Publishes each turn once: when it is made, or later if that was before a crash."""
+    """Publishes each turn once: when it is made, or on a resume if it was made before a crash."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
         self._runtime, self._published = runtime, set[str]()
@@ -65,7 +65,7 @@ async def _speak(
     try:
         spoken = await _take_turn_in_time(about_this, node_runtime, seat, phase, part, deadline)
     except ModelFailed as failure:
-        # Stored, it would be found again by every resume of a debate in which no role spoke.
+        # If no role has spoken, do not store the failure, because a resume should then try again.
         if not all_arguments(state):
             raise
         return store_failure(failure)
@@ -84,7 +84,7 @@ async def speak(
     about: Turn | None,
     deadline: Deadline,
 ) -> TurnResult | ModelFailed:
-    """Take a turn in time; a failure is raised only if no role has argued yet."""
+    """Take a turn before the deadline; raise a failure only if no role has argued yet."""
     stored = await _speak_once(state, runtime, seat, phase, part, about, deadline)
     return turn_or_failure(stored if "failed" in stored else _from_old_form(stored, seat))
 
@@ -111,7 +111,7 @@ async def _take_turn_in_time(
     late = ModelFailed(seat.name, seat.model, OUT_OF_TIME, deadline.why)
     if deadline.left <= 0:
         raise late
-    # A turn in progress may finish: only silence shows that a model hangs.
+    # Limit only silence, which shows that a model hangs; a turn in progress may finish.
     began, hurried = steady_now(), _hurry(runtime, seat, deadline.left, "idle_timeout")
     try:
         async with asyncio.timeout(deadline.left):
@@ -127,7 +127,7 @@ def _hurry(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """Divide the time among a seat's models: one that hangs must not use up all of it."""
+    """Divide the time among a seat's models, so that one that hangs does not use up all of it."""
     if not seat.fallback_models:
         return runtime
     share = seconds / (1 + len(seat.fallback_models))
@@ -169,7 +169,7 @@ def _about_argument(state: DebateState, phase: str, about: Turn | None) -> Debat
     if about is None:
         return state
     # A seat may speak about several arguments in parallel, so the call is labelled by its argument;
-    # a new version of the own argument is numbered instead.
+    # a new version of the seat's own argument is numbered instead.
     label = "" if about.phase == phase else about.id
     return {**state, "cue": CallSubject(label=label, about=(about.text,), turns=(about.id,))}
 
@@ -189,7 +189,7 @@ def report_missing(
 
 
 def without_turn(failure: ModelFailed, reported: Degradation, given_up: Sequence[str] = ()) -> Work:
-    # A call that came too late was not made.
+    # Without a start time, the call was never made because the deadline had passed.
     spans = [lost_call(failure)] if failure.started_at else []
     degraded = [*failure.degraded, reported]
     return {"turns": [], "degraded": degraded, "spans": spans, "given_up": list(given_up)}

@@ -1,4 +1,4 @@
-"""Describes the request in a forecast's prompts: every section, as much as fits."""
+"""Describes the request in a forecast's prompts: as much of every section as fits."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -7,9 +7,9 @@ from contend.graph.forecast_contract.request import PredictionContext
 from contend.graph.settings import ForecastSettings
 from contend.models.text import shorten
 
-# Typical for English. The check against the model's window uses a more cautious count.
+# Typical for English. The check of the model's context window uses a more cautious estimate.
 _BYTES_PER_TOKEN = 3.8
-# Shares of an argument's prompt for facts: in the opening, and later, when points take room.
+# Shares of an argument's prompt for facts: in the opening, and later, when points need room too.
 _OPENING_SHARE, _LATER_SHARE = 0.4, 0.16
 _TOKENS_FOR_VERDICT = 400
 # A section's first fact is always shown, shortened to this if it does not fit.
@@ -36,7 +36,7 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
 
 
 def day_of_forecast(context: PredictionContext, started: date) -> date:
-    """Return the day the panel stands on: in a backtest, the start of the timeframe."""
+    """Return the day on which the forecast is made: in a backtest, the start of the timeframe."""
     timeframe = context.data_summary.timeframe
     is_backtest = timeframe.end is not None and timeframe.end < started
     return timeframe.start if is_backtest and timeframe.start else started
@@ -50,7 +50,7 @@ def room_for_facts(settings: ForecastSettings, part: str) -> int:
 
 
 def shown_facts(context: PredictionContext, room: int) -> Sections:
-    """Choose the first fact of every section, then further ones in turn while they fit."""
+    """Choose the first fact from every section, then more from each in turn while they fit."""
     sections = facts_of(context)
     shown = {name: facts[:1] for name, facts in sections.items()}
     if size_of(_lines(shown)) > room:
@@ -72,7 +72,7 @@ def fact_lines(context: PredictionContext, room: int) -> list[str]:
 
 
 def left_out(context: PredictionContext, room: int) -> list[str]:
-    """Return the sections of which facts were left out or shortened."""
+    """Return the sections that had facts left out or shortened."""
     sections, shown = facts_of(context), shown_facts(context, room)
     fewer = [
         f"{name} {len(facts) - len(shown[name])} of {len(facts)}"

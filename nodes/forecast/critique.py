@@ -1,4 +1,4 @@
-"""Score all arguments of a round, and have weak or outdated ones argued again."""
+"""Scores all arguments in a round, and lets roles replace weak or outdated ones."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Any
@@ -59,7 +59,7 @@ async def _join(calls: Sequence[Awaitable[Work]]) -> Work:
 
 
 def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return what can still be improved in this round if too few arguments are good enough."""
+    """Return the arguments in this round to improve, if too few arguments are good enough."""
     if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
         return []
     return [
@@ -75,7 +75,7 @@ def _open(state: DebateState) -> list[ScoredArgument]:
 
 
 def _argued_once(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return the arguments of this round that have no second version yet, and may get one."""
+    """Return the arguments in this round that have no second version yet but may get one."""
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [
@@ -88,7 +88,7 @@ def _is_weak(said: ScoredArgument) -> bool:
 
 
 def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
-    """Return the last speaker's argument if it answered an argument that was replaced."""
+    """Return the last speaker's argument if it answered an argument that was then replaced."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.role_names)
     said = of_round(all_arguments(state), number)
@@ -105,7 +105,7 @@ async def _weigh(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Score an argument; if it is too weak, let its role try again and score that too."""
+    """Score an argument; if it is too weak, let its role try again, and score the new version."""
     scored: Work = join_work([])
     if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
@@ -151,7 +151,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Let a role answer the arguments that count now; its earlier version is kept on record."""
+    """Let a role argue again after arguments it answered were replaced; keep both versions."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:
@@ -168,7 +168,7 @@ async def _argue_anew(
     )
 
 
-# Tasks, so that the calls for one argument are counted for themselves, as in propose.
+# These are tasks, so that the calls for each argument are numbered separately, as in propose.
 _weigh_once = stored_task("_weigh", _weigh)
 _argue_again_once = stored_task("_argue_again", _argue_again)
 _argue_anew_once = stored_task("_argue_anew", _argue_anew)

@@ -1,4 +1,4 @@
-"""The numbers of a forecast: pure functions of stated values; missing ones stay missing."""
+"""Computes the numbers of a forecast from stated values; missing values stay missing."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id 
 SUM_TOLERANCE = 0.1
 # Roles this far apart on an outcome disagree about it.
 DISAGREEMENT = 0.2
-# A mean that moves by less than this between two rounds has not moved.
+# A mean that changes by less than this between two rounds counts as unchanged.
 MOVEMENT = 0.01
 # Probabilities are cut off here, so that odds stay finite.
 LEAST_PROBABILITY = 0.001
@@ -24,18 +24,18 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Return fractions or percentages as probabilities; None if they form no distribution."""
+    """Return fractions or percentages as probabilities; None if they cannot be a distribution."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
     whole = len(values) == len(outcomes)
     fractions = _as_fractions(values, whole=whole)
-    # If some are missing, scaling the others would be a guess at the rest.
+    # Do not scale an incomplete distribution, because that would be a guess at the rest.
     return normalised(fractions) if fractions and whole else fractions
 
 
 def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | None:
-    """Read values as fractions, else as percentages; None if neither fits or it is unclear."""
+    """Read values as fractions, or else as percentages; None if neither fits or it is unclear."""
     if _fits(values, whole=whole):
         return dict(values)
     fitting = [each for each in _with_percentages(values, whole=whole) if _fits(each, whole=whole)]
@@ -75,7 +75,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return judge_weight x judge + (1 - judge_weight) x consensus; one alone if it is the only."""
+    """Return the weighted mean of judge and consensus; if one lacks an outcome, use the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -86,18 +86,18 @@ def combine_with_judge(
 
 
 def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> dict[str, float]:
-    # With an outcome missing, a sum of 1 would mean that it cannot happen.
+    # Do not normalise if an outcome is missing: a sum of 1 would mean that it cannot happen.
     if is_complete(values, outcomes) and sum(values.values()) > 0:
         return normalised(values)
     return dict(values)
 
 
 def consensus_score(values: Sequence[float]) -> float | None:
-    """Return 1 - std / the largest possible std; None for fewer than two values."""
+    """Return 1 minus std divided by the largest possible std; None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None
-    # Reached when half of them, or as near as can be, say 0 and the others 1.
+    # The largest std: half of the values, or as near as possible, are 0 and the others 1.
     largest = math.sqrt((count // 2) * (count - count // 2)) / count
     return min(1.0, max(0.0, 1 - pstdev(values) / largest))
 
@@ -125,14 +125,14 @@ def movement(
 
 
 def composite(scores: Mapping[str, float], weighting: Mapping[str, float]) -> float:
-    """Return the weighted mean to four decimals; as decimals, so that limits are met exactly."""
+    """Return the weighted mean to four places, computed with Decimal so that limits are exact."""
     weights = {name: Decimal(str(weighting[name])) for name in scores}
     total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
     return round(float(total / sum(weights.values())), DECIMALS)
 
 
 def rounded(values: Distribution) -> dict[str, float]:
-    """Round to four decimals; what sums to 1 still does, as the largest takes the difference."""
+    """Round to four places; adjust the largest value to keep a sum of 1."""
     shown = {outcome: round(value, DECIMALS) for outcome, value in values.items()}
     if math.isclose(sum(values.values()), 1):
         largest = max(shown, key=shown.__getitem__)
@@ -151,7 +151,7 @@ def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) 
 def log_odds_pool(
     distributions: Sequence[Distribution], outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return the mean of log-odds: the normalised geometric mean of complete distributions."""
+    """Return the mean in log-odds: the normalised geometric mean of the complete distributions."""
     whole = [each for each in distributions if is_complete(each, outcomes)]
     if not whole:
         return {}
@@ -160,7 +160,7 @@ def log_odds_pool(
 
 
 def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
-    """Raise the odds to a power; a factor above 1 moves away from the middle."""
+    """Raise the odds to a power; a factor above 1 makes the probabilities more extreme."""
     if not pooled:
         return {}
     return normalised({o: _bounded(value) ** factor for o, value in pooled.items()})
@@ -174,7 +174,7 @@ def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
 
 
 def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
-    """Golden-section search; the log loss has one valley."""
+    """Find the minimum by golden-section search, because log loss has only one minimum."""
     golden = (math.sqrt(5) - 1) / 2
     while right - left > 1e-4:
         inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)
@@ -193,7 +193,7 @@ def _bounded(probability: float) -> float:
 
 
 def brier(forecast: Distribution, came: str) -> float:
-    """Return half the sum of squared errors; for two outcomes, the usual (p - y)²."""
+    """Return half the sum of squared errors, which is the usual (p - y)² for two outcomes."""
     return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
 
 
@@ -203,7 +203,7 @@ def log_loss(forecast: Distribution, came: str) -> float:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Forecasts of about the same probability, and how often they came true."""
+    """A bin of forecasts with similar probabilities, and how often they came true."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""Values for the prompts of a forecast, within the token budget of an argument."""
+"""Values for forecast prompts, within the token budget of an argument."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from contend.prompts import render
 
 # The share of an argument's prompt that points may take.
 _POINTS_SHARE = 0.32
-# Tokens of an argument that its block takes, words per token, and the fewest useful words.
+# Tokens that an argument's block takes, words per token, and the fewest useful words.
 _BLOCK_TOKENS, _WORDS_PER_TOKEN, _FEWEST_WORDS = 150, 0.7, 25
 # Tokens of points shown to the scoring judge.
 _POINTS_FOR_SCORING = 160
@@ -146,7 +146,7 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
-        """List as many points as fit; earlier rounds get half of the room, or what they need."""
+        """List as many points as fit, reserving up to half of the room for earlier rounds."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)

@@ -1,4 +1,4 @@
-"""The roles argue in parallel; in the last round the judge follows the others."""
+"""Lets the roles argue in parallel; in the last round the judge argues after the others."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     work["turns"].sort(key=lambda turn: turn.phase == "score")
     publisher.publish(work["turns"])
     if len(failures) == len(seats) and not rest:
-        # There is nothing to report on, only why.
+        # No role has argued, so fail with the first reason.
         _, first = failures[0]
         first.degraded = work["degraded"]
         raise first
@@ -60,7 +60,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> Work:
-    """Take one role's turn, and score it at once unless another role waits for it."""
+    """Take one role's turn and score it at once, unless another role is waiting for the turn."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, node_runtime, seat, part, None, due)
@@ -74,6 +74,6 @@ async def _contribute(
     return join_work([argued, scored])
 
 
-# A task, so that each role's calls are counted for themselves: a resumed step finds each again,
-# in whatever order they had ended.
+# This is a task, so that each role's calls are numbered separately; a resumed step then finds them
+# again, whatever order they finished in.
 _contribute_once = stored_task("_contribute", _contribute)

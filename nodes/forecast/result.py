@@ -1,4 +1,4 @@
-"""The result of a forecast in its published form, computed from the turns."""
+"""Computes the result of a forecast, in its published format, from the turns."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -29,14 +29,14 @@ from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
-# What a repeated call reports.
+# The problems that are reported when a call is repeated.
 _FURTHER_TRIES = ("retried", "fell_back")
 
 
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
 ) -> contract.DebateResult:
-    """Build the result; what a debate that was cut short lacks is null and a gap."""
+    """Build the result; whatever an unfinished debate lacks is null and listed as a gap."""
     forecast = _Forecast(state, settings)
     report = forecast.report()
     return contract.DebateResult(

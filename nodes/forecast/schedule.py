@@ -1,4 +1,4 @@
-"""When the parts of a forecast are due: shares of the time for the whole debate."""
+"""Computes when the parts of a forecast are due, as shares of the time for the whole debate."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.nodes.timing import worked_ms
 
-# The minimum share of the verdict, when the rounds have used up all other time.
+# The share of time reserved for the verdict, even if the rounds use up all the rest.
 _VERDICT_SHARE = 0.2
-# A round's time relative to the round before: without a first round there is no forecast at all.
+# Each round's time relative to the round before; the first gets most because it is indispensable.
 _NEXT_ROUND = 0.6
 RoundPart = Literal["before_judge", "arguments", "second_versions", "scores"]
 # The share of a round's time after which a part is due, so that a call that hangs does not use up
-# the time of the others. Arguments that the judge waits for are due before its own.
+# the time of the others. The arguments that the judge waits for are due before the judge's own.
 _DUE: dict[RoundPart, float] = {
     "before_judge": 0.4,
     "arguments": 0.7,
@@ -35,7 +35,7 @@ def rounds_timeout(settings: ForecastSettings) -> float:
 
 
 def seconds_until_due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
-    """Return the seconds into the debate at which a part is due; unused time carries over."""
+    """Return how many seconds into the debate a part is due; unused time carries over."""
     shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
     done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
     return rounds_timeout(settings) * done / sum(shares)
@@ -43,8 +43,8 @@ def seconds_until_due(settings: ForecastSettings, round_number: int, part: Round
 
 @dataclass(frozen=True)
 class Deadline:
-    at: float  # by the clock of the event loop
-    due: float  # seconds into the debate, pauses left out
+    at: float  # on the event loop's clock
+    due: float  # seconds into the debate, excluding pauses
     in_all: float
 
     @property
@@ -58,7 +58,7 @@ class Deadline:
 
 
 class Clock:
-    """The time worked on a debate, which continues from the beginning of a step."""
+    """A clock that shows the working time of a debate and sets deadlines."""
 
     def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
         self._settings, self._round = settings, state["round"]

@@ -1,4 +1,4 @@
-"""Score one argument: the judge's scores from the block, the words or a form."""
+"""Scores one argument, reading the judge's scores from its block, its text or a form."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ async def score_argument(
             degraded.append(report_unscored(why))
     update: dict[str, Any] = {"asked_again": int(called)}
     if reading:
-        # The judge's text is the reason if it gave no other.
+        # Use the judge's text as the reason if it gave no other.
         reason = reading.reason or turn.text
         update |= {"composite": composite(reading.scores, weights), "reason": reason}
     reading = (reading or ScoreReading(argument=argument.id)).model_copy(update=update)

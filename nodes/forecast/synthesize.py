@@ -1,4 +1,4 @@
-"""The judge's verdict, and the distribution that is computed from all that was stated."""
+"""Gets the judge's verdict, and computes the distribution from all stated probabilities."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from contend.nodes.timing import span_since, steady_now
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask for the verdict and compute the forecast; without a verdict the roles' numbers count."""
+    """Ask for the verdict and compute the forecast; without a verdict, use the roles' numbers."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], steady_now()
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}

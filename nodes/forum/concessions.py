@@ -1,11 +1,11 @@
-"""Pure rules for which seats stay when seats concede."""
+"""Decides which seats stay in the debate when seats concede."""
 
 from collections.abc import Mapping, Sequence
 
 from contend.graph.readings import Conviction
 from contend.graph.state import DebateState
 
-# Why a seat stays that has conceded itself, in the order of the rules.
+# Why a seat stays although it conceded, in the order of the rules.
 _MORE_NOW = "more conceded to it than to any other of them"
 _MORE_BEFORE = "of those conceded to as often, it had convinced more before"
 _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
@@ -14,10 +14,10 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the seats that stay although they concede, with the reason.
+    """Return the seats that stay although they conceded, with the reason.
 
-    If all concede at once, the most conceded-to seat stays, and so it does in a circle of
-    concessions. Ties go to the seat with more earlier concessions, then to the first seat.
+    If all concede at once, or some concede in a circle, the one most conceded to stays.
+    Ties go to the seat that more seats conceded to in earlier rounds, then to the first seat.
     """
     if not concessions:
         return {}
@@ -38,17 +38,17 @@ def _stays(
 
 
 def is_supported(conviction: Conviction) -> bool:
-    """Return whether a concession names an argument and quotes words that were really said."""
+    """Return whether a concession names an argument and quotes words that were actually said."""
     return bool(conviction.argument) and conviction.quote_found
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return whom a seat conceded to by all its answers of a round; None if it did not."""
+    """Return the seat conceded to in all of a seat's answers in a round, or None."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:
         return None
-    # One answer without support is not enough: the seat was asked again.
+    # An unsupported answer is not enough, unless the seat repeats it when asked again.
     enough = not verify or len(said) > 1 or is_supported(said[0])
     return named.pop() if enough else None
 

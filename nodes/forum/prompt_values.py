@@ -30,7 +30,7 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
 
 
 def own_concession(state: DebateState, seat_id: str, fence: Callable[[str, str], str]) -> str:
-    """Return the argument and the quote of a concession, which the history does not hold."""
+    """Return a concession's argument and quote, which the history does not contain."""
     claim, _ = _last_concession(state, seat_id)
     given = {"Argument": claim.argument, "Quote": claim.quote}
     lines = [f"{name}: {text}" for name, text in given.items() if text]

@@ -1,4 +1,4 @@
-"""Neutral labels for the sides, so that the judge does not know which side speaks."""
+"""Replaces the sides' names by neutral labels, so that the judge does not know who speaks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,32 +8,32 @@ from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.nodes.moderated.schedule import statements_in
 
-# More than a debate has sides; one of them is in no side's name.
+# More nouns than a debate can have sides, so that at least one is in no side's name.
 _NOUNS = (
     *("Speaker", "Voice", "Debater", "Panelist", "Orator"),
     *("Discussant", "Participant", "Contributor", "Contestant"),
 )
-# A shorter name is one only in its own case: written small, it is a word or a sign.
+# Shorter names are matched with their exact case: in lower case they are words or symbols.
 _SHORTEST_NAME = 3
-# Where words begin with a capital, whatever they are.
+# Places where any word begins with a capital letter.
 _SENTENCE_BEGINS = r"(?:^|[.!?:]\s|[\n(\"“*_#>-])\s*"
 
 
 def neutral_labels(order: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return a numbered label for each seat; no label occurs in a name."""
+    """Return a numbered label for each seat, with a noun that is in nobody's name."""
     called = " ".join(names).casefold()
     noun = next((each for each in _NOUNS if each.casefold() not in called), _NOUNS[-1])
     return {seat: f"{noun} {number}" for number, seat in enumerate(order, 1)}
 
 
 def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
-    """Return the names that are also words of the debate and must not be replaced."""
+    """Return the names that are also ordinary words in this debate, so must not be replaced."""
     subject = "\n".join([state["question"], *(side.position for side in sides)])
     said = "\n".join(turn.text for turn in statements_in(state.get("turns", [])))
     return list(_kept(tuple(side.name for side in sides), subject, said))
 
 
-# Every statement in every prompt of the judge asks for it, and it reads the whole debate.
+# Cached, because it searches the whole debate and is called for every statement in a prompt.
 @lru_cache(maxsize=4)
 def _kept(names: tuple[str, ...], subject: str, said: str) -> tuple[str, ...]:
     return tuple(
@@ -46,16 +46,16 @@ def without_names(text: str, labels: Mapping[str, str]) -> str:
         return text
     longest_first = sorted(labels, key=len, reverse=True)
     return _names_in(longest_first).sub(
-        # By its place: letters have more forms than case folding tells apart.
+        # Look it up by group number, because case folding does not unify all forms of a letter.
         lambda found: labels[longest_first[(found.lastindex or 1) - 1]],
         text,
     )
 
 
 def _names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Match any of the names as a whole word; each is a group."""
+    """Return a pattern that matches any of the names as a whole word, each in its own group."""
     each = (f"({_pattern(name)})" for name in names)
-    letter = r"[^\W_]"  # an underscore may be the mark of emphasis
+    letter = r"[^\W_]"  # an underscore may be emphasis markup
     before, after = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
     return re.compile(f"{before}(?:{'|'.join(each)}){after}", re.IGNORECASE)
 
@@ -66,8 +66,8 @@ def _pattern(name: str) -> str:
 
 
 def _is_a_word(name: str, said: str) -> bool:
-    """Return whether the speakers use a name as a word: mostly in lower case."""
-    # A name as short as `A` is a word if it may begin a sentence.
+    """Return whether speakers use a name as an ordinary word, that is, mostly in lower case."""
+    # A name as short as `A` is a word if it is also used in lower case and may begin a sentence.
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)
         begins = rf"{_SENTENCE_BEGINS}{re.escape(name)}\s+[^\W\d_A-Z]"

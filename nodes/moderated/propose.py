@@ -1,4 +1,4 @@
-"""An advocate takes the scheduled turn: a statement for its position, or a correction."""
+"""Lets an advocate take the scheduled turn: a statement for its position, or a correction."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the record of a moderated debate has in addition to that of any other."""
+"""The parts of a record that only moderated debates have."""
 
 from collections.abc import Iterable
 from typing import Any

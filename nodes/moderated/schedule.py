@@ -1,4 +1,4 @@
-"""The order of turns in a moderated debate, as data."""
+"""Schedules the turns in a moderated debate."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +13,7 @@ MODERATOR = "moderator"
 
 
 def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
-    """Return the turns of the stage that begins now: openings, a round, or closings."""
+    """Return the turns for the stage that begins now: openings, a round, or closings."""
     ids = [side.id for side in sides]
     if state.get("stop"):
         return closings(ids)
@@ -28,7 +28,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Let two sides rebut each other; of more, each rebuts one it chooses and another begins."""
+    """Schedule a round: two sides rebut each other; with more, each chooses whom to rebut."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]
@@ -79,7 +79,7 @@ def planned_rounds(settings: ModeratedSettings, turns: Sequence[Turn]) -> int:
 def possible_change(
     settings: ModeratedSettings, turns: Sequence[Turn], number: int
 ) -> Literal["extend", "cut"] | None:
-    """Return what the moderator may do after a round: add one to the last, or end them before."""
+    """Return what the moderator may do: `extend` after the last planned round, or `cut` earlier."""
     planned = planned_rounds(settings, turns)
     if not settings.moderator_may_adjust:
         return None
@@ -105,13 +105,13 @@ def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
 
 
 def other_order(stage: Sequence[Turn]) -> list[Turn]:
-    """Return the stage with its sides reversed; a rebuttal stays after its argument."""
+    """Return the stage with the sides in reverse order; a rebuttal stays after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:
         if turn.phase != "rebuttal" or not blocks:
             blocks.append([])
         blocks[-1].append(turn)
-    if blocks and len(blocks[-1]) > 2:  # all argued before all rebutted
+    if blocks and len(blocks[-1]) > 2:  # all sides argued before any rebutted
         arguments, rebuttals = stage[: len(blocks)], stage[len(blocks) :]
         return [*reversed(arguments), *reversed(rebuttals)]
     return [turn for block in reversed(blocks) for turn in block]

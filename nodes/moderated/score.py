@@ -1,4 +1,4 @@
-"""The judge scores every statement; the arithmetic is done in code."""
+"""Lets the judge score every statement; the arithmetic is done in code."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -74,7 +74,7 @@ def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubje
     found = stages(state["turns"])
     readings = [(stage, order) for stage in found for order in range(settings.format.orders)]
     if settings.debate_format == "formal":
-        # A resumed step knows its calls by their place, and release 0.1 made only these first ones.
+        # A resumed step finds calls by position, and release 0.1 made only those with order 0.
         readings.sort(key=itemgetter(1))
     return [
         CallSubject(
@@ -100,7 +100,7 @@ async def _read_stages(
     }
     if not lacking:
         return readings
-    # With the first readings among the turns, the second ones get ids of their own.
+    # Include the first readings in the turns, so that the second ones get different ids.
     asked: DebateState = {**state, "turns": [*state["turns"], *lacking.values()]}
     return readings + await _ask(asked, runtime, judge, list(lacking))
 

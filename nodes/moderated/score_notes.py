@@ -1,4 +1,4 @@
-"""Caveats about the scores of a moderated debate."""
+"""Writes the caveats about the scores of a moderated debate."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not wait f
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
     used = {seat.id: {seat.model} for seat in state["seats"]}
-    for turn in state.get("turns", []):  # also by those who fell back to it
+    for turn in state.get("turns", []):  # includes seats that fell back to it
         used.get(turn.seat, set()).add(turn.model)
     others = [seat.id for seat in state["seats"] if seat.role != "judge"]
     return [seat for seat in others if not used[seat].isdisjoint(judging)]
@@ -32,7 +32,7 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def result_words(scoring: Mapping[str, Any], winner: str | None) -> str:
-    """Return who won by how much, or why nobody did; empty if the format has no winner."""
+    """Return who won and by how much, or why nobody won; empty if the format has no winner."""
     lead = scoring.get("lead")  # release 0.1 stored no lead
     if winner:
         return winner if lead is None else f"{winner}, by {lead:.2f} points"

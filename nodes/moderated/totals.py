@@ -1,4 +1,4 @@
-"""The arithmetic of scores: statements, sides and the winner."""
+"""Computes the scores of statements and sides, and the winner."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from contend.graph.values import Seat
 from contend.nodes.limits import is_above, is_below
 
 RULE = "rule_adherence"
-# One criterion may differ this many times more than the total: single marks are coarser.
+# Scores for one criterion may differ this many times as much as totals, because they are coarser.
 CRITERION_MARGIN = 2
 
 _ORDERS = (0, 1)
@@ -72,7 +72,7 @@ def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Sid
 
 
 class Result(NamedTuple):
-    """Who won, or why nobody did."""
+    """The winner, or the reason why there is none."""
 
     winner: str | None = None
     no_winner: str = ""
@@ -103,7 +103,7 @@ def final_scores(
 
 
 def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
-    """Return the side that leads in both orders of reading, and by the margin in total."""
+    """Return the side that leads in both reading orders, and by the margin overall."""
     if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
         return Result(None, _INCOMPLETE)
     lead = _lead(standings)
@@ -132,7 +132,7 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
 
 
 def _format_below(lead: float, margin: float) -> str:
-    """Show a lead with two decimals, or with as many as it takes to look smaller."""
+    """Format a lead with two decimals, or with as many as it takes to show it below the margin."""
     shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
     return next((text for text in shown if float(text) < margin), str(lead))
 

@@ -1,4 +1,4 @@
-"""Removes what a small model repeats of its prompt instead of answering."""
+"""Removes sentences that a small model copied from its prompt instead of answering."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,23 +11,23 @@ from contend.graph.state import DebateState, turns_of
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _FEWEST_WORDS = 4
-# Small models swap words when they repeat.
+# Below 1, because small models change a word or two when they copy.
 _ALIKE = 0.9
 _ANSWERS = ("propose", "synthesize")
-# What a critic says about an answer, and small models copy into the next one.
+# Words in a critic's remarks about an answer, which small models copy into the next answer.
 _REVIEW = re.compile(r"\b(?:answer|claim|critic|draft)\b", re.IGNORECASE)
 
 
 def without_echo(
     text: str, messages: Sequence[BaseMessage], state: DebateState, phase: PhaseName
 ) -> tuple[str, int]:
-    """Return the text without sentences of the question or the instructions, and how many."""
+    """Return the text without sentences copied from the prompt, and how many were removed."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
     if phase in _ANSWERS:
         echoes += _reviews(state)
     paragraphs, removed = [], 0
     for paragraph in text.split("\n\n"):
-        # Sentences, each followed by the space after it.
+        # The sentences, and the white space after each.
         said = _SENTENCE_END.split(paragraph)
         spaces = [*(found[0] for found in _SENTENCE_END.finditer(paragraph)), ""]
         kept = [
@@ -42,13 +42,13 @@ def without_echo(
 
 
 def _reviews(state: DebateState) -> list[frozenset[str]]:
-    """Return the words of what critics say about the answer, which is no part of an answer."""
+    """Return the word sets of critics' sentences about the answer, which never belong in one."""
     spoken = (_SENTENCE_END.split(turn.text) for turn in turns_of(state, "critique"))
     return _sentences(each for said in spoken for each in said if _REVIEW.search(each))
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the words of each sentence of the prompt without a speaker's words or the question."""
+    """Return the word sets of the prompt's sentences that are not from the question or a turn."""
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]
@@ -65,7 +65,7 @@ def _words(sentence: str) -> frozenset[str]:
 
 def _is_echo(sentence: str, question: frozenset[str], echoes: list[frozenset[str]]) -> bool:
     words = _words(sentence)
-    # "Yes, it should" repeats most words of the question too, and is an answer.
+    # Only a question counts: "Yes, it should ..." also repeats most of its words, but answers it.
     repeats_question = sentence.rstrip().endswith("?") and _are_alike(words, question)
     return repeats_question or any(_are_alike(words, each) for each in echoes)
 

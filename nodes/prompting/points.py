@@ -1,4 +1,4 @@
-"""The objections raised in a debate, with what became of each."""
+"""Tracks the objections raised in a debate, and what became of each."""
 
 from collections.abc import Callable, Iterable, Sequence
 

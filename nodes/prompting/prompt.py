@@ -1,4 +1,4 @@
-"""Building prompts: files filled from the state and fitted to the model's window."""
+"""Builds prompts: fills prompt files from the state, and fits them to the model's window."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -47,7 +47,7 @@ NOTHING_MORE = Material()
 
 @dataclass(frozen=True)
 class Prompt:
-    """The messages for one call, what did not fit, and whether it is still too long."""
+    """The messages for one call, what was left out, and whether they are still too long."""
 
     messages: list[BaseMessage]
     left_out: list[Turn]
@@ -78,7 +78,7 @@ def build_prompt(
     if asked & {"answers", "others"}:
         content = _with_answers(content, room, others_only="others" in asked)
     turns = turns_in_history(state)
-    # The latest two stay in any case; without a history there is nothing to leave out.
+    # The latest two turns always stay; without a history there is nothing to leave out.
     most = max(0, len(turns) - 2) if asked & _HISTORIES else 0
 
     @cache
@@ -88,7 +88,7 @@ def build_prompt(
     def fits(left_out: int) -> bool:
         return room is None or estimate_tokens(*(each.text for each in messages(left_out))) <= room
 
-    # By bisection: a long debate has hundreds of turns, and every try fills the whole prompt.
+    # Use bisection, because there may be hundreds of turns and each try fills the whole prompt.
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
     return Prompt(
         messages(fewest),
@@ -104,7 +104,7 @@ def build_prompt(
 def _templates_for(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[TemplateUse, ...]:
-    """Return the templates if this seat gets any: one bad template must not colour all drafts."""
+    """Return the templates if this seat gets them; not all do, so that a bad one affects few."""
     chosen = settings.template_seats or settings.opening_seats
     return state["retrieval"].templates if seat.id in chosen else ()
 
@@ -116,7 +116,7 @@ def _with_answers(content: PromptContent, room: int | None, *, others_only: bool
         return replace(content, answers=tuple((t, keep_beginning(t.text, limit)) for t in wanted))
     if room is None:
         return replace(content, answers=tuple((turn, Excerpt(turn.text)) for turn in wanted))
-    # Measured with every answer left out, so that the notes that say so have their room.
+    # Measure the prompt with every answer left out, so that there is room for the notes about that.
     bare = replace(content, answers=tuple((turn, Excerpt("", 100, 101)) for turn in wanted))
     taken = sum(len(message.text.encode()) for message in bare.messages([], ()))
     left = BYTES_PER_TOKEN * room - taken - _FENCE_ROOM * len(wanted)

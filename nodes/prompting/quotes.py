@@ -1,10 +1,10 @@
-"""Lines of prompts about checked quotes."""
+"""Formats checked quotes for prompts."""
 
 from contend.graph.values import QuoteCheck
 
 
 def is_checked(quote: QuoteCheck) -> bool:
-    """Return whether it is a quote from the documents, not from the debate."""
+    """Return whether the quote was checked against the documents, not taken from the debate."""
     return quote.status != "from_debate"
 
 
@@ -21,5 +21,5 @@ def _verdict(quote: QuoteCheck) -> str:
 
 
 def _line(text: str) -> str:
-    """Put a speaker's words on one line, so that they cannot pose as results."""
+    """Put a speaker's words on one line, so that they cannot imitate the result lines."""
     return f"“{' '.join(text.split())}”"

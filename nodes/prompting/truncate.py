@@ -1,4 +1,4 @@
-"""Fitting prompts into a model's window: whole items and paragraphs, and a count of the rest."""
+"""Fits prompts into a model's window by leaving out whole items and paragraphs."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,36 +14,36 @@ Item = TypeVar("Item")
 
 _REPLY_SHARE = 4
 _LONGEST_REPLY = 4096
-# The part of a prompt that templates may fill, and passages and checks of quotes as much: the
-# debate itself comes first.
+# Templates may fill one part in this many of a prompt, and so may passages and quote checks; the
+# rest is for the debate itself.
 _MATERIAL_SHARE = 4
 _TOOLS_SHARE = 4
 
 _BETWEEN_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE_END = re.compile(r"[.!?。！？][\"”’)*_]*(?=\s)")
-# A number or letter of a list: at the beginning of a line, or right after a sentence or a colon.
+# A list number or letter: at the beginning of a line, or right after a sentence or a colon.
 _LIST_LABEL = re.compile(
     r"(?:^|\n|[.!?:;]\s)[\s>#*_•(-]*(?:\d{1,3}|[a-z]|[ivx]{2,4})\Z", re.IGNORECASE
 )
 _ABBREVIATION = re.compile(
     r"\b(?:(?:[a-z]\.)+[a-z]|approx|ca|cf|dr|mrs?|(?-i:Ms)|prof|vs)\Z", re.IGNORECASE
 )
-# These may also be the last word of a sentence, but not before a small letter or a number.
+# These may also end a sentence, but not before a lower-case letter or a number.
 _SHORT_FORM = re.compile(r"\b(?:al|etc|figs?|inc|jr|ltd|nos?|pp?|sr|st|vol)\Z", re.IGNORECASE)
 _CONTINUATION = re.compile(r"\s+[\da-z]")
-# How far back the words before a full stop are looked at.
+# How many characters before a full stop are checked.
 _LONGEST_LABEL = 40
 _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return the tokens of the seat's window left for its input; None without a limit."""
+    """Return how many tokens the seat's window leaves for its input; None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
 
 def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return the tokens a prompt may fill: tools need some for their results."""
+    """Return how many tokens a prompt may fill, with some reserved for the results of tools."""
     room = room_beside_reply(seat, settings)
     return room if room is None or not seat.tools else room - room // _TOOLS_SHARE
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return as many of the first items, whole, as may fill their part of the prompt."""
+    """Return the first items, as many as fit completely into their part of the prompt."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -72,7 +72,7 @@ class Excerpt:
     left_out: int = 0
     paragraphs: int = 0
     characters: int = 0
-    """The length of the whole, if only its beginning is shown."""
+    """The length of the whole answer, if only its beginning is shown."""
 
     @property
     def note(self) -> str:
@@ -90,7 +90,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally; what a short text does not use goes to the longer ones."""
+    """Split the room equally; room that short texts do not need goes to the longer ones."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -100,7 +100,7 @@ def split_room(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def keep_ending(text: str, room: int) -> Excerpt:
-    """Return as many of the last paragraphs, whole, as fit in this many bytes."""
+    """Return the last paragraphs, as many as fit completely into this many bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
     paragraphs = _BETWEEN_PARAGRAPHS.split(text.strip())
@@ -123,7 +123,7 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return the whole sentences of a text that breaks off; its words if it has none."""
+    """Return only the complete sentences of a truncated text, or its words if there are none."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 
@@ -144,8 +144,8 @@ def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
 
 
 def _cut_at_word(text: str, otherwise: str) -> str:
-    """Leave out the last word, which may be half a word, unless that leaves too little."""
+    """Drop the last word, which may be incomplete, unless that leaves too little."""
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
-    # Some languages have no spaces, and a list number alone says nothing.
+    # Too little is left in languages without spaces, or if only a list number remains.
     kept = words if len(words) > len(text) // 2 else otherwise
     return f"{kept}{_CUT}"

@@ -1,4 +1,4 @@
-"""The values that prompts of any protocol ask for, and the messages filled with them."""
+"""Provides the values for prompts in any protocol, and fills in the messages."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from contend.prompts import exists, fence, fill, load, render
 from contend.retrieval.documents import Passage
 from contend.retrieval.images import Picture
 
-# What every speaker must see, though a user's own prompt has no placeholders for it.
+# Added to a user's own prompt, which has no placeholders for them, because all speakers need them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
 _TEMPLATE_RULE = (
@@ -42,7 +42,7 @@ def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
 
 
 def prompt_name(folder: str, role: str, part: str) -> str:
-    """Return the role's own prompt, else that of the protocol, else that of all protocols."""
+    """Return the prompt's name: the role's own, or else the protocol's, or else the shared one."""
     shared = "shared/small" if folder.endswith("/small") else "shared"
     names = (f"{folder}/{role}.{part}", f"{folder}/all.{part}")
     return next(filter(exists, names), f"{shared}/{role}.{part}")
@@ -59,12 +59,12 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the mark of a debate's fences: the same in every prompt, so that caching works."""
+    """Return the mark in a debate's fences, the same in every prompt so that caching works."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 
 def turns_in_history(state: DebateState) -> list[Turn]:
-    """Return the turns that make up the debate itself, without remarks, votes and checks."""
+    """Return the turns of the debate itself, without remarks, votes and checks."""
     return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
 
 
@@ -76,15 +76,15 @@ class PromptContent:
     part: str
     debate_id: str
     tag: str
-    room: int | None = None  # tokens the prompt may fill; None without a limit
+    room: int | None = None  # tokens that the prompt may fill; None if unlimited
     templates: tuple[TemplateUse, ...] = ()
     passages: tuple[Passage, ...] = ()
     answers: tuple[tuple[Turn, Excerpt], ...] = ()  # the answers to show, as far as they fit
 
     @property
     def mark(self) -> str:
-        # A model as small as the demonstration's loses itself in long instructions and in fences.
-        # Its words decide nothing: its decisions are asked for in a schema.
+        # Models as small as the demo model are confused by long instructions and fences. They
+        # need no fences, because their decisions are asked for in a schema, not read from text.
         return "" if is_small([self.seat]) else fence_mark(self.debate_id)
 
     @property
@@ -102,7 +102,7 @@ class PromptContent:
         if self.strategy.own_prompt(self.part) is not None:
             values |= self._custom_values(values, turns)
         text = fill(prompt_text(self.seat, self.settings, self.part), values)
-        # Plain text where there is no picture: servers of all kinds read that.
+        # Send plain text if there are no pictures, because all kinds of servers accept that.
         content: Any = [{"type": "text", "text": text}, *(each.block() for each in pictures)]
         role = self.strategy.prompt_role(self.seat)
         system = render(f"{_folder(self.seat, self.settings)}/{role}", values)
@@ -249,7 +249,7 @@ class PromptContent:
         return "\n".join(["## The user added", *said]) if said else ""
 
     def _rated_text(self) -> str | None:
-        """Return what a judge rates: only the quotes in it count."""
+        """Return the text that a judge is to rate; only quotes in this text are listed."""
         if self.part not in ("score", "scores"):
             return None
         about = self.state["cue"].turns if "cue" in self.state else ()
@@ -258,7 +258,7 @@ class PromptContent:
         return " ".join(text.split())
 
     def _quote_checks(self) -> str:
-        """List the latest check of each quote; if not all fit, leave out the oldest."""
+        """List the latest check of each quote, leaving out the oldest if not all fit."""
         rated = self._rated_text()
         checks: dict[str, tuple[Turn, QuoteCheck]] = {}
         for turn in self.state.get("turns", []):
@@ -287,7 +287,7 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
 
 
 def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:
-    """List passages with the rule for quoting them; the smallest models get no rule."""
+    """List passages with the rules for quoting them, which the smallest models do not get."""
     if not passages:
         return ""
     in_order = sorted(passages, key=lambda each: (each.document, each.page))

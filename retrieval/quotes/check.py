@@ -1,4 +1,4 @@
-"""Checks every quote of a turn against the documents, word by word, without a model."""
+"""Checks every quote in a turn against the documents, word by word, without a model."""
 
 import re
 from bisect import bisect_right
@@ -33,7 +33,7 @@ _MOST_IN_A_WORD = 5
 _LONGEST_READING = 400
 _MOST_PARTS = 20
 
-# What a speaker left out or inserted: `...`, `[...]`, `[the]`, and `meet[ing]`.
+# Marks for words that a speaker left out or inserted: `...`, `[...]`, `[the]`, and `meet[ing]`.
 _EDITED = re.compile(r"\[([^\[\]]{0,200})\]|\.(?:\s?\.){2,}")
 _CAPITAL = re.compile(r"(?<!\w)\[(\w)\](?=\w)")
 _REMARK = re.compile(
@@ -50,7 +50,7 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Quote:
-    """A quote as the parts around what was left out or inserted, which must match exactly."""
+    """A quote split where words were left out or inserted; its parts must match exactly."""
 
     parts: tuple[QuoteWords, ...]
     altered: bool = False
@@ -67,7 +67,7 @@ class _DocumentWords:
         return bisect_right(self.starts, at) - 1
 
     def page_of(self, number: int) -> int:
-        """Return the page of a number; a line without a page belongs to the one before."""
+        """Return the index of the page or passage that contains this page or line number."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def text_between(self, start: int, end: int) -> str:
@@ -82,21 +82,21 @@ class _DocumentWords:
         return next(islice(tokens(self.pages[nth]), before, None))
 
 
-# The name and words of a document, and where in them a quote begins and ends.
+# A document's name and words, and where in them a quote begins and ends.
 _Place = tuple[str, _DocumentWords, int, int]
 
 
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check each quote of a turn against the documents, then the debate, and its citations."""
-    # Repeating a quote of an earlier turn that was disproved does not make it one of the debate.
+    """Check each quote in a turn against the documents, then the debate; also check citations."""
+    # A false quote that an earlier turn made does not become a quote from the debate by repetition.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
 
 def was_said(quote: str, turns: Sequence[str]) -> bool:
-    """Whether one of the turns contains these words, however few they are."""
+    """Return whether one of the turns contains these words, however few they are."""
     return _is_in_any(_readings(quote), turns)
 
 
@@ -205,7 +205,7 @@ def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _index_corpus(corpus: Corpus) -> dict[str, tuple[_DocumentWords, ...]]:
-    """Index each document; a table twice, as read and as written."""
+    """Index each document; index a table twice, as parsed and as written."""
     found: dict[str, tuple[_DocumentWords, ...]] = {}
     for name, pages in corpus.pages.items():
         numbers = tuple(page.number for page in pages)
@@ -223,7 +223,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """Move the rest of a hyphenated word to the page where it begins."""
+    """Move the rest of a word that is hyphenated across pages to the page where it begins."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None
@@ -243,7 +243,7 @@ def _turn_words(turn: str) -> QuoteWords:
 
 
 def _readings(span: str) -> list[_Quote]:
-    # With its opening mark, so that a leading `> 5` is not taken for a block quote.
+    # Keep the opening mark, so that a leading `> 5` is not mistaken for a block quote.
     text = strip_markup(f'"{span}')
     text = _REMARK.sub("", text) or text
     whole = _quote_words(text)
@@ -254,7 +254,7 @@ def _readings(span: str) -> list[_Quote]:
 
 
 def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> QuoteWords | None:
-    """Return the words of a text, if any; `opens` and `closes` demand whole words at its ends."""
+    """Return a text's words, if any; `opens` and `closes` require whole words at either end."""
     words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None

@@ -1,4 +1,4 @@
-"""Finds the quotes of a turn and the sources it cites."""
+"""Finds the quotes in a turn and the sources that it cites."""
 
 import re
 from bisect import bisect_right
@@ -19,11 +19,11 @@ _CLOSERS: dict[str, Collection[str]] = {
 }  # fmt: skip
 _OPENER = re.compile("[“„«‹「『｢❝〝]|(?<!\\w)[»›](?=\\S)|(?<![^\\s(\\[*_—–])”(?=\\S)|``(?=[^\\s`])")
 _MARK = re.compile("``|''|[“”„«»‹›「」『』｢｣❝❞〝〞〟]")
-# Some marks open in one language and close in another: between a space and a word they open.
+# Some marks open quotes in one language and close them in another. After a space they open.
 _NESTED = re.compile(r"(?<=\s)[“”„«»‹›](?=\w)")
-# Single marks that open and close. An apostrophe is one, too.
+# Pairs of single quotation marks; an apostrophe looks like one, too.
 _SINGLE = (("'", "'"), ("‘", "’"), ("’", "’"), ("‚", "‘’"))
-# '90s, 'n' and the like begin with an apostrophe.
+# Words such as '90s and 'n' begin with an apostrophe.
 _CLIPPED = re.compile(r"\d0s\b|(?:n|tis|twas|em|cause|til|bout|round)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"[sxz].[ ][^\W\d_]", re.IGNORECASE)
 _PARAGRAPHS = 5
@@ -33,7 +33,7 @@ _PAGE = r"(?:pp?|pages?|lines?|l)\.? ?"
 _PLACE = rf"(?:{_PAGE})?\d{{1,9}}(?: ?[-–] ?\d{{1,9}})?"
 _NAMED = rf"[^\W_][\w.-]{{0,60}} ?(?:: ?|, ?(?={_PAGE}\d)){_PLACE}"
 _CITATION = re.compile(rf"\[ ?{_NAMED}(?: ?[,;] ?(?:{_NAMED}|{_PLACE}))* ?\]", re.IGNORECASE)
-# [handbook, p. 12] may also cite a book; only a document's name makes it a citation here.
+# [handbook, p. 12] may also cite a book; it counts only if it names one of the documents.
 _COMMA = re.compile(rf"(\[ ?)([^\W_][\w.-]{{0,60}}) ?, ?(?={_PAGE}\d)", re.IGNORECASE)
 _LINK = re.compile(r"\(|: ?https?:")
 _REFERENCE = re.compile(r"(?:([\w.-]+) ?: ?)?\D*?(\d+)(?: ?[-–] ?(\d+))?\s*")
@@ -41,7 +41,7 @@ _BEFORE_CITATION = re.compile(r"[^\w\[]{0,12}")
 # A citation, a space or a colon, and the opening quotation mark.
 _BEFORE = re.compile(r"\[[^\[\]]*\](?::?[ \t]*)[^\w\s\[\]]{1,2}\Z")
 _LONGEST_CITATION = 200
-# Words in brackets with a number that are not sources.
+# Words that, in brackets and with a number, do not cite a source.
 _NUMBERED = (
     "appendix box case ch chapter chart day edit eq equation ex example exhibit fig figure fn "
     "footnote hint issue item l level line lines map no note number op option p page pages para "
@@ -73,7 +73,7 @@ class QuotedSpan:
     text: str
     references: tuple[Reference, ...] = ()
     inner: tuple["QuotedSpan", ...] = ()  # quotes inside a block quote
-    near_label: bool = False  # whether a citation of a document is in the same sentence
+    near_label: bool = False  # whether the same sentence cites a document
 
 
 Citations = dict[int, re.Match[str]]
@@ -166,7 +166,7 @@ class _Block:
         for opens, closes in _SINGLE:
             spans += _find_single(seen, start, opens, closes) if opens in seen else []
         for mark, begin in (('"', loose), open_pair):
-            # In a long quote every paragraph opens with a mark, and only the last one closes.
+            # In a long quote, every paragraph begins with a mark, but only the last ends with one.
             if begin is not None and mark and self._after.startswith(mark):
                 spans.append((begin, end))
         reached = start
@@ -176,7 +176,7 @@ class _Block:
                 reached = to
 
     def _spaced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield quotes whose marks have spaces inside; only with a citation after them."""
+        """Yield quotes with spaces inside their marks, if a citation follows them."""
         for at in self._citations:
             close = self._seen.rfind('"', max(start, at - 13), min(at, end))
             if close < 0 or _citation_start(self._seen, close + 1) != at:
@@ -204,7 +204,7 @@ def _citation_start(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """Return the citations, keyed by offset; footnotes, times and links are not citations."""
+    """Return the citations by offset, leaving out footnotes, times and links."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
@@ -215,7 +215,7 @@ def _citations(text: str, documents: Collection[str]) -> Citations:
 
 
 def references(citation: str, documents: Collection[str]) -> tuple[Reference, ...]:
-    """Parse `[Handbook: p. 12; 13-14]` as pages 12, and 13 to 14, of `handbook`."""
+    """Parse `[Handbook: p. 12; 13-14]` as page 12 and pages 13 to 14 in `handbook`."""
     found: list[Reference] = []
     written = ""
     book = _COMMA.match(citation)
@@ -235,7 +235,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the further paragraphs of a quote that ends, with a citation, in the last."""
+    """Count the following paragraphs that continue a quote, if it ends there with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)
@@ -333,7 +333,7 @@ def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[st
 
 
 def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
-    """Find quotes in single quotation marks; an apostrophe must not end a quote."""
+    """Find quotes in single quotation marks, without mistaking an apostrophe for the end."""
     marks = list(_marks(text, start, opens, closes))
     begin = None
     for nth, (at, closing) in enumerate(marks):
@@ -347,7 +347,7 @@ def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tup
 
 
 def _marks(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, bool]]:
-    """Yield single marks that open before a word or, True, close after one."""
+    """Yield single marks that open before a word (False) or close after one (True)."""
     for found in re.compile(f"[{opens}{closes}]").finditer(text, start):
         at = found.start()
         before, after = text[at - 1 : at] if at > start else " ", text[at + 1 : at + 2] or " "

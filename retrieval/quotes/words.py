@@ -1,4 +1,4 @@
-"""Normalises text to words, without what may differ between a source and its quote."""
+"""Normalises text to words, removing anything that may differ between a source and a quote."""
 
 import html
 import re
@@ -7,18 +7,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, ideographs.
+# Scripts without spaces between words: Thai to Myanmar, Khmer, kana, ideographs.
 SIGNS = "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 SIGNS += "\U00020000-\U0003ffff"
 UNSPACED = re.compile(f"[{SIGNS}]")
 
 BORDER = "\ue000"
-_JOIN = "\ue001"  # replaces a hyphen at the end of a line, which may belong to the word or not
+_JOIN = "\ue001"  # replaces a hyphen at the end of a line, which may or may not be part of the word
 _MINUS, _DASH = "−", "–"
 _DASHES = "‐-―−⸺⸻-"
 _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
 _POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ"
-# Characters that NFKC would change: 10⁶ is not 106, nor 2½ a 21⁄2.
+# Characters that NFKC must not change: 10⁶ is not 106, and 2½ is not 21⁄2.
 _KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
 RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
@@ -36,11 +36,11 @@ _UNIT = re.compile(
 Replacement = str | Callable[[re.Match[str]], str]
 
 
-# Characters without which the pattern cannot match (`""`: always try, None: only in text that is
-# not ASCII), the pattern and its replacement.
+# Each has characters without which its pattern cannot match (`""`: always try, None: only in text
+# that is not ASCII), the pattern, and its replacement.
 _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     (BORDER + _JOIN, re.compile(f"[{BORDER}{_JOIN}]"), ""),
-    # Markup of Markdown and HTML: the text is kept.
+    # Markdown and HTML markup, of which only the text is kept.
     (">", re.compile(r"^[ \t]*>[> \t]*", re.MULTILINE), ""),
     ("&", re.compile(r"&(?:#\d{1,6}|#[xX][\da-fA-F]{1,5}|[a-zA-Z][a-zA-Z\d]{1,7});"),
      lambda found: html.unescape(found.group())),
@@ -58,7 +58,7 @@ _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     ("`", re.compile(r"``([^`\n]{1,500}?)''"), r'"\1"'),
     ("\u00ad", re.compile(r"\u00ad\s*"), ""),
     ("", re.compile(f"[\u200b-\u200f\u2060\ufeff{_VOWELS}]|~~"), ""),
-    # Not markup between two digits.
+    # Between two digits, these are not markup.
     ("*_`\\", re.compile(r"(?<![*_`\\])(?:(?<!\d)[*_`\\]+|[*_`\\]++(?!\d))"), ""),
     (None, re.compile(f"[^{_KEPT}]+"), lambda found: unicodedata.normalize("NFKC", found.group())),
 )  # fmt: skip
@@ -75,7 +75,7 @@ _TOKEN = re.compile(
 )
 _SIGN_OF_NUMBER = re.compile("[$£¥¢\u20a0-\u20bf<>≤≥≈≠=±+~×÷#§]")
 _NUMBER = re.compile(f"[{_MINUS}.]?\\d")
-# How the spelling is normalised, once the words are between borders.
+# How spelling is normalised, after borders were put around the words.
 _ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("\u0307ı", re.compile("i\u0307|ı"), "i"),
     ("", re.compile(rf"(?<={_LETTER})[-‐‑]\s+(?={_LETTER})"), _JOIN),
@@ -135,7 +135,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Whether the words here have the same hyphens: re-sign is not resign."""
+        """Return whether the words here have the same hyphens, because re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
@@ -146,7 +146,7 @@ class QuoteWords:
 
 
 def trimmed(words: Sequence[str]) -> Sequence[str]:
-    """Remove the signs around the words, except those of a number: 5 % is not 5 $."""
+    """Remove symbols around the words, but keep those next to a number: 5 % is not 5 $."""
     wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
     if not wordy:
         return []

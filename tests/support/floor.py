@@ -1,4 +1,4 @@
-"""The cast of a moderated debate, and settings that seat it."""
+"""Scripted speakers for moderated debates, and settings that use them."""
 
 import json
 import re
@@ -15,7 +15,7 @@ CRITERIA = (
     "persuasiveness",
     "rule_adherence",
 )
-# What tells the parts of a moderated debate apart in their prompts.
+# Words by which the prompts for the parts of a moderated debate can be recognised.
 SIGNS = {
     "Score each of these statements": "stage",
     "List the claims": "claims",
@@ -38,7 +38,7 @@ HELD = {"Ann": "It makes it safer.", "Ben": "It makes it no safer.", "Cyd": "It 
 def moderated_settings(
     names: Sequence[str] = ("Ann", "Ben"), positions: Any = None, **changes: Any
 ) -> ModeratedSettings:
-    """Settings with a scripted model in every seat, named after it."""
+    """Return settings with a scripted model in every seat, named after the seat."""
     laid = [
         {"name": name, "position": HELD[name], "model": f"scripted:{name.lower()}"}
         for name in names
@@ -51,19 +51,19 @@ def moderated_settings(
 
 
 def asked_for(sent: Sent) -> str:
-    """What a speaker is asked for, told from its prompt, or from the schema of a report."""
+    """Return what a speaker is asked for, judging by its prompt or by the schema to fill in."""
     if sent.schema is not None:
         return sent.schema.__name__.removesuffix("Block").lower()
     return next(what for sign, what in SIGNS.items() if sign in sent.user)
 
 
 def with_block(text: str, **data: Any) -> Callable[[Sent], str]:
-    """A speech that ends in this call's control block."""
+    """Return a script for a speech that ends with the call's control block."""
     return lambda sent: f"{text}\n\n```json\n{json.dumps({'nonce': sent.nonce, **data})}\n```"
 
 
 def ruled(breach: str = "none", ruling: str = "", text: str = "") -> Callable[[Sent], str]:
-    """A moderator's turn with its review of the last statement, where one is asked for."""
+    """Return a script for a moderator's turn that reviews the last statement if asked to."""
 
     def say(sent: Sent) -> str:
         said = text or f"The moderator's {asked_for(sent)}."
@@ -75,7 +75,7 @@ def ruled(breach: str = "none", ruling: str = "", text: str = "") -> Callable[[S
 
 
 def marks_for(sent: Sent, mark: Callable[[str, str], float]) -> list[dict[str, Any]]:
-    """One entry for each statement shown; `mark` is asked with its text and each criterion."""
+    """Return scores for each statement shown; `mark` gives the score for a text and a criterion."""
     shown = re.findall(r"### (S\d+): [^\n]+\n<[^\n]+>\n(.*?)\n</", sent.user, re.DOTALL)
     return [
         {"statement": number} | {name: mark(text, name) for name in CRITERIA}
@@ -84,14 +84,14 @@ def marks_for(sent: Sent, mark: Callable[[str, str], float]) -> list[dict[str, A
 
 
 def scoring(mark: Callable[[str, str], float] = lambda _text, _name: 6) -> Callable[[Sent], str]:
-    """A judge that gives marks by what a statement says."""
+    """Return a script for a judge that scores statements by what they say."""
     return lambda sent: with_block("My marks.", scores=marks_for(sent, mark))(sent)
 
 
 def floor_cast(**lines: Mapping[str, Line]) -> Cast:
-    """Speakers who say who they are and what they were asked for.
+    """Return speakers who say who they are and what they were asked for.
 
-    What a seat says instead is given by what it is asked for, such as `ann={"opening": ...}`.
+    To let a seat say something else, give its lines by request: `ann={"opening": ...}`.
     """
 
     def speaker(name: str) -> Callable[[Sent], str]:
@@ -122,5 +122,5 @@ async def debate(cast: Cast | None = None, given: Any = TOPIC, **changes: Any) -
 
 
 def told(played: Played) -> list[str]:
-    """The turns in short, such as `ann argument 2`."""
+    """Return a short form of each turn, such as `ann argument 2`."""
     return [f"{turn.seat} {turn.phase} {turn.round}" for turn in played.turns]

@@ -1,4 +1,4 @@
-"""The cast of a moderated debate behind the real model server."""
+"""Scripted speakers for moderated debates, for the real model server."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from tests.support.floor import CRITERIA, SIGNS
 from tests.support.model_server import Reply, Request, Script
 
 Change = Callable[[str, Request, Reply], Reply]
-"""Changes the reply to what is asked for."""
+"""Takes what is asked for, the request and the usual reply; returns the reply to send."""
 
 SUMMARY = "Both sides were heard; the cost of review stayed open."
 
 
 def floor_script(change: Change = lambda _what, _request, reply: reply) -> Script:
-    """Answers every call of a moderated debate by what it asks for, so that resuming is exact."""
+    """Return a script that answers each call by its content, so that a resume gets the same."""
 
     def script(request: Request) -> Reply:
         what = part_of(request)
@@ -26,7 +26,7 @@ def floor_script(change: Change = lambda _what, _request, reply: reply) -> Scrip
 
 
 def part_of(request: Request) -> str:
-    """What is asked for."""
+    """Return what the request asks for."""
     return next(part for sign, part in SIGNS.items() if sign in request.text)
 
 
@@ -45,7 +45,7 @@ def _speaker(request: Request) -> str:
 
 
 def decided(what: str, request: Request) -> dict[str, Any] | None:
-    """What a speaker decides who has no objections; None where nothing is asked to be decided."""
+    """Return the decision of a speaker without objections; None if no decision is asked for."""
     if what == "stage":
         shown = re.findall(r"### (S\d+): ", request.user)
         return {"scores": [{"statement": n} | dict.fromkeys(CRITERIA, 7) for n in shown]}
@@ -61,11 +61,11 @@ def decided(what: str, request: Request) -> dict[str, Any] | None:
 
 
 def nonce_of(request: Request) -> str:
-    """The tag the control block of this call must carry."""
+    """Return the nonce that the control block for this call must have."""
     return str(re.findall(r'"nonce": "([0-9a-f]+)"', request.text)[-1])
 
 
 def with_block(reply: Reply, request: Request, **data: Any) -> Reply:
-    """The reply with another control block."""
+    """Return the reply with a different control block."""
     block = json.dumps({"nonce": nonce_of(request), **data})
     return replace(reply, text=f"Decided.\n\n```json\n{block}\n```")

@@ -1,4 +1,4 @@
-"""A panel that forecasts by script: who says which numbers in which round."""
+"""A scripted forecasting panel: who gives which numbers in which round."""
 
 import json
 import re
@@ -31,7 +31,7 @@ PRECEDENTS = [
         "similarity": 0.5,
     },
 ]
-# What each role gives `yes` in rounds 1, 2 and 3.
+# The probability that each role gives to `yes` in rounds 1, 2 and 3.
 YES: dict[str, Sequence[float]] = {
     "optimist": (0.9, 0.8, 0.8),
     "pessimist": (0.2, 0.3, 0.4),
@@ -42,25 +42,25 @@ YES: dict[str, Sequence[float]] = {
 VERDICT = 0.7
 
 RESUME: Any = object()
-"""Given instead of a question: go on from the checkpoint."""
+"""Given instead of a question, to continue from the checkpoint."""
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    """A small request in its published form."""
+    """Return a small request in its published format."""
     context = {"task": {"question": QUESTION}, "outcomes": OUTCOMES}
     return {"task_id": "task-7", "prediction_context": context | changes}
 
 
 def forecast_settings(**changes: Any) -> ForecastSettings:
-    """Settings with a scripted model in every seat, named after its role."""
+    """Return settings with a scripted model in every seat, named after its role."""
     usual: dict[str, Any] = {f"{role}_model": f"scripted:{role}" for role in ROLES}
     return ForecastSettings.model_validate(usual | {"embedding_model": "scripted:embed"} | changes)
 
 
 def asked_for(sent: Sent) -> str:
-    """What a call is for: an argument, its numbers, scores, a verdict, ..."""
+    """Return what a call asks for: an argument, its numbers, scores, a verdict, ..."""
     signs = {
         "Score this argument": "score",
         "All rounds are over": "verdict",
@@ -73,19 +73,19 @@ def asked_for(sent: Sent) -> str:
 
 
 def round_of(sent: Sent) -> int:
-    """The round a call belongs to."""
+    """Return the round that a call belongs to."""
     found = re.search(r"Round (\d+) of \d+: \w+\.|argument of round (\d+)", sent.user)
     return int(found.group(1) or found.group(2)) if found else 0
 
 
 def scored_role(sent: Sent) -> str:
-    """Whose argument a judge is asked to score."""
+    """Return the role whose argument a judge is asked to score."""
     found = re.search(r"The (\w+)'s argument of round", sent.user)
     return found.group(1) if found else ""
 
 
 def argument_block(role: str, number: int, yes: float | None = None) -> dict[str, Any]:
-    """What a role of the panel states in a round."""
+    """Return the control block that a role writes in a round."""
     p = YES[role][number - 1] if yes is None else yes
     block: dict[str, Any] = {
         "outcome": "yes" if p >= 0.5 else "no",
@@ -110,7 +110,7 @@ def fenced(sent: Sent, block: Mapping[str, Any], words: str) -> str:
 
 
 def arguing(role: str, change: Change = lambda block: block) -> Callable[[Sent], str]:
-    """A role that argues by the table above."""
+    """Return a script for a role that argues with the numbers in YES."""
 
     def say(sent: Sent) -> str:
         number = round_of(sent)
@@ -148,7 +148,7 @@ def judging(
     score: Callable[[Sent], dict[str, Any]] = lambda _: scores(),
     last: Callable[[Sent], str] | None = None,
 ) -> Callable[[Sent], str]:
-    """A judge that argues, scores every argument and gives a verdict."""
+    """Return a script for a judge that argues, scores every argument and gives a verdict."""
 
     def say(sent: Sent) -> str:
         match asked_for(sent):
@@ -164,7 +164,7 @@ def judging(
 
 
 def panel(**lines: Lines) -> Cast:
-    """Five roles that argue to the end, unless told otherwise."""
+    """Return five roles that argue to the end, unless given other lines."""
     usual: dict[str, Lines] = {role: arguing(role) for role in ROLES if role != "judge"}
     return Cast(**usual | {"judge": judging()} | lines)
 
@@ -178,7 +178,7 @@ async def forecasted(cast: Cast | None = None, given: Any = None, **changes: Any
 
 
 def forecasters(yes: Callable[[str, int], float] | None = None, last: float = VERDICT) -> Any:
-    """The panel as a script of the model server; roles are told apart by their system prompts."""
+    """Return the panel as a script for the model server; system prompts tell the roles apart."""
 
     def script(served: Request) -> Reply:
         sent = as_sent(served)

@@ -1,4 +1,4 @@
-"""A real local HTTP model server speaking the OpenAI, OpenRouter and Ollama shapes."""
+"""A real local HTTP model server with the APIs of OpenAI, OpenRouter and Ollama."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ class Request:
 
     @property
     def system(self) -> str:
-        """Text of every system (or developer) message."""
+        """The text of all system (or developer) messages."""
         roles = ("system", "developer")
         return "\n".join(_text(m) for m in self.messages if m.get("role") in roles)
 
     @property
     def user(self) -> str:
-        """Text of the last user message."""
+        """The text of the last user message."""
         return next((_text(m) for m in reversed(self.messages) if m.get("role") == "user"), "")
 
     @property
     def text(self) -> str:
-        """Text of all messages joined by newlines."""
+        """The text of all messages, joined by newlines."""
         return "\n".join(_text(m) for m in self.messages)
 
     @property
     def schema(self) -> dict[str, Any] | None:
-        """The JSON schema asked for, in either shape."""
+        """The JSON schema that the request asks for, in either API."""
         if self.shape == "ollama":
             wanted = self.body.get("format")
         else:
@@ -79,7 +79,7 @@ class Request:
 
     @property
     def results(self) -> list[str]:
-        """What the tools that were called have given."""
+        """The results of the tools that were called."""
         return [_text(m) for m in self.messages if m.get("role") == "tool"]
 
     @property
@@ -90,9 +90,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server answers, and how the answer goes wrong.
+    """The server's answer, and how it goes wrong.
 
-    With status < 400, `error` is sent inside the stream in place of the ending.
+    With status < 400, `error` is sent inside the stream instead of its ending.
     """
 
     text: str = ""
@@ -102,7 +102,7 @@ class Reply:
     error: dict[str, Any] | str | None = None
     delay: float = 0
     until: Callable[[], bool] | None = None
-    """What must come true before the answer begins, such as that other calls have come in."""
+    """A condition to wait for before the answer begins, such as the arrival of other calls."""
     chunk_delay: float = 0
     chunk_size: int | None = None
     stall_after: int | None = None
@@ -116,7 +116,7 @@ class Reply:
 
     @property
     def limit(self) -> int | None:
-        """How many chunks are sent before the answer goes wrong, if it does."""
+        """How many chunks are sent before the answer goes wrong; None if it does not."""
         limits = (self.stall_after, self.cut_after, self.end_early_after, self.garble_after)
         return min((n for n in limits if n is not None), default=None)
 
@@ -143,7 +143,7 @@ def always(reply: Reply | str) -> Script:
 
 
 def sequence(replies: Iterable[Reply | str], *, repeat_last: bool = True) -> Script:
-    """Answer calls in turn; past the end repeat the last reply or fail the server."""
+    """Give the replies in order; after the last one, repeat it or fail."""
     items = list(replies)
     turns = itertools.count()
 
@@ -163,17 +163,17 @@ def openai_error(
     type: str = "invalid_request_error",  # noqa: A002 - the name OpenAI gives the field
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """An error with the body the OpenAI API uses."""
+    """Return an error in the format of the OpenAI API."""
     return Reply(status=status, error=_openai_body(message, code, type), headers=headers or {})
 
 
 def ollama_error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error with the body the Ollama API uses."""
+    """Return an error in the format of the Ollama API."""
     return Reply(status=status, error={"error": message}, headers=headers or {})
 
 
 def openrouter_error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error with the body the OpenRouter API uses."""
+    """Return an error in the format of the OpenRouter API."""
     body = {"error": {"message": message, "code": status}}
     return Reply(status=status, error=body, headers=headers or {})
 
@@ -182,7 +182,7 @@ def _openai_body(message: str, code: str | None, kind: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-# What each real API says when it refuses: status -> (message, type, code).
+# The real APIs' error messages: status -> (message, type, code).
 _OPENAI_ERRORS: dict[int, tuple[str, str, str | None]] = {
     401: ("Incorrect API key provided.", "invalid_request_error", "invalid_api_key"),
     403: ("Country, region, or territory not supported", "request_forbidden", None),
@@ -214,7 +214,7 @@ _OLLAMA_ERRORS = {
 
 
 def _default_error(request: Request, status: int) -> dict[str, Any]:
-    """The body that provider really sends with this status."""
+    """Return the body that the real provider sends with this status."""
     if request.shape == "ollama":
         return {"error": _OLLAMA_ERRORS.get(status, "error")}
     if request.openrouter:
@@ -224,7 +224,7 @@ def _default_error(request: Request, status: int) -> dict[str, Any]:
 
 
 def _unknown_model(request: Request) -> Reply:
-    """The refusal each provider gives for a model it does not have."""
+    """Return the provider's error for a model that it does not have."""
     if request.shape == "ollama":
         return ollama_error(404, f"model '{request.model}' not found")
     if request.openrouter:
@@ -249,7 +249,7 @@ def _pieces(text: str, chunk_size: int | None) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _encoded(text: str, chunk_size: int | None) -> tuple[bytes, ...]:
-    """JSON strings of the pieces, cached because benchmarks send one text many times."""
+    """Encode the pieces as JSON strings; cached, because benchmarks send one text many times."""
     return tuple(json.dumps(piece).encode() for piece in _pieces(text, chunk_size))
 
 
@@ -261,7 +261,7 @@ def _usage(request: Request, reply: Reply) -> tuple[int, int] | None:
 
 
 class _Wire:
-    """The bytes of one answer, in one provider's shape."""
+    """The bytes of one answer, in one provider's format."""
 
     content_type = ""
 
@@ -270,18 +270,18 @@ class _Wire:
         self.reply = reply
 
     def chunks(self) -> list[bytes]:
-        """Encoded chunks: the reasoning first, then the text, then the tools to be called."""
+        """Return the encoded chunks: first the reasoning, then the text, then the tool calls."""
         size = self.reply.chunk_size
         thought = [self.chunk(p, thinking=True) for p in _encoded(self.reply.reasoning or "", size)]
         said = [self.chunk(p, thinking=False) for p in _encoded(self.reply.text, size)]
         return [*thought, *said, *self.tool_chunks()]
 
     def tool_chunks(self) -> list[bytes]:
-        """The events that call tools."""
+        """Return the stream events for tool calls."""
         raise NotImplementedError
 
     def text_up_to(self, limit: int | None) -> str:
-        """The text carried by the first `limit` chunks, reasoning chunks counted first."""
+        """Return the text in the first `limit` chunks, some of which may contain only reasoning."""
         size = self.reply.chunk_size
         if limit is None:
             return self.reply.text
@@ -289,23 +289,23 @@ class _Wire:
         return "".join(_pieces(self.reply.text, size)[: max(0, limit - spent)])
 
     def opening(self) -> bytes:
-        """Bytes before the first chunk."""
+        """Return the bytes before the first chunk."""
         return b""
 
     def chunk(self, piece: bytes, *, thinking: bool) -> bytes:
-        """One stream event for one JSON-encoded piece."""
+        """Return the stream event for one JSON-encoded piece."""
         raise NotImplementedError
 
     def ending(self) -> bytes:
-        """Bytes after the last chunk: finish reason, usage, terminator."""
+        """Return the bytes after the last chunk: finish reason, usage, terminator."""
         raise NotImplementedError
 
     def whole(self, text: str, finish: str | None) -> bytes:
-        """The body of an answer that is not streamed."""
+        """Return the body of an answer that is not streamed."""
         raise NotImplementedError
 
     def error_line(self, body: bytes) -> bytes:
-        """An error sent inside a stream that began well."""
+        """Return an error to send inside a stream that has already begun."""
         raise NotImplementedError
 
 
@@ -476,7 +476,7 @@ def _arguments(given: Mapping[str, Any] | str) -> str:
 
 
 def _embedding(text: str) -> list[float]:
-    """A hashed bag of words, so equal texts are equal and like texts are near."""
+    """Return a hashed bag of words, so that similar texts have similar vectors."""
     vector = [0.0] * _EMBED_DIMS
     for word in text.lower().split() or [""]:
         vector[zlib.crc32(word.encode()) % _EMBED_DIMS] += 1.0
@@ -485,9 +485,9 @@ def _embedding(text: str) -> list[float]:
 
 
 class ModelServer:
-    """The server, on 127.0.0.1, in a daemon thread with its own event loop.
+    """A server on 127.0.0.1, in a daemon thread with its own event loop.
 
-    The script and `on_chunk` run in that loop: they must not block.
+    The script and `on_chunk` run in that loop, so they must not block.
     """
 
     def __init__(
@@ -497,21 +497,21 @@ class ModelServer:
         api_key: str | None = None,
         port: int = 0,
     ) -> None:
-        """Serve `models` (None: any name); `port` 0 picks a free one at each start."""
+        """Serve `models` (None means any name); port 0 means a free port at each start."""
         self.script = script
         self.models = models
         self.api_key = api_key
         self.vision: set[str] = set()
-        """Models that say of themselves that they see."""
+        """Models that report that they accept images."""
         self.tool_users: set[str] = set()
+        """Models that report that they can call tools."""
         self.embedders: set[str] = set()
         self.sizes: dict[str, float] = {}
-        """Gigabytes of models that are not of the same size as the others."""
-        """Models that say of themselves that they call tools."""
+        """The size in gigabytes of models that differ from the others."""
         self.embedded: list[str] = []
-        """Every text that was to be embedded."""
+        """All texts that the server was asked to embed."""
         self.embedding_error: int | None = None
-        """The status with which embedding fails."""
+        """The status with which embedding calls fail; None if they succeed."""
         self.on_chunk: OnChunk | None = None
         self.failures: list[BaseException] = []
         self._wanted_port = port
@@ -525,7 +525,7 @@ class ModelServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Listen, then return; the URL is known from here on."""
+        """Start listening; afterwards the URL is known."""
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -554,7 +554,7 @@ class ModelServer:
             raise RuntimeError("model server did not stop")
 
     def check(self) -> None:
-        """Raise the first failure of a script or hook."""
+        """Raise the first error from a script or hook, if there was one."""
         if self.failures:
             raise self.failures[0]
 
@@ -574,24 +574,24 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Root URL, which is also the Ollama base URL."""
+        """The root URL, which is also the base URL for Ollama clients."""
         if self._port is None:
             raise RuntimeError("model server is not started")
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def openai_url(self) -> str:
-        """Base URL for OpenAI clients."""
+        """The base URL for OpenAI clients."""
         return f"{self.url}/v1"
 
     @property
     def openrouter_url(self) -> str:
-        """Base URL for OpenRouter clients."""
+        """The base URL for OpenRouter clients."""
         return f"{self.url}/api/v1"
 
     @property
     def calls(self) -> list[Call]:
-        """Snapshot of the chat calls, in order of arrival."""
+        """A snapshot of the chat calls, in order of arrival."""
         with self._changed:
             return list(self._calls)
 
@@ -608,7 +608,7 @@ class ModelServer:
         return self._wait(reached, timeout, f"{n} chunks of call {call_index}")[call_index]
 
     def wait_for_idle(self, timeout: float = 60) -> list[Call]:
-        """Block until no call is open (a killed client's call has been noticed)."""
+        """Block until no call is open, and calls by killed clients have been noticed."""
         return self._wait(lambda: all(c.ended for c in self._calls), timeout, "open calls to end")
 
     def _wait(self, reached: Callable[[], bool], timeout: float, what: str) -> list[Call]:
@@ -626,7 +626,7 @@ class ModelServer:
     async def _serve(self, listener: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        # A client that goes away must end its call at once, hence the cancellation.
+        # Cancel handlers, because the call of a client that goes away must end at once.
         runner = web.AppRunner(
             self._app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.5
         )
@@ -741,7 +741,7 @@ class ModelServer:
         started = time.monotonic()
         body = await _body(http)
         with self._changed:
-            # Numbered only once the body is in: calls arriving together must not share an index.
+            # Number it only after reading the body, so that parallel calls do not share an index.
             request = _request(http, body, len(self._calls))
             self._calls.append(Call(request, started))
             self._changed.notify_all()
@@ -749,7 +749,7 @@ class ModelServer:
         try:
             return await self._answer(http, request)
         except ConnectionError:
-            # The client is gone; there is nobody left to answer.
+            # The client is gone, so there is nobody left to answer.
             self._update(request.index, completed=False)
             return web.Response()
         except asyncio.CancelledError:
@@ -786,7 +786,7 @@ class ModelServer:
             reply = self.script(request)
         except Exception as error:  # noqa: BLE001 - check() raises it in the test's thread
             self.failures.append(error)
-            # openai clients obey this header, so the failure is not retried away.
+            # openai's clients obey this header, so that a retry does not hide the failure.
             return Reply(status=500, headers={"x-should-retry": "false"})
         return Reply(reply) if isinstance(reply, str) else reply
 
@@ -814,7 +814,7 @@ class ModelServer:
         if reply.error is not None:
             await response.write_eof(buffered + wire.error_line(_error_bytes(request, reply)))
             return response
-        # Marked before the last write: a client holding the whole answer must see it so.
+        # Mark it before the last write, so that it is marked when the client has the whole answer.
         self._update(request.index, completed=True, ended=time.monotonic())
         await response.write_eof(buffered + wire.ending())
         return response
@@ -822,7 +822,7 @@ class ModelServer:
     async def _send_chunks(
         self, response: web.StreamResponse, wire: _Wire, chunks: list[bytes]
     ) -> bytes:
-        """Send the chunks one by one, or hand them back to go out in a single write."""
+        """Send the chunks one by one, or return them to be sent in a single write."""
         index, delay = wire.request.index, wire.reply.chunk_delay
         if delay == 0 and self.on_chunk is None:
             self._update(index, chunks_sent=len(chunks))
@@ -845,7 +845,7 @@ class ModelServer:
             self.failures.append(error)
 
     async def _break_off(self, http: web.Request, reply: Reply) -> None:
-        """End a stream the wrong way; an early end needs nothing but returning."""
+        """Make a stream stall or break; to end it early, just return."""
         if reply.stall_after == reply.limit:
             await asyncio.Event().wait()
         if reply.cut_after == reply.limit:
@@ -895,7 +895,7 @@ def _request(http: web.Request, body: dict[str, Any], index: int) -> Request:
 async def _send_half(
     http: web.Request, body: bytes, headers: Mapping[str, str]
 ) -> web.StreamResponse:
-    """Announce the full length, send half of it, and cut the connection."""
+    """Announce the full length, send half of the body, and cut the connection."""
     response = web.StreamResponse(headers=headers)
     response.content_type = "application/json"
     response.content_length = len(body)

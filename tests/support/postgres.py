@@ -1,4 +1,4 @@
-"""A real PostgreSQL of the tests' own: from a wheel or from the system, also when run as root."""
+"""A real PostgreSQL server for tests, from a wheel or the system; it also works for root."""
 
 import importlib.util
 import os
@@ -17,17 +17,17 @@ import pytest
 
 USER = "contend"
 PASSWORD = "pw-canary-0123456789"
-# PostgreSQL refuses to run as root; this user is on every system, and owns nothing.
+# PostgreSQL refuses to run as root; this user exists on every system and owns nothing.
 _UNPRIVILEGED = "nobody"
 _SECONDS_TO_START = 30
-# Nothing has to survive the machine.
+# The data need not survive a crash of the machine.
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB")
-# Set where the tests of PostgreSQL must not be left out: in CI.
+# Set in CI, where the PostgreSQL tests must not be skipped.
 _REQUIRED = bool(os.environ.get("REQUIRE_POSTGRES"))
 
 
 def find_binaries() -> Path:
-    """The folder of `postgres` and `initdb`; the wheel first, the same on every machine."""
+    """Return the folder with `postgres` and `initdb`: the wheel's, or else the system's."""
     for folder in [*_from_wheel(), *_from_system()]:
         if (folder / "postgres").exists() and (folder / "initdb").exists():
             return folder
@@ -50,7 +50,7 @@ def _from_system() -> list[Path]:
 
 
 class PostgresServer:
-    """A server in a folder of its own, on a free port of loopback, with a password."""
+    """A server with its own folder, on a free loopback port, with a password."""
 
     def __init__(self) -> None:
         self._binaries = find_binaries()
@@ -94,14 +94,14 @@ class PostgresServer:
         self._wait_until_it_answers()
 
     def stop(self) -> None:
-        """Stop as an administrator in a hurry would: every connection is broken."""
+        """Stop at once, breaking every connection."""
         if self._process:
             self._process.send_signal(2)  # SIGINT: PostgreSQL's fast shutdown
             self._process.wait(30)
             self._process = None
 
     def refuse_writes(self) -> None:
-        """Take no writes, as a server that fails over."""
+        """Refuse writes, like a server during a failover."""
         self._set_read_only("on")
 
     def take_writes(self) -> None:
@@ -117,7 +117,7 @@ class PostgresServer:
         return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
     def create(self, template: str = "template0") -> str:
-        """A new database; gives its address."""
+        """Create a database, and return its address."""
         name = f"t{uuid4().hex[:12]}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
@@ -130,8 +130,8 @@ class PostgresServer:
             connection.execute(statement.encode())
 
     def _give_away(self) -> None:
-        """Let the unprivileged user own the folder, and see the binaries."""
-        import pwd  # there is none on Windows, and no root either
+        """Make the unprivileged user own the folder, and let it run the binaries."""
+        import pwd  # Windows has no such module, and no root
 
         user = pwd.getpwnam(_UNPRIVILEGED)
         self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
@@ -160,11 +160,11 @@ class PostgresServer:
 
 
 def _copy(binaries: Path, folder: Path) -> Path:
-    """A copy for others of what lies in a home they may not enter, such as root's."""
+    """Copy the binaries, for a user who cannot read the home folder that they are in."""
     package, version = binaries.parents[1], binaries.parent.name
     libraries = package.with_name(f"{package.name}.libs")
     shutil.copytree(binaries.parent, folder / package.name / version)
-    if libraries.exists():  # found by where it lies beside the package
+    if libraries.exists():  # the binaries expect it next to the package
         shutil.copytree(libraries, folder / libraries.name)
     return folder / package.name / version / "bin"
 

@@ -1,4 +1,4 @@
-"""A copy of the project as it is under version control, for tests that build it."""
+"""Copies the project's version-controlled files, for tests that build it."""
 
 import subprocess
 from pathlib import Path

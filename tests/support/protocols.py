@@ -1,4 +1,4 @@
-"""A short debate of each protocol: the options of `contend ask`, and the script of its models."""
+"""A short debate for each protocol: options for `contend ask`, and a script for its models."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A chat model that plays a script and remembers what it was sent, and debates cast with it."""
+"""A chat model that follows a script and remembers what it was sent, and debates that use it."""
 
 import json
 import re
@@ -67,7 +67,7 @@ class Sent:
 
     @property
     def results(self) -> list[str]:
-        """What the tools have told it."""
+        """The results of the tools that it called."""
         return [message.text for message in self.messages if isinstance(message, ToolMessage)]
 
     @property
@@ -84,19 +84,19 @@ class Sent:
 
     @property
     def nonce(self) -> str:
-        """The tag the control block of this call must carry; its form closes the prompt."""
+        """The nonce that this call's control block must have: the last one in the prompt."""
         found = re.findall(r'"nonce": "([0-9a-f]{10})"', self.text)
         assert found, f"{self.model} was asked for no control block"
         return str(found[-1])
 
 
 def as_sent(request: Request) -> Sent:
-    """A call over HTTP as scripted models know it."""
+    """Convert an HTTP request to a call as scripted models receive it."""
     return Sent(request.model, [SystemMessage(request.system), HumanMessage(request.user)])
 
 
 class Asking(str):
-    """Words with which a model calls tools, by name and arguments; it may say something besides."""
+    """A line in which a model calls tools, by name and arguments, and may also say something."""
 
     __slots__ = ("calls",)
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -108,19 +108,19 @@ class Asking(str):
 
 
 Line = str | Callable[[Sent], str]
-"""What a model says: words, or a function of what it was sent."""
+"""What a model says: text, or a function of the call that it received."""
 Lines = Line | Sequence[Line]
-"""Several lines are said in turn; the last one again and again."""
+"""One line or several; several are said in turn, and the last one is repeated."""
 
 
 class Cast:
-    """The speakers of a test's debates, by model name, and everything they were sent."""
+    """The speakers in a test's debates, by model name, and all calls that they received."""
 
     def __init__(self, **lines: Lines) -> None:
         self.lines: dict[str, Lines] = dict(lines)
         self.sent: list[Sent] = []
         self.before: Callable[[Sent], Awaitable[None] | None] = lambda _: None
-        """What a streamed speech waits for before it begins."""
+        """Called, and awaited if necessary, before a call is answered."""
 
     def say(self, sent: Sent) -> str:
         lines = self.lines[sent.model]
@@ -146,7 +146,7 @@ _on_stage: ContextVar[Cast] = ContextVar("_on_stage")
 
 
 class ScriptedChat(BaseChatModel):
-    """Plays its part of the cast on stage, a few characters at a time."""
+    """A model that says its lines in the current cast, a few characters at a time."""
 
     part: str
     options: Options = Options()
@@ -217,7 +217,7 @@ class ScriptedChat(BaseChatModel):
 
     @staticmethod
     async def _wait(sent: Sent) -> None:
-        """For whatever a test wants to happen before this call is answered."""
+        """Wait for whatever the test wants to happen before this call is answered."""
         waiting = _on_stage.get().before(sent)
         if waiting:
             await waiting
@@ -240,11 +240,11 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 
 
 async def _check(names: list[str]) -> None:
-    """Every scripted model exists."""
+    """Accept any name, because every scripted model exists."""
 
 
 class ScriptedEmbeddings(Embeddings):
-    """A hashed bag of words: like texts are near, and nothing has to be fetched."""
+    """Embeddings by hashed bags of words: similar texts are near, and no download is needed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -260,7 +260,7 @@ class ScriptedEmbeddings(Embeddings):
 
 
 embedded: list[str] = []
-"""Every text any scripted embedding model was given; tests clear it."""
+"""All texts given to scripted embedding models; tests clear this list."""
 
 
 def bag_of_words(text: str, dimensions: int = 512) -> list[float]:
@@ -271,7 +271,7 @@ def bag_of_words(text: str, dimensions: int = 512) -> list[float]:
 
 
 def register_cast() -> None:
-    """Make `scripted:NAME` a model."""
+    """Register `scripted:NAME` as a model."""
     provider = Provider(
         open=_open,
         check=_check,
@@ -284,14 +284,14 @@ def register_cast() -> None:
 
 
 def scripted_settings(**changes: Any) -> AdversarialSettings:
-    """Settings with a scripted model in every seat, named after its role."""
+    """Return settings with a scripted model in every seat, named after its role."""
     usual: dict[str, Any] = {f"{role}_model": f"scripted:{role}" for role in ROLES}
     usual |= {"embedding_model": "scripted:embed", "templates": False}
     return AdversarialSettings.model_validate(usual | changes)
 
 
 def refine_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any) -> RefineSettings:
-    """Settings of refine with a scripted model in every seat, named after it."""
+    """Return refine settings with a scripted model in every seat, named after the seat."""
     seats = [{"name": name, "model": f"scripted:{name.lower()}"} for name in names]
     usual: dict[str, Any] = {"seats": seats, "judge_model": "scripted:judge"}
     usual |= {"embedding_model": "scripted:embed", "templates": False}
@@ -299,7 +299,7 @@ def refine_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any
 
 
 def forum_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any) -> ForumSettings:
-    """Settings of a forum with a scripted model in every seat, named after it."""
+    """Return forum settings with a scripted model in every seat, named after the seat."""
     seats = [{"name": name, "model": f"scripted:{name.lower()}"} for name in names]
     usual: dict[str, Any] = {"seats": seats, "judge_model": "scripted:judge"}
     usual |= {"embedding_model": "scripted:embed", "templates": False}
@@ -307,14 +307,14 @@ def forum_settings(names: Sequence[str] = ("Ann", "Ben", "Cyd"), **changes: Any)
 
 
 class Prompted(typing.Protocol):
-    """A call of which the last message is known, however it came."""
+    """A call whose last message is known, whether or not it was made over HTTP."""
 
     @property
     def user(self) -> str: ...
 
 
 def asked_for(sent: Prompted) -> str:
-    """What a speaker of a forum is asked for, told from its prompt."""
+    """Return what a speaker in a forum is asked for, judging by its prompt."""
     signs = {
         "Rate this answer": "score",
         "CONTINUE\nSTOP": "continue",
@@ -327,9 +327,9 @@ def asked_for(sent: Prompted) -> str:
 
 
 def forum_cast(**lines: Mapping[str, Line]) -> Cast:
-    """Three debaters who name their round and stand firm, and a judge who lets them go on.
+    """Return three debaters who name their round and never concede, and a judge who continues.
 
-    What a seat says instead is given by what it is asked for, such as `ann={"conviction": ...}`.
+    To let a seat say something else, give its lines by request: `ann={"conviction": ...}`.
     """
 
     def speaker(name: str) -> Callable[[Sent], str]:
@@ -356,7 +356,7 @@ def forum_cast(**lines: Mapping[str, Line]) -> Cast:
 def concedes(
     to: str, argument: str = "The costs decide.", quote: str = "", reasoning: str = "It does."
 ) -> Callable[[Sent], str]:
-    """A concession with its control block."""
+    """Return a script for a concession with its control block."""
 
     def say(sent: Sent) -> str:
         data = {"nonce": sent.nonce, "convinced": True, "convinced_by": to, "argument": argument}
@@ -367,13 +367,13 @@ def concedes(
 
 
 def round_of(sent: Prompted) -> int:
-    """The round a debater of a forum speaks in."""
+    """Return the round in which a debater in a forum speaks."""
     found = re.search(r"Round (\d+) of at most", sent.user)
     return int(found.group(1)) if found else 1
 
 
 def refining_cast(**lines: Lines) -> Cast:
-    """Three debaters who name their round, and a judge who advises, merges and rates."""
+    """Return three debaters who name their round, and a judge who advises, merges and rates."""
 
     def debater(name: str) -> Callable[[Sent], str]:
         return lambda sent: f"{name} says in round {refined_in(sent)}."
@@ -383,7 +383,7 @@ def refining_cast(**lines: Lines) -> Cast:
 
 
 def refined_in(sent: Sent) -> int:
-    """The round a debater is asked in."""
+    """Return the refinement round in which a debater is asked."""
     found = re.search(r"Round (\d+) of \d+\. Improve", sent.user)
     return int(found.group(1)) if found else 0
 
@@ -391,7 +391,7 @@ def refined_in(sent: Sent) -> int:
 def judging(
     feedback: Line = "Be concrete.", merge: Line = "The merged answer."
 ) -> Callable[[Sent], str]:
-    """A judge of refine, who tells what it is asked for by the prompt."""
+    """Return a script for the judge in refine, which tells from the prompt what it is asked for."""
 
     def line(said: Line, sent: Sent) -> str:
         return said if isinstance(said, str) else said(sent)
@@ -410,7 +410,7 @@ def block(
     points: Sequence[Mapping[str, str]] = (),
     nonce: str | None = None,
 ) -> Callable[[Sent], str]:
-    """A control block as the Skeptic writes it, with this call's nonce or another."""
+    """Return a script for the Skeptic's control block, with the call's nonce or another one."""
 
     def write(sent: Sent) -> str:
         data = {"nonce": nonce or sent.nonce, "ready": ready, "score": score}
@@ -426,7 +426,7 @@ def critique(
     severity: str = "critical",
     status: str = "open",
 ) -> Callable[[Sent], str]:
-    """A Skeptic's speech with one point, closed by its control block."""
+    """Return a script for a Skeptic's speech with one objection and its control block."""
     point = {"id": "", "severity": severity, "status": status, "text": text}
     write = block(ready, score, [point])
     return lambda sent: f"{text}\n\n{write(sent)}"
@@ -435,7 +435,7 @@ def critique(
 def ratings(
     correctness: int = 8, completeness: int = 7, clarity: int = 9, depth: int = 6
 ) -> Callable[[Sent], str]:
-    """The judge's control block."""
+    """Return a script for the judge's ratings with their control block."""
     rated = {"correctness": correctness, "completeness": completeness, "clarity": clarity}
 
     def write(sent: Sent) -> str:
@@ -447,7 +447,7 @@ def ratings(
 
 
 def full_cast(**lines: Lines) -> Cast:
-    """A cast that argues to the last round, unless told otherwise."""
+    """Return a cast that argues to the last round, unless given other lines."""
     usual: dict[str, Lines] = {
         "proposer": lambda sent: f"Answer number {_round_of(sent)}.",
         "skeptic": critique(),
@@ -468,7 +468,7 @@ def as_state(values: object) -> DebateState:
 
 @dataclass
 class Played:
-    """A debate that was run: its path over the nodes, its events and its state."""
+    """A debate that was run: the nodes it passed, its events and its state."""
 
     cast: Cast
     path: list[str] = field(default_factory=list)
@@ -506,7 +506,7 @@ async def play(
     settings: DebateSettings | None = None,
     **changes: Any,
 ) -> Played:
-    """Run a debate from its question, or on from where its saver left it, to the next stop."""
+    """Run a debate from its question, or from where its saver left it, to the next stop."""
     settings = settings or scripted_settings(**changes)
     graph = BUILDERS[settings.protocol].compile(checkpointer=saver or InMemorySaver())
     config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 200}
@@ -531,5 +531,5 @@ def _note(played: Played, mode: str, part: Any) -> None:
     elif "__interrupt__" in part:
         played.interrupts += [waiting.value for waiting in part["__interrupt__"]]
     else:
-        # Tasks inside a node report as well; the path is made of nodes.
+        # Leave out tasks inside nodes, which are reported too.
         played.path += [name for name in part if name in _NODES]

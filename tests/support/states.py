@@ -1,4 +1,4 @@
-"""Small builders for turns and states, so that tests name only what matters to them."""
+"""Builds turns and states, so that tests need to give only the values that matter to them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,7 +41,7 @@ def turn(phase: str, number: int = 1, text: str = "", **changes: Any) -> Turn:
 
 
 def rounds(count: int, text: str = "") -> list[Turn]:
-    """Whole rounds of answer and critique."""
+    """Return complete rounds of answer and critique."""
     pairs = [(turn("propose", n, text), turn("critique", n, text)) for n in range(1, count + 1)]
     return [each for pair in pairs for each in pair]
 
@@ -61,7 +61,7 @@ def retrieval(*templates: TemplateUse) -> Retrieval:
 
 
 def state(**values: Any) -> DebateState:
-    """A debate in its first round with a scripted model in every seat."""
+    """Return a debate in its first round, with a scripted model in every seat."""
     usual: dict[str, Any] = {
         "question": "Should a four-person team split its monolith?",
         "seats": scripted_settings().build_seats(),

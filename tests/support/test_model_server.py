@@ -1,4 +1,4 @@
-"""The model server as the real clients see it."""
+"""Tests the model server with the real clients."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ async def closing() -> AsyncIterator[AsyncExitStack]:
 @pytest.fixture
 def chat_openai(server: ModelServer, closing: AsyncExitStack) -> Callable[..., ChatOpenAI]:
     def connect(key: str = "k", url: str | None = None, **options: Any) -> ChatOpenAI:
-        # An own HTTP client, closed at the end: the shared default one outlives its event loop.
+        # Use a separate HTTP client, because the shared default one outlives its event loop.
         http = openai.DefaultAsyncHttpxClient()
         closing.push_async_callback(http.aclose)
         return ChatOpenAI(
