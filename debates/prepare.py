@@ -136,10 +136,13 @@ async def _check_draft(
         await asyncio.to_thread(check_writable, folder.base)
 
 
-async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
+async def prepare_resume(
+    debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
+) -> None:
+    """Check a stopped debate before it continues, perhaps under changed settings."""
     state = debate.as_state()
     await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
-    await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
+    await check_seats(state, settings or debate.as_settings(), reporter or Reporter(), fetch=True)
 
 
 def write_debate(

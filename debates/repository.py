@@ -35,6 +35,7 @@ from contend.debates.migrations import bring_up_to_date
 from contend.debates.missing_events import add_missing_events, append_event
 from contend.debates.record import StoredDebate, dump_state
 from contend.debates.recordings import Recordings
+from contend.debates.spending import Spending
 from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.events import node_event
 from contend.graph.record import Status
@@ -67,6 +68,7 @@ class Repository:
         self._engine = tables.open_engine(where)
         self.journal = Journal(self._engine)
         self.recordings = Recordings(self._engine)
+        self.spending = Spending(self._engine)
         try:
             bring_up_to_date(self._engine)
         except BaseException:
@@ -249,6 +251,9 @@ class Repository:
 
     def rename(self, debate_id: str, title: str | None) -> None:
         self._set(debate_id, title=title)
+
+    def change_settings(self, debate_id: str, settings: dict[str, Any]) -> None:
+        self._set(debate_id, settings=settings)
 
     def _set(self, debate_id: str, **values: Any) -> None:
         row = tables.debates.update().where(tables.debates.c.id == debate_id)

@@ -119,6 +119,13 @@ def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> Deba
     )
 
 
+def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
+    """Return stored settings with some of them changed by options."""
+    schema = type(settings)
+    stored = {name: Given(value, "stored") for name, value in settings.model_dump().items()}
+    return _validated(schema, stored | _from_flags(schema, changes))
+
+
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     """Parse `name=value` arguments; the last one for a name counts."""
     flags: dict[str, str] = {}

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
-from contend.cli.view.format import counted, plain, resume_command
+from contend.cli.view.format import counted, larger_budget, plain, resume_command
 from contend.cli.view.plan import estimate_line, print_plan
 from contend.cli.view.renderer import Renderer
 from contend.debates import prepare
@@ -31,8 +31,10 @@ from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.settings_sources import configure
+from contend.debates.settings_sources import Given, configure
+from contend.debates.spending import with_budget
 from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.models.providers.weights import Progress, Weights
@@ -112,12 +114,18 @@ def ask_question(request: Request, output: Output) -> int:
         return _Session(records, debate, output, plan.notice, expected).run(Remark())
 
 
-def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
+def resume_debate(
+    reference: str, remark: Remark, changes: Mapping[str, Given], output: Output
+) -> int:
     with database.existing(reference) as (records, debate):
+        settings: DebateSettings | None = None
         if debate.status != "done":
-            asyncio.run(prepare.prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
+            if changes:
+                settings = with_budget(records, debate, changes)
+            reporter = TerminalReporter(quiet=output.quiet)
+            asyncio.run(prepare.prepare_resume(debate, reporter, settings))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
-        return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
+        return _Session(records, debate, output, notice, settings=settings).run(remark)
 
 
 def run_fork(
@@ -144,9 +152,15 @@ def _read_stdin() -> str:
 
 class _Session:
     def __init__(
-        self, records: Repository, debate: StoredDebate, output: Output, *notices: str
+        self,
+        records: Repository,
+        debate: StoredDebate,
+        output: Output,
+        *notices: str,
+        settings: DebateSettings | None = None,
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
+        self._settings = settings  # replace those of the debate
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
@@ -170,9 +184,8 @@ class _Session:
         return self._close(ended)
 
     async def _run(self, remark: Remark) -> StoredDebate:
-        running = asyncio.create_task(
-            run_debate(self._records, self._debate, self._watch(), self._control, remark)
-        )
+        given = self._records, self._debate, self._watch(), self._control, remark
+        running = asyncio.create_task(run_debate(*given, settings=self._settings))
         on_stop_signal(partial(self._stop, running))
         try:
             return await running
@@ -249,7 +262,13 @@ class _Session:
             why = sentence(ended.error or "the debate failed")
             print_message(f"Error: {why} Progress is saved. Continue with: {again}", "error")
             return MODEL_FAILED
-        if ended.error:
+        if ended.is_out_of_budget:
+            print_message(
+                f"Paused: {sentence(ended.error or '')} Progress is saved. Continue with a larger "
+                f"one: {again} {larger_budget(ended.as_settings())}",
+                "warning",
+            )
+        elif ended.error:
             print_message(
                 f"Paused: {sentence(ended.error)} Progress is saved. When the database is "
                 f"available again, continue with: {again}",

@@ -62,6 +62,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     position: options.Positions = None,
     assignments: options.Assignments = None,
     config: options.Config = None,
+    budget: options.Budget = None,
+    max_cost: options.MaxCost = None,
     docs: _Docs = None,
     image: _Images = None,
     no_templates: _NoTemplates = False,
@@ -101,7 +103,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     asked = Request(
         question=question,
         protocol=protocol,
-        flags=parse_options(protocol, wanted, seat or [], position or []),
+        flags=parse_options(protocol, wanted, seat or [], position or [])
+        | options.given_budget(budget, max_cost),
         model=model,
         config=config,
         documents=_paths("--docs", docs),
@@ -112,7 +115,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     return ask_question(asked, Output(json, events, quiet, plain))
 
 
-def resume(
+def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     debate: options.DebateId,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
@@ -120,6 +123,8 @@ def resume(
     finish: Annotated[
         bool, typer.Option("--finish", help="Skip the rounds after the current one.")
     ] = False,
+    budget: options.Budget = None,
+    max_cost: options.MaxCost = None,
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
@@ -131,8 +136,10 @@ def resume(
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import resume_debate
         from contend.cli.view.console import Output  # slow to import
+        from contend.graph.state import Remark
 
-    return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
+    remark, changes = Remark(say=say, finish=finish), options.given_budget(budget, max_cost)
+    return resume_debate(debate, remark, changes, Output(json, events, quiet, plain))
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

@@ -9,6 +9,7 @@ from contend.models.text import UNSAFE, shorten
 
 if TYPE_CHECKING:  # slow to import
     from contend.debates.estimate import Estimate
+    from contend.graph.settings import DebateSettings
 
 DEMONSTRATION = (
     "This is the built-in demo model: it is far too small to argue well, and its scores are not "
@@ -94,3 +95,10 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
 
 def resume_command(debate_id: str) -> str:
     return f"contend resume {debate_id[:8]}"
+
+
+def larger_budget(settings: "DebateSettings") -> str:
+    """Return the options that double the budget of a debate."""
+    tokens = f"--budget {2 * settings.budget}" if settings.budget else ""
+    dollars = f"--max-cost {2 * settings.max_cost:g}" if settings.max_cost else ""
+    return " ".join(filter(None, (tokens, dollars)))

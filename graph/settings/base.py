@@ -145,6 +145,12 @@ class DebateSettings(Settings):
     context_tokens: int | None = Field(
         None, ge=512, description="Tokens a prompt may fill; by default what the model can take."
     )
+    budget: PositiveInt | None = Field(
+        None, description="Tokens that all calls of the debate may use together."
+    )
+    max_cost: PositiveFloat | None = Field(
+        None, description="US dollars that all calls of the debate may cost together."
+    )
     prices: dict[str, tuple[NonNegativeFloat, ...]] = Field(
         default_factory=dict,
         description="US dollars per million tokens of input, output and, if you like, cached "

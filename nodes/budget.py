@@ -1,0 +1,163 @@
+"""What the budget of a debate means for its next call, and for another round."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from contend.graph.errors import BUDGET, ModelFailed
+from contend.graph.events import node_event
+from contend.graph.phases import STATEMENTS
+from contend.graph.protocols.base import PlannedCall, strategy_for
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState, Turn
+from contend.graph.stop_reasons import StopDecision, stop
+from contend.graph.values import WorkSpan
+from contend.models.budget import (
+    NO_BUDGET,
+    NOTHING,
+    UNKNOWN,
+    Amount,
+    CallBudget,
+    CallPrice,
+    amount_of,
+    cap_of,
+    cap_words,
+    least_answer,
+    most_tokens,
+)
+from contend.models.providers.registry import parse_spec
+from contend.models.seats import window_for
+from contend.nodes.timing import spoken_by_models
+
+if TYPE_CHECKING:  # commands that only read debates need no langgraph
+    from langgraph.runtime import Runtime
+
+OUT_OF_BUDGET = "out_of_budget"
+# Tokens of a prompt that are no part of the debate: instructions, forms, some passages.
+_INSTRUCTIONS = 2000
+_ANSWERS = {"propose", *STATEMENTS}
+
+Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
+
+
+def call_budget(
+    state: DebateState, runtime: "Runtime[Any]", phase: str, pause_requested: Callable[[], bool]
+) -> CallBudget:
+    """Return what the next call may cost; what the answer will cost is kept for it."""
+    settings: DebateSettings = runtime.context
+    cap = cap_of(settings)
+    if cap is None:
+        return NO_BUDGET
+    info = runtime.execution_info
+    return CallBudget(
+        debate=(info.thread_id if info else None) or "local",
+        used=used_by(state),
+        kept=_price(state, settings, _calls_after(state, settings, phase)),
+        warn=partial(_warn, runtime, state.get("round"), cap),
+        pause_requested=pause_requested,
+    )
+
+
+def used_by(state: DebateState) -> Amount:
+    """Return what the calls of a debate used, by its state."""
+    work: list[Turn | WorkSpan] = [*state.get("spans", []), *spoken_by_models(state)]
+    return sum((amount_of(each.usage, UNKNOWN) for each in work), NOTHING)
+
+
+def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | None:
+    """End the rounds if another one and the answer might not fit into the budget."""
+    cap = cap_of(settings)
+    if cap is None:
+        return None
+    number, strategy = state["round"], strategy_for(settings)
+    if any(each.what == OUT_OF_BUDGET and each.round == number for each in _degraded(state)):
+        return _stop(number, "it did not pay for all calls of this round", cap)
+    calls = [*strategy.round_calls(state), *strategy.closing_calls(state)]
+    used = used_by(state)
+    if (used + _price(state, settings, calls)).share_of(cap) <= 1:
+        return None
+    why = f"another round might not leave enough for the answer ({cap_words(cap, used)} used)"
+    return _stop(number, why, cap)
+
+
+def ends_rounds_when_spent(node: Node) -> Node:
+    """Make a node end the rounds if a call it needs does not fit into the budget."""
+
+    @wraps(node)
+    async def run(state: DebateState, runtime: "Runtime[Any]") -> dict[str, Any]:
+        try:
+            return await node(state, runtime)
+        except ModelFailed as failed:
+            if failed.kind != BUDGET or not _can_answer(state):
+                raise
+            return _end_rounds(state, runtime, failed)
+
+    return cast("Node", run)
+
+
+def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed) -> dict[str, Any]:
+    number, cap = state["round"], cap_of(runtime.context)
+    ended = state.get("stop") or _stop(number, "it did not pay for the next call", cap)
+    if "stop" not in state:
+        about = {"reason": ended.reason}
+        runtime.stream_writer(node_event("early_stop", number, ended.evidence, **about))
+    update: dict[str, Any] = {"stop": ended, "degraded": failed.degraded}
+    if failed.spent and failed.started_at and failed.ended_at:
+        times = {"started_at": failed.started_at, "ended_at": failed.ended_at}
+        update["spans"] = [WorkSpan(**times, calls=1, usage=failed.spent)]
+    # Nobody speaks any more.
+    return update | {name: [] for name in ("waiting", "programme") if state.get(name)}
+
+
+def _can_answer(state: DebateState) -> bool:
+    return any(turn.phase in _ANSWERS for turn in state.get("turns", []))
+
+
+def _degraded(state: DebateState) -> Sequence[Any]:
+    return state.get("degraded", [])
+
+
+def _stop(number: int, why: str, cap: Amount | None) -> StopDecision:
+    size = f" of {cap_words(cap)}" if cap else ""
+    ended = stop("budget", number, f"the budget{size} was used up: {why}")
+    return ended.model_copy(update={"early": True})
+
+
+def _calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
+    """Return the calls of the end of the debate that come after this one."""
+    calls = strategy_for(settings).closing_calls(state)
+    said = {turn.phase for turn in state.get("turns", [])}
+    calls = [each for each in calls if each.phase not in said or each.phase in STATEMENTS]
+    own = [at for at, each in enumerate(calls) if each.phase == phase]
+    return calls[own[-1] + 1 :] if own else calls
+
+
+def _price(state: DebateState, settings: DebateSettings, calls: Sequence[PlannedCall]) -> Amount:
+    if not calls:
+        return NOTHING
+    texts = [turn.text for turn in state.get("turns", [])]
+    prompt = most_tokens(state.get("question", ""), *texts) + _INSTRUCTIONS
+    usual = _usual_answer(state)
+    return sum((_price_of(each, settings, prompt, usual) for each in calls), NOTHING)
+
+
+def _price_of(call: PlannedCall, settings: DebateSettings, prompt: int, usual: int) -> Amount:
+    spec = parse_spec(call.seat.model)
+    window = window_for(call.seat.model, settings) or prompt
+    limit = strategy_for(settings).token_limit(call.phase)
+    output = max(usual, least_answer(spec, limit))
+    return CallPrice.of(spec, settings, min(prompt, window), output, limit).worst(output)
+
+
+def _usual_answer(state: DebateState) -> int:
+    """Return somewhat more than the turns of this debate have on average."""
+    known = [turn.usage.output_tokens for turn in spoken_by_models(state)]
+    counts = [count for count in known if count]
+    return round(1.5 * sum(counts) / len(counts)) if counts else 0
+
+
+def _warn(runtime: "Runtime[Any]", number: int | None, cap: Amount, spent: Amount) -> None:
+    share = round(spent.share_of(cap) * 100)
+    said = f"{share} % of the budget is used: {cap_words(cap, spent)} of {cap_words(cap)}"
+    about = {"tokens": spent.tokens, "cost_usd": spent.cost, "share": share / 100}
+    runtime.stream_writer(node_event("budget", number, said, **about))
