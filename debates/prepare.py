@@ -35,6 +35,7 @@ from contend.models.seats import (
     models_of,
     preflight,
 )
+from contend.nodes.budget import check_budget
 from contend.nodes.retrieve import checked_question
 from contend.retrieval.template_search import open_searcher
 
@@ -193,6 +194,7 @@ async def check_seats(
         if needing := _seats_needing_key(str(refused), seats):
             raise BadInput(f"{refused} Needed by: {', '.join(needing)}.") from refused
         raise
+    check_budget(state, settings)
     for notice in notices:
         reporter.note(notice)
 

@@ -102,15 +102,13 @@ def with_budget(
 ) -> "DebateSettings":
     """Return the settings of a debate with another budget, which must pay for one more call."""
     from contend.debates.settings_sources import change_settings
-    from contend.models.budget import cap_of, cap_words, least_price
+    from contend.models.budget import cap_of, cap_words
 
     settings = change_settings(debate.as_settings(), changes)
     cap, spent = cap_of(settings), spent_by(records, debate.id)
-    state = debate.as_state()
-    least = least_price(state["seats"], settings, debate.question)
-    if cap and (spent + least).share_of(cap) > 1:
+    if cap and spent.share_of(cap) >= 1:
         raise BadInput(
             f"A budget of {cap_words(cap)} does not pay for another call: {cap_words(cap, spent)} "
-            f"were spent before, and a call needs about {cap_words(cap, least)}."
+            "were spent before. Choose a larger one."
         )
     return settings

@@ -26,7 +26,6 @@ _LEAST_THINKING = 4096
 # What providers add to the texts of a prompt: marks of roles, and the form of tools.
 _TOKENS_OF_A_CALL, _TOKENS_OF_A_MESSAGE, _TOKENS_OF_AN_IMAGE = 64, 16, 5_000
 _PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<ascii>[!-~])|(?P<other>[^\x00-\x7f]+)|(?P<gap>\s)")
-_SHORTEST_INSTRUCTIONS = 500
 WARN_AT = 0.8
 _SECONDS_BETWEEN_LOOKS = 0.1
 # With these statuses a model may have run although no answer arrived: gateways give up earlier.
@@ -171,11 +170,8 @@ def least_answer(spec: ModelSpec, limit: int | None = None) -> int:
     return min(limit or _LEAST_ANSWER, _LEAST_ANSWER) + (_LEAST_THINKING if thinks else 0)
 
 
-def check_budget(seats: Sequence[Seat], settings: DebateSettings, question: str) -> None:
-    """Refuse a budget that cannot be kept, or that does not pay for one call."""
-    cap = cap_of(settings)
-    if cap is None:
-        return
+def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
+    """Refuse a limit of the cost if the price of a model is unknown."""
     models = dict.fromkeys(model for seat in seats for model in (seat.model, *seat.fallback_models))
     for model in models if settings.max_cost else ():
         if price_of(parse_spec(model), settings.prices) is None:
@@ -184,22 +180,6 @@ def check_budget(seats: Sequence[Seat], settings: DebateSettings, question: str)
                 f"'prices={{\"{model}\": [INPUT, OUTPUT]}}' in US dollars per million tokens, or "
                 "limit the tokens with --budget."
             )
-    least = least_price(seats, settings, question)
-    if least.share_of(cap) > 1:
-        raise BadInput(
-            f"A budget of {cap_words(cap)} does not pay for one call, which needs about "
-            f"{cap_words(cap, least)}. Choose a larger one."
-        )
-
-
-def least_price(seats: Sequence[Seat], settings: DebateSettings, question: str) -> Amount:
-    """Return what the first call of a debate needs at least."""
-    prompt = most_tokens(question) + _SHORTEST_INSTRUCTIONS
-    first = [seat for seat in seats if seat.id in settings.opening_seats] or seats
-    specs = [parse_spec(seat.model) for seat in first]
-    least = [CallPrice.of(spec, settings, prompt, least_answer(spec), None) for spec in specs]
-    worst = [each.worst(each.least) for each in least]
-    return Amount(min(each.tokens for each in worst), min(each.cost for each in worst))
 
 
 @dataclass(frozen=True)

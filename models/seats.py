@@ -9,7 +9,6 @@ from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.values import NOT_DEBATING, Document, Image, Seat
-from contend.models.budget import check_budget
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.keys import load_stored_keys
 from contend.models.providers import weights
@@ -141,7 +140,6 @@ async def preflight(
         if seat.tools:
             _check_tools(seat, settings, documents)
     check_sight(seats, settings, images)
-    check_budget(seats, settings, question)
     return notices
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from contend.graph.errors import BUDGET, ModelFailed
+from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.events import node_event
 from contend.graph.phases import STATEMENTS
 from contend.graph.protocols.base import PlannedCall, strategy_for
@@ -22,19 +22,22 @@ from contend.models.budget import (
     amount_of,
     cap_of,
     cap_words,
+    check_prices,
     least_answer,
     most_tokens,
 )
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import window_for
+from contend.models.tokens import count_tokens
 from contend.nodes.timing import spoken_by_models
 
 if TYPE_CHECKING:  # commands that only read debates need no langgraph
     from langgraph.runtime import Runtime
 
 OUT_OF_BUDGET = "out_of_budget"
-# Tokens of a prompt that are no part of the debate: instructions, forms, some passages.
-_INSTRUCTIONS = 2000
+# Tokens of a prompt that are no part of the debate, usually and at most; and of a first answer.
+_INSTRUCTIONS, _LONG_INSTRUCTIONS = 900, 2000
+_ANSWER = 700
 _ANSWERS = {"propose", *STATEMENTS}
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
@@ -58,6 +61,25 @@ def call_budget(
     )
 
 
+def check_budget(state: DebateState, settings: DebateSettings) -> None:
+    """Refuse a budget that cannot be kept, or that pays for no call."""
+    cap = cap_of(settings)
+    if cap is None:
+        return
+    check_prices(state["seats"], settings)
+    if state.get("turns"):  # the first call is paid; one that does not fit makes it pause again
+        return
+    first = [seat for seat in state["seats"] if seat.id in settings.opening_seats]
+    opened: DebateState = {"round": strategy_for(settings).first_round, **state}
+    closing = _price(opened, settings, strategy_for(settings).closing_calls(opened))
+    needed = _price(opened, settings, [PlannedCall(first[0], "propose")]) + closing
+    if needed.share_of(cap) > 1:
+        raise BadInput(
+            f"A budget of {cap_words(cap)} does not pay for one call and the answer, which need "
+            f"about {cap_words(cap, needed)}. Choose a larger one."
+        )
+
+
 def used_by(state: DebateState) -> Amount:
     """Return what the calls of a debate used, by its state."""
     work: list[Turn | WorkSpan] = [*state.get("spans", []), *spoken_by_models(state)]
@@ -71,13 +93,13 @@ def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | 
         return None
     number, strategy = state["round"], strategy_for(settings)
     if any(each.what == OUT_OF_BUDGET and each.round == number for each in _degraded(state)):
-        return _stop(number, "it did not pay for all calls of this round", cap)
-    calls = [*strategy.round_calls(state), *strategy.closing_calls(state)]
-    used = used_by(state)
-    if (used + _price(state, settings, calls)).share_of(cap) <= 1:
+        return _stop(number, cap, "did not pay for all calls of this round")
+    used, closing = used_by(state), _price(state, settings, strategy.closing_calls(state))
+    needed = _price(state, settings, strategy.round_calls(state)) + closing
+    if (used + needed).share_of(cap) <= 1:
         return None
-    why = f"another round might not leave enough for the answer ({cap_words(cap, used)} used)"
-    return _stop(number, why, cap)
+    why = f"might not pay for another round and the answer ({cap_words(cap, used)} used)"
+    return _stop(number, cap, why)
 
 
 def ends_rounds_when_spent(node: Node) -> Node:
@@ -97,7 +119,7 @@ def ends_rounds_when_spent(node: Node) -> Node:
 
 def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed) -> dict[str, Any]:
     number, cap = state["round"], cap_of(runtime.context)
-    ended = state.get("stop") or _stop(number, "it did not pay for the next call", cap)
+    ended = state.get("stop") or _stop(number, cap, "did not pay for the next call")
     if "stop" not in state:
         about = {"reason": ended.reason}
         runtime.stream_writer(node_event("early_stop", number, ended.evidence, **about))
@@ -117,9 +139,9 @@ def _degraded(state: DebateState) -> Sequence[Any]:
     return state.get("degraded", [])
 
 
-def _stop(number: int, why: str, cap: Amount | None) -> StopDecision:
+def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
     size = f" of {cap_words(cap)}" if cap else ""
-    ended = stop("budget", number, f"the budget{size} was used up: {why}")
+    ended = stop("budget", number, f"the budget{size} {why}")
     return ended.model_copy(update={"early": True})
 
 
@@ -133,27 +155,39 @@ def _calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Se
 
 
 def _price(state: DebateState, settings: DebateSettings, calls: Sequence[PlannedCall]) -> Amount:
+    """Return what calls will likely cost, one of them in its worst case.
+
+    Each is settled before the next one needs its room, so one worst case is enough.
+    """
     if not calls:
         return NOTHING
-    texts = [turn.text for turn in state.get("turns", [])]
-    prompt = most_tokens(state.get("question", ""), *texts) + _INSTRUCTIONS
-    usual = _usual_answer(state)
-    return sum((_price_of(each, settings, prompt, usual) for each in calls), NOTHING)
+    texts = [state.get("question", ""), *(turn.text for turn in state.get("turns", []))]
+    longest, likely = most_tokens(*texts), count_tokens("\n".join(texts))
+    answer = _likely_answer(state)
+    pairs = [_price_of(each, settings, longest, likely, answer) for each in calls]
+    margins = [worst - usual for usual, worst in pairs]
+    margin = Amount(max(m.tokens for m in margins), max(m.cost for m in margins))
+    return sum((usual for usual, _ in pairs), margin)
 
 
-def _price_of(call: PlannedCall, settings: DebateSettings, prompt: int, usual: int) -> Amount:
+def _price_of(
+    call: PlannedCall, settings: DebateSettings, longest: int, likely: int, answer: int
+) -> tuple[Amount, Amount]:
     spec = parse_spec(call.seat.model)
-    window = window_for(call.seat.model, settings) or prompt
+    window = window_for(call.seat.model, settings) or longest
     limit = strategy_for(settings).token_limit(call.phase)
-    output = max(usual, least_answer(spec, limit))
-    return CallPrice.of(spec, settings, min(prompt, window), output, limit).worst(output)
+    least = max(answer, least_answer(spec, limit))
+    given = min(longest, window) + _LONG_INSTRUCTIONS
+    worst = CallPrice.of(spec, settings, given, least, limit)
+    usual = CallPrice.of(spec, settings, min(likely, window) + _INSTRUCTIONS, answer, limit)
+    return usual.worst(answer), worst.worst(least)
 
 
-def _usual_answer(state: DebateState) -> int:
-    """Return somewhat more than the turns of this debate have on average."""
+def _likely_answer(state: DebateState) -> int:
+    """Return somewhat more than what the turns of this debate have on average."""
     known = [turn.usage.output_tokens for turn in spoken_by_models(state)]
     counts = [count for count in known if count]
-    return round(1.5 * sum(counts) / len(counts)) if counts else 0
+    return round(1.2 * sum(counts) / len(counts)) if counts else _ANSWER
 
 
 def _warn(runtime: "Runtime[Any]", number: int | None, cap: Amount, spent: Amount) -> None:

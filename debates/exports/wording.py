@@ -24,7 +24,7 @@ STOP_WORDS = {
     "user": "you asked for the answer",
     "failed": "every model failed",
     "timeout": "the time limit of the debate was reached",
-    "budget": "the budget was used up",
+    "budget": "the budget did not pay for more rounds",
 }
 INITIAL, OPENINGS, CLOSINGS = "Initial answers", "Opening statements", "Closing statements"
 DEGRADED_WORDS = {
