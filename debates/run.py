@@ -161,7 +161,8 @@ class _Run:
         except ModelFailed as failed:
             if failed.kind == BUDGET:
                 why = why_not_asked(failed, self.settings)
-                await self._close("paused", "paused", why, reason=BUDGET)
+                limits = self.settings.model_dump(include={"budget", "max_cost"})
+                await self._close("paused", "paused", why, reason=BUDGET, **limits)
                 return
             self.state["degraded"] = [*self.state.get("degraded", []), *failed.degraded]
             who = {"seat": failed.seat, "model": failed.model, "kind": failed.kind}

@@ -244,6 +244,8 @@ def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[
         name = _known(schema, key, source)
         if isinstance(value, str):
             given[name] = Given(_read(schema, name, value, source), source)
+        elif isinstance(flag, Given):
+            given[name] = flag
         else:
             given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given

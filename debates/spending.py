@@ -102,9 +102,10 @@ def with_budget(
 ) -> "DebateSettings":
     """Return the settings of a debate with another budget, which must pay for one more call."""
     from contend.debates.settings_sources import change_settings
-    from contend.models.budget import cap_of, cap_words
+    from contend.models.budget import cap_of, cap_words, check_prices
 
     settings = change_settings(debate.as_settings(), changes)
+    check_prices(debate.as_state()["seats"], settings)
     cap, spent = cap_of(settings), spent_by(records, debate.id)
     if cap and spent.share_of(cap) >= 1:
         raise BadInput(

@@ -11,7 +11,7 @@ from contend.graph.protocols.base import PlannedCall, strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn
 from contend.graph.stop_reasons import StopDecision, stop
-from contend.graph.values import WorkSpan
+from contend.graph.values import NO_USAGE, Usage, WorkSpan
 from contend.models.budget import (
     NO_BUDGET,
     NOTHING,
@@ -82,6 +82,17 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 def used_by(state: DebateState) -> Amount:
     """Return what the calls of a debate used, by its state."""
+    before = state.get("paid_before", NO_USAGE)
+    return _used_in_all(state) - amount_of(before, NOTHING)
+
+
+def paid_by(state: DebateState) -> Usage:
+    """Return what a fork that begins with this state need not pay."""
+    used = _used_in_all(state)
+    return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
+
+
+def _used_in_all(state: DebateState) -> Amount:
     work: list[Turn | WorkSpan] = [*state.get("spans", []), *spoken_by_models(state)]
     return sum((amount_of(each.usage, UNKNOWN) for each in work), NOTHING)
 
@@ -121,8 +132,9 @@ def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed
     number, cap = state["round"], cap_of(runtime.context)
     ended = state.get("stop") or _stop(number, cap, "did not pay for the next call")
     if "stop" not in state:
-        about = {"reason": ended.reason}
-        runtime.stream_writer(node_event("early_stop", number, ended.evidence, **about))
+        about = {"reason": ended.reason, "decision": "stop", "by_model": False}
+        for name in ("judge_decision", "early_stop"):
+            runtime.stream_writer(node_event(name, number, ended.evidence, **about))
     update: dict[str, Any] = {"stop": ended, "degraded": failed.degraded}
     if failed.spent and failed.started_at and failed.ended_at:
         times = {"started_at": failed.started_at, "ended_at": failed.ended_at}

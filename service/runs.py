@@ -18,6 +18,7 @@ from contend.debates.run import join_remarks, open_repository, run_debate
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.service.errors import (
@@ -53,6 +54,8 @@ class Run:
     is_paused: bool = False
     """Whether a person paused it, so that it stops after the current turn."""
     failure: Exception | None = None
+    settings: DebateSettings | None = None
+    """What replaces the settings of the debate."""
 
     async def wait_for_start(self) -> None:
         """Wait until the debate runs; refuse the request if it cannot."""
@@ -268,8 +271,15 @@ class Runs:
         finally:
             self._starting.remove(client)
 
-    def begin(self, debate: StoredDebate, remark: Remark | None = None, *, client: str = "") -> Run:
-        run = Run(debate.model_copy(update={"status": "running"}), client)
+    def begin(
+        self,
+        debate: StoredDebate,
+        remark: Remark | None = None,
+        *,
+        client: str = "",
+        settings: DebateSettings | None = None,
+    ) -> Run:
+        run = Run(debate.model_copy(update={"status": "running"}), client, settings=settings)
         self._running[debate.id] = run
         run.task = asyncio.create_task(self._run(run, remark))
         return run
@@ -317,7 +327,8 @@ class Runs:
         if self._stopping.is_set():
             run.control.request_drain(_STOPS)
         try:
-            return await run_debate(self.records, run.debate, run.observe, run.control, remark)
+            given = self.records, run.debate, run.observe, run.control, remark
+            return await run_debate(*given, settings=run.settings)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):

@@ -86,7 +86,7 @@ def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]"
     from contend.debates.settings_sources import Given  # slow to import
 
     given = {"budget": (budget, "--budget"), "max_cost": (max_cost, "--max-cost")}
-    return {name: Given(value, option) for name, (value, option) in given.items() if value}
+    return {name: Given(*each) for name, each in given.items() if each[0] is not None}
 
 
 @contextmanager
