@@ -183,7 +183,9 @@ async def check_seats(
 ) -> None:
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
-    check_sight(seats, settings, images)  # before a large download that would be useless
+    # Before a large download that would be useless.
+    check_sight(seats, settings, images)
+    check_budget(state, settings)
     if fetch:
         await _pull_missing(models_of(seats), reporter)
     try:
@@ -194,7 +196,6 @@ async def check_seats(
         if needing := _seats_needing_key(str(refused), seats):
             raise BadInput(f"{refused} Needed by: {', '.join(needing)}.") from refused
         raise
-    check_budget(state, settings)
     for notice in notices:
         reporter.note(notice)
 

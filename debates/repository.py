@@ -33,6 +33,7 @@ from contend.debates.loading import (
 )
 from contend.debates.migrations import bring_up_to_date
 from contend.debates.missing_events import add_missing_events, append_event
+from contend.debates.past import PastDebate, read_past
 from contend.debates.record import StoredDebate, dump_state
 from contend.debates.recordings import Recordings
 from contend.debates.spending import Spending
@@ -274,6 +275,11 @@ class Repository:
                 connection.rollback()
             ids = connection.execute(query.with_only_columns(tables.debates.c.id)).scalars().all()
             return list(load_readable(connection, ids, report))
+
+    def past(self, protocol: str) -> list[PastDebate]:
+        """Return what the newest finished debates of a protocol took."""
+        with self._engine.connect() as connection:
+            return read_past(connection, protocol)
 
     def ids(self) -> list[str]:
         with self._engine.connect() as connection:

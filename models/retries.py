@@ -28,7 +28,7 @@ from contend.models.providers.watch import watching_headers
 from contend.models.tokens import estimate_tokens
 
 _LONGEST_BACKOFF = 30.0
-_OVER_BUDGET = Failure(BUDGET, "the next call does not fit into what is left of the budget")
+_OVER_BUDGET = Failure(BUDGET, "the call does not fit into what is left")
 _DOWN = Failure("unavailable", "its last calls failed; it is tried again later")
 
 

@@ -55,7 +55,7 @@ def call_budget(
     return CallBudget(
         debate=(info.thread_id if info else None) or "local",
         used=used_by(state),
-        kept=_price(state, settings, _calls_after(state, settings, phase)),
+        kept=_price(state, settings, calls_after(state, settings, phase)),
         warn=partial(_warn, runtime, state.get("round"), cap),
         pause_requested=pause_requested,
     )
@@ -136,9 +136,9 @@ def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed
         for name in ("judge_decision", "early_stop"):
             runtime.stream_writer(node_event(name, number, ended.evidence, **about))
     update: dict[str, Any] = {"stop": ended, "degraded": failed.degraded}
-    if failed.spent and failed.started_at and failed.ended_at:
+    if failed.spent not in (None, NO_USAGE) and failed.started_at and failed.ended_at:
         times = {"started_at": failed.started_at, "ended_at": failed.ended_at}
-        update["spans"] = [WorkSpan(**times, calls=1, usage=failed.spent)]
+        update["spans"] = [WorkSpan(**times, calls=1, usage=failed.spent or NO_USAGE)]
     # Nobody speaks any more.
     return update | {name: [] for name in ("waiting", "programme") if state.get(name)}
 
@@ -157,7 +157,7 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
     return ended.model_copy(update={"early": True})
 
 
-def _calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
+def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
     """Return the calls of the end of the debate that come after this one."""
     calls = strategy_for(settings).closing_calls(state)
     said = {turn.phase for turn in state.get("turns", [])}
@@ -176,7 +176,9 @@ def _price(state: DebateState, settings: DebateSettings, calls: Sequence[Planned
     texts = [state.get("question", ""), *(turn.text for turn in state.get("turns", []))]
     longest, likely = most_tokens(*texts), count_tokens("\n".join(texts))
     answer = _likely_answer(state)
-    pairs = [_price_of(each, settings, longest, likely, answer) for each in calls]
+    # They will also show what is said next.
+    given = (longest + 2 * answer, likely + answer, answer)
+    pairs = [_price_of(each, settings, *given) for each in calls]
     margins = [worst - usual for usual, worst in pairs]
     margin = Amount(max(m.tokens for m in margins), max(m.cost for m in margins))
     return sum((usual for usual, _ in pairs), margin)

@@ -22,7 +22,7 @@ from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
 from contend.cli.view.format import counted, larger_budget, plain, resume_command
-from contend.cli.view.plan import estimate_line, print_plan
+from contend.cli.view.plan import estimate_line, print_plan, rest_line
 from contend.cli.view.renderer import Renderer
 from contend.debates import prepare
 from contend.debates.events import Event, Watch
@@ -32,8 +32,9 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
 from contend.debates.settings_sources import Given, configure
-from contend.debates.spending import with_budget
+from contend.debates.spending import spent_by, with_budget
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
@@ -73,36 +74,27 @@ class TerminalReporter(prepare.Reporter):
         return progress(f"Indexing the {what}", quiet=self._quiet)
 
 
+@dataclass(frozen=True)
+class _Draft:
+    debate: prepare.DebateDraft
+    forecast: DebateRequest | None
+    reporter: TerminalReporter
+
+
 def ask_question(request: Request, output: Output) -> int:
     """Prepare and run a new debate; nothing is stored of one that is refused."""
-    question = None if request.question is None else _read_question(request.question)
-    forecast = forecast_request.early_request(request.forecast, request.protocol, question)
-    if question is None:
-        if forecast is None:
-            raise BadInput("--request works only with --protocol forecast.")
-        question = forecast.prediction_context.task.question
-    asked = settings_of(forecast) if request.forecast.request and forecast else {}
-    flags = asked | request.flags
-    configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
-    settings = configured.settings
-    draft = prepare.draft_debate(question, settings, request.documents, request.images)
-    reporter = TerminalReporter(quiet=output.quiet)
-    notices = [
-        *configured.notices,
-        *draft.attachments.notices,
-        forecast_request.due_notice(request.forecast),
-    ]
-    for notice in [] if output.quiet else filter(None, notices):
-        reporter.note(notice)
     if request.dry_run:
-        print_plan(asyncio.run(prepare.check_debate(draft, reporter)), output)
+        print_plan(plan_debate(request, output), database.past(request.protocol), output)
         return OK
-    prepared = asyncio.run(prepare.prepare_debate(draft, reporter))
+    draft = _draft(request, output)
+    forecast, settings = draft.forecast, draft.debate.settings
+    prepared = asyncio.run(prepare.prepare_debate(draft.debate, draft.reporter))
     plan = prepared.plan
     if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
-        reporter.note(notice)
+        draft.reporter.note(notice)
     with database.records() as records:  # opened here: an outage must show before a model is paid
-        expected = estimate_line(prepared.question, prepared.settings, plan.seats)
+        past = records.past(request.protocol)
+        expected = estimate_line(prepared.question, prepared.settings, plan.seats, past)
         if forecast is None and request.protocol == FORECAST:
             if not output.quiet:  # proposing outcomes is a call, too
                 print_message(expected)
@@ -112,6 +104,34 @@ def ask_question(request: Request, output: Output) -> int:
             )
         debate = prepare.write_debate(records, prepared, forecast)
         return _Session(records, debate, output, plan.notice, expected).run(Remark())
+
+
+def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
+    """Check a debate that is not started."""
+    draft = _draft(request, output)
+    return asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
+
+
+def _draft(request: Request, output: Output) -> _Draft:
+    question = None if request.question is None else _read_question(request.question)
+    forecast = forecast_request.early_request(request.forecast, request.protocol, question)
+    if question is None:
+        if forecast is None:
+            raise BadInput("--request works only with --protocol forecast.")
+        question = forecast.prediction_context.task.question
+    asked = settings_of(forecast) if request.forecast.request and forecast else {}
+    flags = asked | request.flags
+    configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
+    draft = prepare.draft_debate(question, configured.settings, request.documents, request.images)
+    reporter = TerminalReporter(quiet=output.quiet)
+    notices = [
+        *configured.notices,
+        *draft.attachments.notices,
+        forecast_request.due_notice(request.forecast),
+    ]
+    for notice in [] if output.quiet else filter(None, notices):
+        reporter.note(notice)
+    return _Draft(draft, forecast, reporter)
 
 
 def resume_debate(
@@ -125,7 +145,9 @@ def resume_debate(
             reporter = TerminalReporter(quiet=output.quiet)
             asyncio.run(prepare.prepare_resume(debate, reporter, settings))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
-        return _Session(records, debate, output, notice, settings=settings).run(remark)
+        past, spent = records.past(debate.protocol), spent_by(records, debate.id)
+        expected = rest_line(debate.as_state(), settings or debate.as_settings(), past, spent)
+        return _Session(records, debate, output, notice, expected, settings=settings).run(remark)
 
 
 def run_fork(

@@ -1,12 +1,16 @@
 """Options of `contend ask` and `contend resume`; actions/ask.py does the work."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 import typer
 
 from contend.cli.commands import options
+
+if TYPE_CHECKING:
+    from contend.cli.actions.ask import Request
 
 Pause = Literal["never", "each_round", "before_synthesis"]
 
@@ -87,32 +91,41 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
     An estimate is shown first and the cost at the end; both are `unknown` if a price is.
     """
+    given = {**locals()}
     _refuse_both(json, events)
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
-        from contend.cli.actions.ask import Request, ask_question
-        from contend.cli.actions.forecast_request import ForecastOptions
+        from contend.cli.actions.ask import ask_question
         from contend.cli.view.console import Output  # slow to import
-        from contend.debates.settings_sources import parse_options
 
-    wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
-    wanted += ["templates=false"] if no_templates else []
-    asked = Request(
-        question=question,
+    return ask_question(read_request(given), Output(json, events, quiet, plain))
+
+
+def read_request(given: Mapping[str, Any]) -> "Request":
+    """Return what the options of `ask` ask for."""
+    from contend.cli.actions.ask import Request
+    from contend.cli.actions.forecast_request import ForecastOptions
+    from contend.debates.settings_sources import parse_options
+
+    protocol, pause = given["protocol"], given["pause"]
+    wanted = list(given["assignments"] or []) + ([f"pause={pause}"] if pause else [])
+    wanted += ["templates=false"] if given["no_templates"] else []
+    flags = parse_options(protocol, wanted, given["seat"] or [], given["position"] or [])
+    forecast = [given[name] for name in ("request", "due", "yes")]
+    return Request(
+        question=given["question"],
         protocol=protocol,
-        flags=parse_options(protocol, wanted, seat or [], position or [])
-        | options.given_budget(budget, max_cost),
-        model=model,
-        config=config,
-        documents=_paths("--docs", docs),
-        images=_paths("--image", image),
-        forecast=ForecastOptions(outcome or [], request, due, yes),
-        dry_run=dry_run,
+        flags=flags | options.given_budget(given["budget"], given["max_cost"]),
+        model=given["model"],
+        config=given["config"],
+        documents=_paths("--docs", given["docs"]),
+        images=_paths("--image", given["image"]),
+        forecast=ForecastOptions(given["outcome"] or [], *forecast),
+        dry_run=given["dry_run"],
     )
-    return ask_question(asked, Output(json, events, quiet, plain))
 
 
 def resume(  # noqa: PLR0913, PLR0917 - one parameter per option

@@ -41,7 +41,16 @@ def cost(dollars: float | None) -> str:
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Say what a debate will take, with the date of the prices that ship."""
+    """Say what a debate will take: the range, and what is likely."""
+    words, likely = _range_words(found, today), found.likely
+    if likely is None:
+        return words
+    dollars = f", {_dollars(likely.cost_usd)}" if likely.cost_usd else ""
+    tokens = f"{_rounded(likely.tokens)} tokens"
+    return f"{words}; likely {counted(likely.calls, 'call')}, {tokens}{dollars}"
+
+
+def _range_words(found: "Estimate", today: date) -> str:
     tokens = _joined([_rounded(number) for number in found.tokens])
     calls = _joined([f"{number:,}" for number in found.calls])
     words = f"{calls} calls, about {tokens} tokens"
@@ -51,6 +60,24 @@ def estimate_words(found: "Estimate", today: date) -> str:
         return f"{words}, free (local)"
     cost_range = _joined([_dollars(amount) for amount in found.cost_usd])
     return f"{words}, {cost_range}{_prices_note(found.prices_read, today)}"
+
+
+def estimate_table(found: "Estimate") -> list[str]:
+    """Return the lines of a table of what a debate would take."""
+    likely = found.likely
+    rows = [["", "low", "likely", "high"]]
+    low, high = found.calls
+    rows.append(["calls", f"{low:,}", f"{likely.calls:,}" if likely else "", f"{high:,}"])
+    tokens = [found.tokens[0], likely.tokens if likely else 0, found.tokens[1]]
+    rows.append(["tokens", *(_rounded(number) for number in tokens)])
+    if found.cost_usd is None:
+        rows.append(["cost", "unknown", "unknown", "unknown"])
+    else:
+        usual = (likely.cost_usd if likely else None) or 0.0
+        costs = [found.cost_usd[0], usual, found.cost_usd[1]]
+        rows.append(["cost", *(_dollars(each) if each else "free" for each in costs)])
+    widths = [max(len(row[at]) for row in rows) for at in range(4)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in rows]
 
 
 def _prices_note(read: date | None, today: date) -> str:

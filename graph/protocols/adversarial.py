@@ -1,6 +1,6 @@
 """Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
 
-from contend.graph.protocols.base import PlannedCall, PromptCall, PromptValues, Strategy
+from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import DebateState, turns_of
@@ -22,10 +22,6 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     def expected_calls(self) -> tuple[int, int]:
         fewest = self.rounds[0] if self.settings.ready_respects_min_rounds else 1
         return 2 * fewest + 2, 2 * self.rounds[1] + 2
-
-    def round_calls(self, state: DebateState) -> list[PlannedCall]:
-        answers = self._calls_of(state, self.answering_role, "propose")
-        return [*answers, *self._calls_of(state, self.critic_role, "critique")]
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}

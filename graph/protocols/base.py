@@ -65,9 +65,10 @@ class Strategy(ABC, Generic[SomeSettings]):
     def expected_calls(self) -> tuple[int, int]:
         """Return the fewest and the most calls of a debate in which no call fails."""
 
-    @abstractmethod
     def round_calls(self, state: DebateState) -> list[PlannedCall]:
         """Return the calls of the next round."""
+        answers = [PlannedCall(seat, "propose") for seat in state["seats"] if self.answers(seat)]
+        return [*answers, *self._calls_of(state, self.critic_role, "critique")]
 
     def closing_calls(self, state: DebateState) -> list[PlannedCall]:
         """Return the calls between the rounds and the end of the debate, in their order."""

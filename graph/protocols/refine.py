@@ -3,7 +3,7 @@
 from string import ascii_uppercase
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PlannedCall, Strategy, WhenASeatFails
+from contend.graph.protocols.base import Strategy, WhenASeatFails
 from contend.graph.settings import RefineSettings
 from contend.graph.settings.seats import DEBATER
 from contend.graph.state import DebateState, turns_of
@@ -30,10 +30,6 @@ class RefineStrategy(Strategy[RefineSettings]):
         seats, rounds = len(self.settings.opening_seats), self.rounds[1]
         calls = seats * (1 + rounds) + rounds + 2
         return calls, calls
-
-    def round_calls(self, state: DebateState) -> list[PlannedCall]:
-        feedback = self._calls_of(state, self.critic_role, "critique")
-        return [*feedback, *self._calls_of(state, self.answering_role, "propose")]
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None

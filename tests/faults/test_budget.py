@@ -17,8 +17,8 @@ IN_SHORT, IN_ALL = 1, 40  # debates of each protocol
 PRICE = (2.0, 8.0)  # dollars for a million tokens of input and of output
 PAUSED = 3
 # Budgets that pay for a first call, and for the answer only if the debate is short.
-BARELY = {"adversarial": 8_000, "forum": 9_500, "refine": 8_000, "moderated": 21_000}
-BARELY |= {"forecast": 6_000}
+BARELY = {"adversarial": 12_000, "forum": 14_000, "refine": 12_000, "moderated": 36_000}
+BARELY |= {"forecast": 9_000}
 NAMES = ["m", "other", "ann", "ben", "cyd", "judge"]
 PRICES = ", ".join(f'"openai:{name}": [{PRICE[0]}, {PRICE[1]}]' for name in NAMES)
 
@@ -78,7 +78,7 @@ def contend(tmp_path: Path, models: ModelServer) -> Command:
 
 
 def debate(contend: Command, protocol: str, *options: str) -> Ended:
-    quick = ["--set", "max_retries=1", "--set", "rate_limit_patience=0", "--json"]
+    quick = ["--set", "max_retries=1", "--set", "rate_limit_patience=0", "--json", "--quiet"]
     also = ["--set", "judge_fallbacks=[openai:other]", "--set", f"prices={{{PRICES}}}"]
     return contend.here(*ask_in(protocol), *quick, *also, *options)
 
@@ -101,7 +101,7 @@ def hold(contend: Command, models: ModelServer, protocol: str, seed: int) -> Non
         budget, cost = 2 * budget, 2 * cost
         given = {"--budget": str(budget), "--max-cost": str(cost)}
         more = [word for name in limits for word in (name, given[name])]
-        ended = contend.here("resume", ended.json["id"], "--json", *more)
+        ended = contend.here("resume", ended.json["id"], "--json", "--quiet", *more)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -124,7 +124,8 @@ def wordy(script: Script) -> Script:
     def say(request: Request) -> Reply:
         reply = script(request)
         assert isinstance(reply, Reply)
-        return reply if request.schema else replace(reply, text="On and on. " * 500 + reply.text)
+        words = "On and on. " * 500 + reply.text
+        return reply if request.schema else replace(reply, text=words, chunk_size=1000)
 
     return say
 
@@ -137,7 +138,9 @@ def rising(contend: Command, protocol: str) -> tuple[list[Any], list[int]]:
         records.append(ended.json)
         codes.append(ended.code)
         budget = round(budget * 1.5)
-        ended = contend.here("resume", ended.json["id"], "--budget", str(budget), "--json")
+        ended = contend.here(
+            "resume", ended.json["id"], "--budget", str(budget), "--json", "--quiet"
+        )
     assert ended.code == 0, ended.err
     return [*records, ended.json], codes
 
