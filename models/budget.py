@@ -296,7 +296,7 @@ def using_ledger(debate: str, ledger: Ledger) -> Iterator[None]:
     try:
         yield
     finally:
-        del _ledgers[debate]
+        _ledgers.pop(debate, None)
 
 
 def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:

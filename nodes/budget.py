@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.events import node_event
-from contend.graph.phases import STATEMENTS
+from contend.graph.phases import PHASES, STATEMENTS
 from contend.graph.protocols.base import PlannedCall, strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn
@@ -35,9 +35,9 @@ if TYPE_CHECKING:  # commands that only read debates need no langgraph
     from langgraph.runtime import Runtime
 
 OUT_OF_BUDGET = "out_of_budget"
-# Tokens of a prompt that are no part of the debate, usually and at most; and of a first answer.
+# Tokens of a prompt that are no part of the debate, usually and at most; and of answers.
 _INSTRUCTIONS, _LONG_INSTRUCTIONS = 900, 2000
-_ANSWER = 700
+_ANSWER, _DECISION = 700, 400
 _ANSWERS = {"propose", *STATEMENTS}
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
@@ -72,7 +72,7 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
     first = [seat for seat in state["seats"] if seat.id in settings.opening_seats]
     opened: DebateState = {"round": strategy_for(settings).first_round, **state}
     closing = _price(opened, settings, strategy_for(settings).closing_calls(opened))
-    needed = _price(opened, settings, [PlannedCall(first[0], "propose")]) + closing
+    needed = _price(opened, settings, [PlannedCall(first[0], "propose")], said_next=0) + closing
     if needed.share_of(cap) > 1:
         raise BadInput(
             f"A budget of {cap_words(cap)} does not pay for one call and the answer, which need "
@@ -159,6 +159,8 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
 
 def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
     """Return the calls of the end of the debate that come after this one."""
+    if phase == "synthesize":  # the answer must not wait for what its rating might cost
+        return []
     calls = strategy_for(settings).closing_calls(state)
     said = {turn.phase for turn in state.get("turns", [])}
     calls = [each for each in calls if each.phase not in said or each.phase in STATEMENTS]
@@ -166,18 +168,26 @@ def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Seq
     return calls[own[-1] + 1 :] if own else calls
 
 
-def _price(state: DebateState, settings: DebateSettings, calls: Sequence[PlannedCall]) -> Amount:
+def _price(
+    state: DebateState,
+    settings: DebateSettings,
+    calls: Sequence[PlannedCall],
+    said_next: int | None = None,
+) -> Amount:
     """Return what calls will likely cost, one of them in its worst case.
 
-    Each is settled before the next one needs its room, so one worst case is enough.
+    Each is settled before the next one needs its room, so one worst case is enough. Their prompts
+    also have what is said next.
     """
     if not calls:
         return NOTHING
     texts = [state.get("question", ""), *(turn.text for turn in state.get("turns", []))]
     longest, likely = most_tokens(*texts), count_tokens("\n".join(texts))
-    answer = _likely_answer(state)
-    # They will also show what is said next.
-    given = (longest + 2 * answer, likely + answer, answer)
+    written = [turn.usage.output_tokens or 0 for turn in spoken_by_models(state)]
+    answer = _somewhat_more_than_usual(written)
+    if said_next is None:  # without what models think before they speak
+        said_next = _somewhat_more_than_usual([count_tokens(text) for text in texts[1:]])
+    given = (longest + 2 * said_next, likely + said_next, answer)
     pairs = [_price_of(each, settings, *given) for each in calls]
     margins = [worst - usual for usual, worst in pairs]
     margin = Amount(max(m.tokens for m in margins), max(m.cost for m in margins))
@@ -190,6 +200,8 @@ def _price_of(
     spec = parse_spec(call.seat.model)
     window = window_for(call.seat.model, settings) or longest
     limit = strategy_for(settings).token_limit(call.phase)
+    if not PHASES[call.phase].is_streamed:  # a decision, not a speech
+        answer = min(answer, _DECISION)
     least = max(answer, least_answer(spec, limit))
     given = min(longest, window) + _LONG_INSTRUCTIONS
     worst = CallPrice.of(spec, settings, given, least, limit)
@@ -197,11 +209,9 @@ def _price_of(
     return usual.worst(answer), worst.worst(least)
 
 
-def _likely_answer(state: DebateState) -> int:
-    """Return somewhat more than what the turns of this debate have on average."""
-    known = [turn.usage.output_tokens for turn in spoken_by_models(state)]
-    counts = [count for count in known if count]
-    return round(1.2 * sum(counts) / len(counts)) if counts else _ANSWER
+def _somewhat_more_than_usual(lengths: Sequence[int]) -> int:
+    known = [length for length in lengths if length]
+    return round(1.2 * sum(known) / len(known)) if known else _ANSWER
 
 
 def _warn(runtime: "Runtime[Any]", number: int | None, cap: Amount, spent: Amount) -> None:

@@ -149,6 +149,8 @@ class Runs:
 
     async def resume_unfinished_once(self) -> list[Run]:
         found = await asyncio.to_thread(self.records.unfinished, LEASE)
+        # One that waits for an answer or a larger budget would only pause again.
+        found = [each for each in found if not each.debate.is_out_of_budget]
         due = self._due([each for each in found if not await self.is_waiting(each.debate)])
         if due:
             log_note(f"Resuming {_debates(len(due))} left unfinished.")

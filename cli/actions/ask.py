@@ -38,6 +38,7 @@ from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
+from contend.models.budget import NOTHING
 from contend.models.providers.weights import Progress, Weights
 from contend.nodes.retrieve import checked_question
 
@@ -93,16 +94,18 @@ def ask_question(request: Request, output: Output) -> int:
     if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         draft.reporter.note(notice)
     with database.records() as records:  # opened here: an outage must show before a model is paid
-        past = records.past(request.protocol)
+        past, spent = records.past(request.protocol), NOTHING
         expected = estimate_line(prepared.question, prepared.settings, plan.seats, past)
         if forecast is None and request.protocol == FORECAST:
             if not output.quiet:  # proposing outcomes is a call, too
                 print_message(expected)
             question = prepared.question
-            forecast = forecast_request.proposed_request(
+            forecast, spent = forecast_request.proposed_request(
                 question, request.forecast, plan.seats, settings, output
             )
         debate = prepare.write_debate(records, prepared, forecast)
+        if spent != NOTHING:
+            records.spending.put(debate.id, "outcomes", spent)
         return _Session(records, debate, output, plan.notice, expected).run(Remark())
 
 

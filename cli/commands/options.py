@@ -86,6 +86,11 @@ def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]"
     from contend.debates.settings_sources import Given  # slow to import
 
     given = {"budget": (budget, "--budget"), "max_cost": (max_cost, "--max-cost")}
+    for value, option in given.values():
+        if value is not None and not value.strip():  # as from an unset variable
+            from contend.graph.errors import BadInput
+
+            raise BadInput(f"The value of {option} is empty.")
     return {name: Given(*each) for name, each in given.items() if each[0] is not None}
 
 
