@@ -67,7 +67,8 @@ def cap_of(settings: DebateSettings) -> Amount | None:
 def cap_words(cap: Amount, amount: Amount | None = None) -> str:
     """Name a budget, or an amount in the units that the budget limits."""
     named = amount or cap
-    tokens = [f"{named.tokens:,.0f} tokens"] if cap.tokens < math.inf else []
+    unit = "token" if named.tokens == 1 else "tokens"
+    tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []
     dollars = [_dollars(named.cost)] if cap.cost < math.inf else []
     return " and ".join([*tokens, *dollars])
 
