@@ -18,9 +18,14 @@ def using(sent: int, written: int) -> Any:
     return debaters(lambda _role, _number, reply: replace(reply, usage=(sent, written)))
 
 
-def wordy(role: str, number: int, reply: Reply) -> Reply:
-    long = (role, number) == ("proposer", 1)
-    return replace(reply, text=LONG + reply.text, chunk_size=1000) if long else reply
+def wordy(times: int) -> Any:
+    """A script whose first answer is longer than anybody expects."""
+
+    def change(role: str, number: int, reply: Reply) -> Reply:
+        long = (role, number) == ("proposer", 1)
+        return replace(reply, text=LONG * times + reply.text, chunk_size=1000) if long else reply
+
+    return debaters(change)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_a_warning_comes_once_at_four_fifths(contend: Command, models: ModelServ
 def test_a_debate_that_cannot_pay_for_its_answer_pauses_and_goes_on(
     contend: Command, models: ModelServer
 ) -> None:
-    models.script = debaters(wordy)
+    models.script = wordy(3)
     paused = contend.here(*ASK, "--budget", "11000")
     assert paused.code == 3
     assert "does not fit into the budget of 11,000 tokens, so Synthesizer was not" in paused.err
@@ -115,7 +120,7 @@ def test_a_smaller_budget_than_what_is_spent_changes_nothing(
 
 
 def test_a_strict_replay_takes_the_same_path(contend: Command, models: ModelServer) -> None:
-    models.script = debaters(wordy)
+    models.script = wordy(1)
     ended = contend.here(*ASK, "--budget", "19000", "--json")
     assert (ended.code, ended.json["stop_reason"]) == (0, "budget")
     assert [each["what"] for each in ended.json["degraded"]] == ["out_of_budget"]
@@ -140,7 +145,7 @@ def test_proposed_outcomes_count(contend: Command, models: ModelServer) -> None:
 
 
 def test_a_batch_continues_under_a_larger_budget(contend: Command, models: ModelServer) -> None:
-    models.script = debaters(wordy)
+    models.script = wordy(3)
     (contend.home.parent / "q.txt").write_text("Should we split it?\n")
     batch = ["batch", "q.txt", "-m", "openai:m", "--out", "results", *ASK[4:]]
     first = contend.here(*batch, "--budget", "11000")
