@@ -124,7 +124,7 @@ def wordy(script: Script) -> Script:
     def say(request: Request) -> Reply:
         reply = script(request)
         assert isinstance(reply, Reply)
-        words = "On and on. " * 500 + reply.text
+        words = "On and on. " * 2500 + reply.text
         return reply if request.schema else replace(reply, text=words, chunk_size=1000)
 
     return say

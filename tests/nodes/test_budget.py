@@ -67,7 +67,7 @@ async def test_seats_that_cannot_be_asked_keep_their_answers() -> None:
 
 async def test_without_enough_for_the_answer_the_debate_stops() -> None:
     with pytest.raises(ModelFailed) as failed:
-        await played(cast=full_cast(proposer=LONG * 2), budget=16_000)
+        await played(cast=full_cast(proposer=LONG * 5), budget=16_000)
     assert (failed.value.kind, failed.value.seat) == (BUDGET, "Synthesizer")
 
 
@@ -103,7 +103,7 @@ async def test_a_turn_of_unknown_usage_counts() -> None:
     assert counted.tokens == len(turns) * UNKNOWN.tokens
 
 
-@pytest.mark.parametrize("budget", [1, 900, 5_000])
+@pytest.mark.parametrize("budget", [2, 900, 5_000])
 def test_a_budget_that_pays_for_nothing_is_refused(budget: int) -> None:
     settings = scripted_settings(budget=budget)
     state = as_state({"question": "Why?", "seats": settings.build_seats()})
