@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import SQLAlchemyError
 
 from contend.cli.view.console import print_message
+from contend.debates.past import PastDebate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.location import database, is_on_server
@@ -54,6 +55,14 @@ def print_skipped(damaged: DamagedDebate) -> None:
 def is_empty() -> bool:
     """Return whether there is no database file yet, without creating one."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
+
+
+def past(protocol: str) -> list[PastDebate]:
+    """Return what past debates took; does not create a database."""
+    if is_empty():
+        return []
+    with records() as opened:
+        return opened.past(protocol)
 
 
 @contextmanager

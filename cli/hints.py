@@ -33,14 +33,14 @@ _OPTIONS = {
     "--verbose": ("--debug",),
     **dict.fromkeys(("--force", "--assume-yes"), ("--yes",)),
     "--provider": ("--model",),
+    **dict.fromkeys(("--max-tokens", "--token-limit"), ("--budget",)),
+    **dict.fromkeys(("--cost", "--max-price"), ("--max-cost",)),
     "--filter": ("--search",),
 }
 _FILE = "Export the debate afterwards: contend export ID --format html --output FILE."
-_COST = "To limit the cost, set fewer rounds: --set min_rounds=1 --set max_rounds=2."
 _ADVICE = {
     "--rounds": "Set the rounds with --set min_rounds=1 --set max_rounds=3.",
     "--max-rounds": "Set the rounds with --set max_rounds=3.",
-    **dict.fromkeys(("--budget", "--max-cost"), _COST),
     **dict.fromkeys(("--format", "--output", "-o", "--out", "--save"), _FILE),
     "--temperature": "Set it per role, such as --set judge_temperature=0.2; "
     "`contend config` lists all settings.",

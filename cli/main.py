@@ -15,6 +15,7 @@ from contend.cli.commands import ask, config, doctor, forecasts, keys, models, s
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.diff import diff
+from contend.cli.commands.estimate import estimate
 from contend.cli.commands.export import export
 from contend.cli.commands.fork import fork
 from contend.cli.commands.history import history
@@ -36,7 +37,7 @@ _EPILOG = (
 )
 
 _GROUPS = {
-    "Debates": ("ask", "resume", "batch"),
+    "Debates": ("ask", "resume", "batch", "estimate"),
     "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
@@ -70,7 +71,8 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("batch", short_help="Debate every question in a file.")(batch)
+app.command("batch", short_help="Debate every question of a file.")(batch)
+app.command("estimate", short_help="Estimate the calls, tokens and cost of a debate.")(estimate)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)

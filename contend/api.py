@@ -16,7 +16,8 @@ from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.record import StoredDebate
 from contend.debates.run import open_repository, run_debate
-from contend.debates.settings_sources import settings_from
+from contend.debates.settings_sources import Given, settings_from
+from contend.debates.spending import with_budget
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.record import DebateRecord
@@ -72,6 +73,7 @@ class Debate:
         self._stored: StoredDebate | None = None
         self._task: asyncio.Task[DebateRecord] | None = None
         self._control, self._remark = RunControl(), Remark()
+        self._changes: dict[str, Given] = {}
         self._events: list[Event] = []
         self._changed = asyncio.Event()
 
@@ -101,16 +103,27 @@ class Debate:
         """Stop after the current turn; `result()` then returns a record with status `paused`."""
         self._control.request_drain("paused by the program")
 
-    def resume(self, say: str = "", *, finish: bool = False) -> "Debate":
-        """Continue a stopped debate the next time you call `result()` or iterate over it.
+    def resume(
+        self,
+        say: str = "",
+        *,
+        finish: bool = False,
+        budget: int | None = None,
+        max_cost: float | None = None,
+    ) -> "Debate":
+        """Continue a stopped debate, with the next `result()` or iteration.
 
-        `say` adds a comment for the next speakers. `finish` goes straight to the answer after the
-        current round.
+        `say` adds a comment for the next speakers. `finish` ends the rounds, if the debate is
+        waiting for a person. `budget` and `max_cost` replace those of the debate.
         """
         if self._task is None or not self._task.done():
             raise RuntimeError("The debate is not stopped. Call pause() and await result() first.")
         self._task, self._events = None, []
         self._control, self._remark = RunControl(), Remark(say=say, finish=finish)
+        given = {"budget": budget, "max_cost": max_cost}
+        self._changes = {
+            name: Given(value, "resume") for name, value in given.items() if value is not None
+        }
         return self
 
     def _started(self) -> "asyncio.Task[DebateRecord]":
@@ -124,14 +137,17 @@ class Debate:
             prepared = await prepare.prepare_debate(self._draft)
         else:
             await prepare.prepare_resume(self._stored)
-        records = await asyncio.to_thread(open_repository)
+        records, changed = await asyncio.to_thread(open_repository), None
         try:
             if self._stored is None:
                 self._stored = await asyncio.to_thread(
                     prepare.write_debate, records, prepared, self._request
                 )
+            elif self._changes:
+                given = records, self._stored, self._changes
+                changed = await asyncio.to_thread(with_budget, *given)
             self._stored = await run_debate(
-                records, self._stored, self._watch, self._control, self._remark
+                records, self._stored, self._watch, self._control, self._remark, settings=changed
             )
             return self._stored.as_record()
         finally:

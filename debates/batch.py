@@ -22,6 +22,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository
 from contend.debates.run import run_debate
 from contend.debates.settings_sources import Given, configure
+from contend.debates.spending import with_budget
 from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
@@ -30,6 +31,8 @@ from contend.models.tokens import estimate_tokens
 
 # After this many failures in a row, the next debate would probably fail for the same reason.
 MOST_FAILURES = 5
+# A batch that was stopped may continue under other values of these settings.
+_MAY_CHANGE = ("budget", "max_cost")
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class BatchOptions:
     config: Path | None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that must not change when a batch continues."""
-        return {"protocol": self.protocol, "model": self.model, "settings": dict(self.flags)}
+        """Return the options that must be the same when a batch continues."""
+        kept = {name: value for name, value in self.flags.items() if name not in _MAY_CHANGE}
+        return {"protocol": self.protocol, "model": self.model, "settings": kept}
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class BatchJob:
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
     request: DebateRequest | None = None
+    settings: DebateSettings | None = None  # what replaces the settings of a stopped one
 
 
 def check_questions(
@@ -107,15 +112,30 @@ async def prepare_jobs(
     for each, debate_id in zip(checked, ids, strict=True):
         if debate_id in stored:
             debate = await asyncio.to_thread(records.find, debate_id)
+            settings = None
             if debate.status != "done":
-                await prepare.prepare_resume(debate, reporter)
-            jobs.append(BatchJob(debate_id))
+                wanted = each.draft.settings
+                settings = await asyncio.to_thread(_other_budget, records, debate, wanted)
+                await prepare.prepare_resume(debate, reporter, settings)
+            jobs.append(BatchJob(debate_id, settings=settings))
         else:
             plan = plans[_settings_key(each.asked)]
             jobs.append(
                 BatchJob(debate_id, replace(plan, question=each.draft.question), each.request)
             )
     return jobs
+
+
+def _other_budget(
+    records: Repository, debate: StoredDebate, wanted: DebateSettings
+) -> DebateSettings | None:
+    stored = debate.as_settings()
+    changes = {
+        name: Given(getattr(wanted, name), "batch")
+        for name in _MAY_CHANGE
+        if getattr(wanted, name) != getattr(stored, name)
+    }
+    return with_budget(records, debate, changes) if changes else None
 
 
 async def _prepare(
@@ -187,8 +207,8 @@ class Batch:
         try:
             debate = await asyncio.to_thread(self._start, job)
             if debate.status != "done":
-                await self._run(debate, control)
-        except (BadInput, LeaseLost) as refused:  # such as when another process is running it
+                await self._run(debate, control, job.settings)
+        except (BadInput, LeaseLost) as refused:  # such as: another process runs it
             error = str(refused)
         except Exception as failed:  # noqa: BLE001 - one debate must not end the others
             error = scrub(f"{type(failed).__name__}: {failed}")
@@ -196,9 +216,12 @@ class Batch:
             del self._running[job.debate_id]
         await self._record(job.debate_id, error)
 
-    async def _run(self, debate: StoredDebate, control: RunControl) -> None:
-        # A separate task, because it is cancelled if another process takes over the debate.
-        running = asyncio.create_task(run_debate(self._records, debate, lambda _: None, control))
+    async def _run(
+        self, debate: StoredDebate, control: RunControl, settings: DebateSettings | None
+    ) -> None:
+        # A task of its own: it is cancelled if another process takes over the debate.
+        given = self._records, debate, lambda _: None, control
+        running = asyncio.create_task(run_debate(*given, settings=settings))
         try:
             await running
         except asyncio.CancelledError:

@@ -1,23 +1,37 @@
 """Estimates the calls, tokens and cost of a debate before it starts."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from statistics import median
 
+from contend.debates.past import PastDebate
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState
 from contend.graph.values import Seat, Usage
 from contend.models.prices import Price, cost_of, price_of
 from contend.models.providers.registry import parse_spec
 from contend.models.tokens import estimate_tokens
+from contend.nodes.budget import calls_after
 
 # Typical token counts: of the instructions in a prompt, and of short and long turns.
 _INSTRUCTIONS = 900
-_SHORT_TURN, _LONG_TURN = 250, 700
-# Later prompts show at most about this many earlier turns in full.
+_SHORT_TURN, _USUAL_TURN, _LONG_TURN = 250, 450, 700
+# Later prompts show no more than about this many earlier turns whole.
 _TURNS_SHOWN = 8
 
 Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Likely:
+    """What a debate usually takes."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    debates: int = 0  # how many past debates it rests on
 
 
 @dataclass(frozen=True)
@@ -27,29 +41,101 @@ class Estimate:
     cost_usd: Range | None
     """None if the price of a model is unknown."""
     unpriced: tuple[str, ...] = ()  # the models whose price is unknown
-    prices_read: date | None = None  # when the oldest price used from the table was looked up
+    prices_read: date | None = None  # the oldest day on which a price of the table was read
+    likely: Likely | None = None
 
 
-def estimate(question: str, settings: DebateSettings, seats: Iterable[Seat]) -> Estimate:
-    calls = strategy_for(settings).expected_calls()
+def estimate(
+    question: str,
+    settings: DebateSettings,
+    seats: Iterable[Seat],
+    past: Sequence[PastDebate] = (),
+    stopped: DebateState | None = None,
+) -> Estimate:
+    """Estimate a debate, or what is left of one that was stopped in this state."""
+    made = len(stopped.get("turns", [])) if stopped else 0
+    calls = _calls(settings, stopped or {}, made)
     asked = estimate_tokens(question)
-    low = _usage(calls[0], asked, _SHORT_TURN)
-    high = _usage(calls[1], asked, _LONG_TURN)
+    low = _usage(calls[0], asked, _SHORT_TURN, made)
+    high = _usage(calls[1], asked, _LONG_TURN, made)
     models = dict.fromkeys(seat.model for seat in seats)
     prices = {model: price_of(parse_spec(model), settings.prices) for model in models}
     known = [price for price in prices.values() if price]
     unpriced = tuple(model for model, price in prices.items() if not price)
+    is_priced = bool(known) and not unpriced
+    likely, rests_on = _likely(calls, asked, made, _alike(past, models))
+    mean = sum(cost_of(likely[1], price) or 0.0 for price in known) / len(known) if known else 0.0
     return Estimate(
         calls,
         (_total(low), _total(high)),
-        None if unpriced or not known else _costs(known, low, high),
+        _costs(known, low, high) if is_priced else None,
         unpriced,
         min((price.read for price in known if price.read), default=None),
+        Likely(likely[0], _total(likely[1]), mean if is_priced else None, rests_on),
     )
 
 
-def _usage(calls: int, question: int, turn: int) -> Usage:
-    shown = sum(min(number, _TURNS_SHOWN) * turn for number in range(calls))
+def _calls(settings: DebateSettings, state: DebateState, made: int) -> tuple[int, int]:
+    """Return the fewest and the most calls that are left."""
+    strategy = strategy_for(settings)
+    if state.get("stop"):  # only the end of the debate is left
+        left = max(len(calls_after(state, settings, "")), 1)
+        return left, left
+    fewest, most = strategy.expected_calls()
+    return max(fewest - made, 1), max(most - made, 1)
+
+
+def estimate_all(estimates: Sequence[Estimate]) -> Estimate:
+    """Add up the estimates of several debates."""
+    first, *others = estimates
+    return _sum(first, estimate_all(others)) if others else first
+
+
+def _sum(one: Estimate, other: Estimate) -> Estimate:
+    costs = (one.cost_usd, other.cost_usd)
+    read = [each for each in (one.prices_read, other.prices_read) if each]
+    return Estimate(
+        (one.calls[0] + other.calls[0], one.calls[1] + other.calls[1]),
+        (one.tokens[0] + other.tokens[0], one.tokens[1] + other.tokens[1]),
+        (costs[0][0] + costs[1][0], costs[0][1] + costs[1][1]) if costs[0] and costs[1] else None,
+        tuple(dict.fromkeys((*one.unpriced, *other.unpriced))),
+        min(read, default=None),
+        _likely_sum(one.likely, other.likely),
+    )
+
+
+def _likely_sum(one: Likely | None, other: Likely | None) -> Likely | None:
+    if one is None or other is None:
+        return None
+    unknown = one.cost_usd is None or other.cost_usd is None
+    cost = None if unknown else (one.cost_usd or 0) + (other.cost_usd or 0)
+    both = replace(one, calls=one.calls + other.calls, tokens=one.tokens + other.tokens)
+    return replace(both, cost_usd=cost, debates=max(one.debates, other.debates))
+
+
+def _alike(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
+    """Return the past debates of the same models, or all if there is none."""
+    wanted = set(models)
+    return [each for each in past if wanted == each.models] or past
+
+
+def _likely(
+    calls: tuple[int, int], question: int, made: int, past: Sequence[PastDebate]
+) -> tuple[tuple[int, Usage], int]:
+    low, high = calls
+    if not past:
+        middle = round((low + high) / 2)
+        return (middle, _usage(middle, question, _USUAL_TURN, made)), 0
+    usual = min(max(round(median(each.calls for each in past)) - made, low), high)
+    sent = median(each.input_tokens / each.calls for each in past)
+    written = median(each.output_tokens / each.calls for each in past)
+    usage = Usage(input_tokens=round(usual * sent), output_tokens=round(usual * written))
+    return (usual, usage), len(past)
+
+
+def _usage(calls: int, question: int, turn: int, made: int) -> Usage:
+    numbers = range(made, made + calls)
+    shown = sum(min(number, _TURNS_SHOWN) * turn for number in numbers)
     prompts = calls * (_INSTRUCTIONS + question) + shown
     return Usage(input_tokens=prompts, output_tokens=calls * turn)
 

@@ -25,6 +25,7 @@ from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings
 from contend.graph.state import turns_of
 from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.budget import Amount, CallBudget, Ledger, using_ledger
 from contend.models.calls import extract
 from contend.models.providers.registry import open_models
 from contend.models.retries import Listener
@@ -135,6 +136,7 @@ class Proposal:
     due: date | None
     model: str
     usage: Usage
+    spent: Amount  # of the budget, if there is one
 
 
 async def propose_outcomes(
@@ -149,8 +151,10 @@ async def propose_outcomes(
         "today": lambda: datetime.now(UTC).date().isoformat(),
     }
     messages = [HumanMessage(render(f"forecast/{small}outcomes", values))]
+    ledger, listener = Ledger(), Listener(budget=CallBudget(debate=mark))
     async with open_models():
-        answered = await extract(judge, list(messages), _ProposedOutcomes, settings, Listener())
+        with using_ledger(mark, ledger):
+            answered = await extract(judge, list(messages), _ProposedOutcomes, settings, listener)
     block = answered.result.block
     if block is None:
         raise BadInput(_UNUSABLE)
@@ -162,7 +166,8 @@ async def propose_outcomes(
         plain_request(question, outcomes, None)
     except BadInput as unusable:
         raise BadInput(_UNUSABLE) from unusable
-    return Proposal(outcomes, _day(block.due), answered.model, answered.result.usage or NO_USAGE)
+    usage = answered.result.usage or NO_USAGE
+    return Proposal(outcomes, _day(block.due), answered.model, usage, ledger.spent)
 
 
 _UNUSABLE = 'The model proposed no usable outcomes. Give them with --outcome "ID: LABEL".'

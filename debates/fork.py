@@ -26,6 +26,7 @@ from contend.models.recording import CallKey, Received, RecordedCall, Tape, with
 from contend.models.replies.control import nonce, without_block
 from contend.models.seats import choose_seats, is_demonstration
 from contend.models.text import clean
+from contend.nodes.budget import paid_by
 from contend.nodes.calls.stream import call_name
 from contend.nodes.prompting.values import fence_mark
 
@@ -87,7 +88,8 @@ async def fork_debate(
         if say and (not start.step.next or "final_answer" in start.state):
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
         seats = await _seats(start.state, settings, changes, reporter or Reporter())
-        state: DebateState = {**start.state, "seats": seats}
+        paid = paid_by(start.state)
+        state: DebateState = {**start.state, "seats": seats, "paid_before": paid}
         *_, node = await at_step(parent, start.step)
         fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}

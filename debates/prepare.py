@@ -35,6 +35,7 @@ from contend.models.seats import (
     models_of,
     preflight,
 )
+from contend.nodes.budget import check_budget
 from contend.nodes.retrieve import checked_question
 from contend.retrieval.template_search import open_searcher
 
@@ -136,10 +137,13 @@ async def _check_draft(
         await asyncio.to_thread(check_writable, folder.base)
 
 
-async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
+async def prepare_resume(
+    debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
+) -> None:
+    """Check a stopped debate before it continues, perhaps under changed settings."""
     state = debate.as_state()
     await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
-    await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)
+    await check_seats(state, settings or debate.as_settings(), reporter or Reporter(), fetch=True)
 
 
 def write_debate(
@@ -179,7 +183,9 @@ async def check_seats(
 ) -> None:
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
-    check_sight(seats, settings, images)  # first, to avoid a large download in vain
+    # Before a large download that would be useless.
+    check_sight(seats, settings, images)
+    check_budget(state, settings)
     if fetch:
         await _pull_missing(models_of(seats), reporter)
     try:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contend.debates.exports.cautions import cautions_of
 from contend.debates.outputs import find_folder
+from contend.graph.errors import OUT_OF_BUDGET
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import DebateRecord, Status
 from contend.graph.settings import SETTINGS, DebateSettings
@@ -66,6 +67,11 @@ class StoredDebate(BaseModel):
         if stop:
             return str(stop["reason"])
         return "failed" if self.status == "failed" else None
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether it paused because its budget did not pay for the next call."""
+        return self.status == "paused" and (self.error or "").startswith(OUT_OF_BUDGET)
 
     def as_record(self) -> DebateRecord:
         record = read_record(self.as_state(), self.id).rated(self.user_rating)

@@ -33,8 +33,10 @@ from contend.debates.loading import (
 )
 from contend.debates.migrations import bring_up_to_date
 from contend.debates.missing_events import add_missing_events, append_event
+from contend.debates.past import PastDebate, read_past
 from contend.debates.record import StoredDebate, dump_state
 from contend.debates.recordings import Recordings
+from contend.debates.spending import Spending
 from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.events import node_event
 from contend.graph.record import Status
@@ -67,6 +69,7 @@ class Repository:
         self._engine = tables.open_engine(where)
         self.journal = Journal(self._engine)
         self.recordings = Recordings(self._engine)
+        self.spending = Spending(self._engine)
         try:
             bring_up_to_date(self._engine)
         except BaseException:
@@ -250,6 +253,9 @@ class Repository:
     def rename(self, debate_id: str, title: str | None) -> None:
         self._set(debate_id, title=title)
 
+    def change_settings(self, debate_id: str, settings: dict[str, Any]) -> None:
+        self._set(debate_id, settings=settings)
+
     def _set(self, debate_id: str, **values: Any) -> None:
         row = tables.debates.update().where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -269,6 +275,11 @@ class Repository:
                 connection.rollback()
             ids = connection.execute(query.with_only_columns(tables.debates.c.id)).scalars().all()
             return list(load_readable(connection, ids, report))
+
+    def past(self, protocol: str) -> list[PastDebate]:
+        """Return what the newest finished debates of a protocol took."""
+        with self._engine.connect() as connection:
+            return read_past(connection, protocol)
 
     def ids(self) -> list[str]:
         with self._engine.connect() as connection:

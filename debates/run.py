@@ -19,11 +19,13 @@ from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
+from contend.debates.spending import open_ledger, why_not_asked
 from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import (
+    BUDGET,
     BadInput,
     DamagedDebate,
     DatabaseUnavailable,
@@ -33,8 +35,10 @@ from contend.graph.errors import (
 from contend.graph.events import EventName, node_event, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
+from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Remark
 from contend.graph.values import Degradation
+from contend.models.budget import using_ledger
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
 from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
@@ -61,11 +65,13 @@ async def run_debate(
     control: RunControl,
     remark: Remark | None = None,
     *,
+    settings: DebateSettings | None = None,
     rate_again: bool = False,
 ) -> StoredDebate:
     """Run a new or stopped debate until it is done, pauses or fails, and return it.
 
-    With `rate_again`, the debate must be done, and only its judge runs.
+    `settings` replace its own from now on. With `rate_again` it is a done debate, and only its
+    judge runs.
     """
     run: _Run | None = None
     try:
@@ -76,6 +82,10 @@ async def run_debate(
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
                 _refuse_done(current)
+            if settings:
+                changed = settings.model_dump(mode="json")
+                await asyncio.to_thread(records.change_settings, debate.id, changed)
+                current = current.model_copy(update={"settings": changed})
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
             current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
             builder = import_module(f"contend.graph.{current.protocol}").builder
@@ -132,8 +142,9 @@ class _Run:
         start_clock()
         given = await self._input(remark)  # a comment that is refused here does not change anything
         await self._save("running")
+        ledger = await open_ledger(self.records, self.debate.id, self.settings)
         try:
-            with using_tape(self.tape):
+            with using_tape(self.tape), using_ledger(self.debate.id, ledger):
                 await self._run(given)
         finally:  # while we still hold the lease
             await self.records.journal.flush(self.lease)
@@ -148,6 +159,11 @@ class _Run:
             if isinstance(stopped, asyncio.CancelledError):
                 raise
         except ModelFailed as failed:
+            if failed.kind == BUDGET:
+                why = why_not_asked(failed, self.settings)
+                limits = self.settings.model_dump(include={"budget", "max_cost"})
+                await self._close("paused", "paused", why, reason=BUDGET, **limits)
+                return
             self.state["degraded"] = [*self.state.get("degraded", []), *failed.degraded]
             who = {"seat": failed.seat, "model": failed.model, "kind": failed.kind}
             await self._close("failed", "error", scrub(str(failed)), **who)
@@ -261,8 +277,8 @@ class _Run:
 
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:
         await self._saved()
-        error = content if status == "failed" else None
-        # Written before the record, so that the record can include problems with the folder.
+        error = content if status == "failed" or metadata.get("reason") == BUDGET else None
+        # Before the record, so that problems with the folder are recorded.
         await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
         journal = self.records.journal

@@ -119,6 +119,13 @@ def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> Deba
     )
 
 
+def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
+    """Return stored settings with some of them changed by options."""
+    schema = type(settings)
+    stored = {name: Given(value, "stored") for name, value in settings.model_dump().items()}
+    return _validated(schema, stored | _from_flags(schema, changes))
+
+
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     """Parse `name=value` arguments; if a name is repeated, the last one counts."""
     flags: dict[str, str] = {}
@@ -237,6 +244,8 @@ def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[
         name = _known(schema, key, source)
         if isinstance(value, str):
             given[name] = Given(_read(schema, name, value, source), source)
+        elif isinstance(flag, Given):
+            given[name] = flag
         else:
             given[name] = Given(value, _OPTIONS.get(name, "--request"))
     return given

@@ -95,7 +95,16 @@ forks = sa.Table(
     sa.Column("node", sa.String(32), nullable=False),
     sa.Column("edited", sa.String(200)),
 )
-_OWNED = (turns, events, calls, forks, resolutions, accepted)
+
+spending = sa.Table(
+    "debate_spending",
+    metadata,
+    sa.Column("debate_id", sa.ForeignKey("debates.id"), primary_key=True),
+    sa.Column("entry", sa.String(32), primary_key=True),
+    sa.Column("tokens", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Float, nullable=False),
+)
+_OWNED = (turns, events, calls, forks, spending, resolutions, accepted)
 
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:

@@ -39,6 +39,16 @@ class ModelFailed(RuntimeError):
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
+# The kind of a failure for want of budget: no model was called.
+BUDGET = "budget"
+# How the reason of a pause for want of budget begins.
+OUT_OF_BUDGET = "the next call does not fit into the budget"
+
+
+class OverBudget(Exception):
+    """The next call does not fit into what is left of the debate's budget."""
+
+
 class NotRecorded(RuntimeError):
     """A call that the recording has no answer for."""
 

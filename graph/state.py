@@ -103,6 +103,7 @@ class DebateState(TypedDict, total=False):
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
     request: dict[str, Any]  # a forecast's request in its published form
+    paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
     # Written by retrieve; the round and its seats by judge_continue too.
     retrieval: Retrieval
     round: int

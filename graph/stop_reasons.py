@@ -16,6 +16,7 @@ StopReason = Literal[
     "user",
     "failed",
     "timeout",
+    "budget",
 ]
 
 

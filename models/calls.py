@@ -1,6 +1,7 @@
 """The one place where a model is called."""
 
 import asyncio
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -12,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat, Usage
 from contend.models.answers import COMPLETE, Reply, finish_reason, stream_answer, usage_of
+from contend.models.budget import cap_of, most_tokens, prompt_tokens, reserved
 from contend.models.failures import BadAnswer, Failure
 from contend.models.limits import limits_of
 from contend.models.prices import priced
@@ -91,22 +93,27 @@ async def _ask(
     async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
         # A turn over its limit is kept in full: retry with a higher limit instead of truncating it.
         cut = failed is not None and failed.kind == "length"
-        nudge = [_SHORTER] if cut and aids.limit is None else []
-        ceiling = _ceiling(spec, aids.limit, whole=cut or is_last)
-        opened = open_model(spec, _options(seat, settings, ceiling))
+        sent = [*messages, _SHORTER] if cut and aids.limit is None else messages
         must_answer = aids.spent and not provider_of(spec).history_needs_tools
-        bound = aids.tools and not must_answer
-        model = opened.bind_tools(list(aids.tools)) if bound else opened
-        return await stream_answer(
-            model,
-            spec,
-            [*messages, *nudge],
-            settings,
-            lambda piece: listener.text(piece, str(spec)),
-            may_call_tools=bool(aids.tools) and not aids.spent,
-            seconds_used=aids.seconds,
-            time_is_up=listener.time_is_up,
-        )
+        tools = [] if must_answer else list(aids.tools)
+        ceiling = _ceiling(spec, settings, aids.limit, whole=cut or is_last)
+        prompt = partial(prompt_tokens, sent, tools)
+        async with reserved(
+            spec, settings, listener.budget, prompt, ceiling, aids.limit
+        ) as reservation:
+            opened = open_model(spec, _options(seat, settings, reservation.ceiling))
+            reply = await stream_answer(
+                opened.bind_tools(tools) if tools else opened,
+                spec,
+                sent,
+                settings,
+                lambda piece: listener.text(piece, str(spec)),
+                may_call_tools=bool(aids.tools) and not aids.spent,
+                seconds_used=aids.seconds,
+                time_is_up=listener.time_is_up,
+            )
+            reservation.settle(reply.usage)
+        return reply
 
     return await with_fallbacks(seat, messages, settings, listener, attempt)
 
@@ -133,34 +140,56 @@ async def _extract(
 ) -> Answered[Extracted[Block]]:
 
     async def attempt(spec: ModelSpec, *_: object) -> Extracted[Block]:
-        method = provider_of(spec).structured_method
-        how: dict[str, Any] = {"method": method} if method else {}
-        ceiling = _ceiling(spec, None, whole=False)
-        model = open_model(spec, _options(seat, settings, ceiling, structured=True))
-        bound = model.with_structured_output(schema, include_raw=True, **how)
-        try:
-            async with asyncio.timeout(settings.total_timeout):
-                answer = await bound.ainvoke(messages)
-        except TimeoutError as error:
-            why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
-            raise BadAnswer("total", why) from error
-        except Exception as error:
-            if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
-                return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
-            raise
-        raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-        # ChatOllama repairs truncated JSON by inventing what is missing.
-        usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
-        usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
-        return Extracted(parsed if usable else None, usage)
+        ceiling = _ceiling(spec, settings, None, whole=False)
+        prompt = partial(_form_tokens, messages, schema)
+        async with reserved(spec, settings, listener.budget, prompt, ceiling, None) as reservation:
+            options = _options(seat, settings, reservation.ceiling, structured=True)
+            extracted = await _fill(spec, messages, schema, settings, options)
+            reservation.settle(extracted.usage)
+        return extracted
 
     return await with_fallbacks(seat, messages, settings, listener, attempt)
 
 
-def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:
-    """Return max_tokens for a call, which also stops a model that would never end its answer."""
+async def _fill(
+    spec: ModelSpec,
+    messages: list[BaseMessage],
+    schema: type[Block],
+    settings: DebateSettings,
+    options: Options,
+) -> Extracted[Block]:
+    method = provider_of(spec).structured_method
+    how: dict[str, Any] = {"method": method} if method else {}
+    model = open_model(spec, options)
+    bound = model.with_structured_output(schema, include_raw=True, **how)
+    try:
+        async with asyncio.timeout(settings.total_timeout):
+            answer = await bound.ainvoke(messages)
+    except TimeoutError as error:
+        why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
+        raise BadAnswer("total", why) from error
+    except Exception as error:
+        if isinstance(error, ValueError) or type(error).__name__ in _UNREADABLE:
+            return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
+        raise
+    raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
+    # ChatOllama repairs truncated JSON, inventing what is missing.
+    usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
+    usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
+    return Extracted(parsed if usable else None, usage)
+
+
+def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
+    return prompt_tokens(messages) + most_tokens(json.dumps(schema.model_json_schema()))
+
+
+def _ceiling(
+    spec: ModelSpec, settings: DebateSettings, limit: int | None, *, whole: bool
+) -> int | None:
+    """Return the max_tokens of a call, which also stops a model that never ends."""
     if spec.name in limits_of(spec).without_max_tokens:
-        return None
+        # Most models only refuse a high limit; without any, no budget could be kept.
+        return _LONGEST_TURN if cap_of(settings) else None
     thinks = provider_of(spec).thinks(spec.name)
     may_think = thinks or (limit is None and thinks is None)
     room = _ROOM_TO_RUN_ON if whole else _ROOM_TO_RUN_OVER

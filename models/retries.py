@@ -9,9 +9,17 @@ from typing import Generic, Protocol, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from contend.graph.errors import BadInput, ModelFailed, Paused
+from contend.graph.errors import (
+    BUDGET,
+    BadInput,
+    DatabaseUnavailable,
+    ModelFailed,
+    OverBudget,
+    Paused,
+)
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.limits import Allowance, limits_of
 from contend.models.prices import priced
@@ -20,6 +28,7 @@ from contend.models.providers.watch import watching_headers
 from contend.models.tokens import estimate_tokens
 
 _LONGEST_BACKOFF = 30.0
+_OVER_BUDGET = Failure(BUDGET, "the call does not fit into what is left")
 _DOWN = Failure("unavailable", "its last calls failed; it is tried again later")
 
 
@@ -48,8 +57,9 @@ class Listener:
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
     asked: str = ""  # names the call in a recording
-    marks: tuple[str, ...] = ()  # the parts of its prompts that are unique to this debate
-    time_is_up: Callable[[], bool] = lambda: False  # whether to stop the answer here
+    marks: tuple[str, ...] = ()  # what no other debate has in its prompts
+    time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
+    budget: CallBudget = NO_BUDGET
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,11 @@ async def with_fallbacks(
         if spec is not specs[-1] and not limits_of(spec).may_ask():
             listener.trouble(Trouble("fell_back", str(spec), _DOWN))
             continue
-        outcome = await _with_retries(spec, allowance, settings, listener, attempt)
+        try:
+            outcome = await _with_retries(spec, allowance, settings, listener, attempt)
+        except OverBudget as over:
+            listener.trouble(Trouble("out_of_budget", str(spec), _OVER_BUDGET))
+            raise ModelFailed(seat.name, str(spec), BUDGET, _OVER_BUDGET.why) from over
         if not isinstance(outcome, Trouble):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
         if spec is specs[-1]:
@@ -103,7 +117,7 @@ async def _with_retries(
             try:
                 with watching_headers(partial(limits.read_headers, call)):
                     result = await attempt(spec, failure, tries == settings.max_retries)
-            except BadInput:
+            except (BadInput, OverBudget, Paused, DatabaseUnavailable):
                 raise
             except Exception as error:  # noqa: BLE001 - any exception is a failure of the provider
                 failure, usage = _failure_of(error)

@@ -47,6 +47,8 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
 
 
 async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    if state.get("stop"):
+        return {}
     settings: ForumSettings = runtime.context
     active, verify = still_active(state, settings), settings.verify_concessions
     first = await _ask(state, runtime, active, "conviction")

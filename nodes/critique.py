@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.errors import ModelFailed
+from contend.graph.errors import BUDGET, ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Assessment, Point
 from contend.graph.state import DebateState, seat_with_role, turns_of
@@ -18,6 +18,7 @@ from contend.models.replies.critique import (
     assessment_from_report,
 )
 from contend.models.replies.critique_words import assessment_from_words
+from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn, take_turn
@@ -25,7 +26,10 @@ from contend.nodes.prompting.points import points_of
 from contend.prompts import load
 
 
+@ends_rounds_when_spent
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    if state.get("stop"):  # the budget did not pay for the answer it is about
+        return {}
     strategy = strategy_for(runtime.context)
     seat = seat_with_role(state, strategy.critic_role)
     if strategy.critique_decides:
@@ -62,6 +66,8 @@ async def _give_feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) 
         spoken = await take_turn(state, runtime, seat, "critique", "feedback")
         turn, degraded = spoken["turn"], spoken["degraded"]
     except ModelFailed as failure:
+        if failure.kind == BUDGET:
+            raise
         reported = report_problem(runtime, seat, state["round"], "generic_feedback", str(failure))
         degraded = [*failure.before, reported]
         turn = substitute_turn(state, "critique", failure, seat, "failed", load("shared/feedback"))

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from contend.graph.errors import ModelFailed
+from contend.graph.errors import BUDGET, ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Decision
@@ -20,6 +20,7 @@ from contend.models.replies.decision import (
     decision_from_words,
 )
 from contend.models.text import clean
+from contend.nodes.budget import budget_stop, ends_rounds_when_spent
 from contend.nodes.calls.decide import Reader, decide_calls
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn
@@ -37,13 +38,19 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
 )
 
 
+@ends_rounds_when_spent
 async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    if state.get("stop"):  # the budget was used up in the middle of the round
+        return {}
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
     work = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_work([])
     judged = work["turns"]
-    stop = strategy.stop_decision(with_turns(state, judged))
-    # Everything before the pause must be free or a task, because the node reruns after the answer.
+    seen = _with_work(state, work)
+    stop = strategy.stop_decision(seen)
+    if stop is None or stop.reason == "failed":
+        stop = budget_stop(seen, settings) or stop
+    # What comes before the pause is free or a task: the node runs again when it is answered.
     pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
     remark = _ask_person(state, stop) if pauses else Remark()
     if (remark.finish or state.get("finish")) and stop is None:
@@ -66,6 +73,8 @@ async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
     calls = [(state, seat)]
     (decided,) = await decide_calls(calls, runtime, "judge_continue", "continue", _READER)
     if isinstance(decided, ModelFailed):
+        if decided.kind == BUDGET:
+            raise decided
         reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
         turn = substitute_turn(state, "judge_continue", decided, seat, "failed", why)
@@ -77,6 +86,11 @@ async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
     turn = decided.turn.model_copy(update={"assessment": decided.read})
     publish_turn(runtime, turn)
     return turn_work(turn, degraded)
+
+
+def _with_work(state: DebateState, work: Work) -> DebateState:
+    degraded = [*state.get("degraded", []), *work["degraded"]]
+    return {**with_turns(state, work["turns"]), "degraded": degraded}
 
 
 def human_turn(state: DebateState, text: str) -> Turn:

@@ -15,6 +15,7 @@ from contend.models.replies.moderated import (
     ShortPositionsBlock,
 )
 from contend.models.seats import is_small
+from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.decide import block_of, block_reader, decide, in_words
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, next_turn_id, publish_turn, take_turn
@@ -29,6 +30,7 @@ from contend.nodes.moderated.schedule import (
 _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
 
+@ends_rounds_when_spent
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     """Take the moderator's next turn; the first turn of a stage also makes its schedule."""
     sides = sides_of(state)

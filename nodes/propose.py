@@ -10,6 +10,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, turns_of
 from contend.graph.values import Seat
+from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     TurnResult,
@@ -26,7 +27,10 @@ from contend.nodes.rounds import still_active
 Result = TurnResult | ModelFailed
 
 
+@ends_rounds_when_spent
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+    if state.get("stop"):  # the budget did not pay for the feedback
+        return {}
     settings: DebateSettings = runtime.context
     # A debate stored by an earlier release has no list of waiting seats.
     waiting = state.get("waiting") or still_active(state, settings)

@@ -14,6 +14,7 @@ from contend.graph.state import DebateState
 from contend.graph.values import Document, Image, Retrieval, Seat
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
+from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.rounds import open_round
 from contend.nodes.timing import steady_now
@@ -107,6 +108,7 @@ async def _seats(state: DebateState, settings: DebateSettings, question: str) ->
     documents, images = state.get("documents", []), state.get("images", [])
     _refuse_unknown_seats([*documents, *images], seats)
     await preflight(seats, settings, question, documents=documents, images=images)
+    check_budget({"question": question, "seats": seats}, settings)
     return seats
 
 

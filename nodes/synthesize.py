@@ -5,7 +5,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from contend.graph.errors import ModelFailed
+from contend.graph.errors import BUDGET, ModelFailed
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
@@ -73,7 +73,8 @@ async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
-        if strategy_for(runtime.context).when_a_seat_fails != "keep_answer":
+        keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
+        if failure.kind == BUDGET or not keeps:
             raise
         return _use_latest_answer(state, runtime, seat, failure)
     return turn_work(spoken["turn"], spoken["degraded"])

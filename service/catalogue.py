@@ -57,6 +57,15 @@ class Models(BaseModel):
     models: list[UsableModel]
 
 
+class LikelyAnswer(BaseModel):
+    """What such a debate usually takes."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None = Field(description="Null if a price is unknown.")
+    debates: int = Field(description="How many past debates it rests on.")
+
+
 class EstimateAnswer(BaseModel):
     """The minimum and maximum of each number, provided that no call fails."""
 
@@ -69,7 +78,8 @@ class EstimateAnswer(BaseModel):
     prices_read: date | None = Field(
         default=None, description="When the oldest of the built-in prices used here was looked up."
     )
-    notice: str = Field(description="The models that would be used, and why.")
+    likely: LikelyAnswer
+    notice: str = Field(description="Which models would be used, and why.")
 
 
 class ScoreboardAnswer(BaseModel):
@@ -121,7 +131,8 @@ async def post_estimate(request: Request, runs: TheRuns) -> EstimateAnswer:
     with refusing_bad_input():
         settings = await asyncio.to_thread(checked_settings, runs.options, start)
         plan = await choose_seats(settings)
-        found = estimate(start.question, settings, plan.seats)
+        past = await asyncio.to_thread(runs.records.past, settings.protocol)
+        found = estimate(start.question, settings, plan.seats, past)
     return EstimateAnswer(**asdict(found), notice=plan.notice)
 
 

@@ -108,9 +108,18 @@ class DebateClient:
     def pause(self, debate_id: str) -> DebateSummary:
         return self._change(debate_id, "pause")
 
-    def resume(self, debate_id: str, say: str = "") -> DebateSummary:
-        """Continue a stopped debate, or add a comment to a running one."""
-        return self._change(debate_id, "resume", say=say)
+    def resume(
+        self,
+        debate_id: str,
+        say: str = "",
+        *,
+        budget: int | None = None,
+        max_cost: float | None = None,
+    ) -> DebateSummary:
+        """Continue a debate; with a comment, also one that is running."""
+        limits = {"budget": budget, "max_cost": max_cost}
+        given = {name: value for name, value in limits.items() if value is not None}
+        return self._change(debate_id, "resume", say=say, **given)
 
     def finish(self, debate_id: str, say: str = "") -> DebateSummary:
         """Finish the current round, then go straight to the answer."""

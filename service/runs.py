@@ -18,6 +18,7 @@ from contend.debates.run import join_remarks, open_repository, run_debate
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.service.errors import (
@@ -56,6 +57,8 @@ class Run:
     last_seq: int | None = None
     """The number of its newest event; None until the debate starts or continues."""
     failure: Exception | None = None
+    settings: DebateSettings | None = None
+    """What replaces the settings of the debate."""
 
     async def wait_for_start(self) -> None:
         """Wait until the debate is running; raise Refused if it cannot start."""
@@ -150,6 +153,8 @@ class Runs:
 
     async def resume_unfinished_once(self) -> list[Run]:
         found = await asyncio.to_thread(self.records.unfinished, LEASE)
+        # One that waits for an answer or a larger budget would only pause again.
+        found = [each for each in found if not each.debate.is_out_of_budget]
         due = self._due([each for each in found if not await self.is_waiting(each.debate)])
         if due:
             log_note(f"Resuming {_debates(len(due))} left unfinished.")
@@ -285,8 +290,15 @@ class Runs:
         finally:
             self._starting.remove(client)
 
-    def begin(self, debate: StoredDebate, remark: Remark | None = None, *, client: str = "") -> Run:
-        run = Run(debate.model_copy(update={"status": "running"}), client)
+    def begin(
+        self,
+        debate: StoredDebate,
+        remark: Remark | None = None,
+        *,
+        client: str = "",
+        settings: DebateSettings | None = None,
+    ) -> Run:
+        run = Run(debate.model_copy(update={"status": "running"}), client, settings=settings)
         self._running[debate.id] = run
         run.task = asyncio.create_task(self._run(run, remark))
         return run
@@ -334,7 +346,8 @@ class Runs:
         if self._stopping.is_set():
             run.control.request_drain(_STOPS)
         try:
-            return await run_debate(self.records, run.debate, run.observe, run.control, remark)
+            given = self.records, run.debate, run.observe, run.control, remark
+            return await run_debate(*given, settings=run.settings)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +21,8 @@ from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
-from contend.cli.view.format import counted, plain, resume_command
-from contend.cli.view.plan import estimate_line, print_plan
+from contend.cli.view.format import counted, larger_budget, plain, resume_command
+from contend.cli.view.plan import estimate_line, print_plan, rest_line
 from contend.cli.view.renderer import Renderer
 from contend.debates import prepare
 from contend.debates.events import Event, Watch
@@ -31,10 +31,14 @@ from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.settings_sources import configure
+from contend.debates.settings_sources import Given, configure
+from contend.debates.spending import spent_by, with_budget
 from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
+from contend.models.budget import NOTHING
 from contend.models.providers.weights import Progress, Weights
 from contend.nodes.retrieve import checked_question
 
@@ -71,8 +75,47 @@ class TerminalReporter(prepare.Reporter):
         return progress(f"Indexing the {what}", quiet=self._quiet)
 
 
+@dataclass(frozen=True)
+class _Draft:
+    debate: prepare.DebateDraft
+    forecast: DebateRequest | None
+    reporter: TerminalReporter
+
+
 def ask_question(request: Request, output: Output) -> int:
-    """Prepare and run a new debate; if it is refused, nothing is stored."""
+    """Prepare and run a new debate; nothing is stored of one that is refused."""
+    if request.dry_run:
+        print_plan(plan_debate(request, output), database.past(request.protocol), output)
+        return OK
+    draft = _draft(request, output)
+    forecast, settings = draft.forecast, draft.debate.settings
+    prepared = asyncio.run(prepare.prepare_debate(draft.debate, draft.reporter))
+    plan = prepared.plan
+    if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
+        draft.reporter.note(notice)
+    with database.records() as records:  # opened here: an outage must show before a model is paid
+        past, spent = records.past(request.protocol), NOTHING
+        expected = estimate_line(prepared.question, prepared.settings, plan.seats, past)
+        if forecast is None and request.protocol == FORECAST:
+            if not output.quiet:  # proposing outcomes is a call, too
+                print_message(expected)
+            question = prepared.question
+            forecast, spent = forecast_request.proposed_request(
+                question, request.forecast, plan.seats, settings, output
+            )
+        debate = prepare.write_debate(records, prepared, forecast)
+        if spent != NOTHING:
+            records.spending.put(debate.id, "outcomes", spent)
+        return _Session(records, debate, output, plan.notice, expected).run(Remark())
+
+
+def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
+    """Check a debate that is not started."""
+    draft = _draft(request, output)
+    return asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
+
+
+def _draft(request: Request, output: Output) -> _Draft:
     question = None if request.question is None else _read_question(request.question)
     forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
@@ -82,8 +125,7 @@ def ask_question(request: Request, output: Output) -> int:
     asked = settings_of(forecast) if request.forecast.request and forecast else {}
     flags = asked | request.flags
     configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
-    settings = configured.settings
-    draft = prepare.draft_debate(question, settings, request.documents, request.images)
+    draft = prepare.draft_debate(question, configured.settings, request.documents, request.images)
     reporter = TerminalReporter(quiet=output.quiet)
     notices = [
         *configured.notices,
@@ -92,32 +134,23 @@ def ask_question(request: Request, output: Output) -> int:
     ]
     for notice in [] if output.quiet else filter(None, notices):
         reporter.note(notice)
-    if request.dry_run:
-        print_plan(asyncio.run(prepare.check_debate(draft, reporter)), output)
-        return OK
-    prepared = asyncio.run(prepare.prepare_debate(draft, reporter))
-    plan = prepared.plan
-    if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
-        reporter.note(notice)
-    with database.records() as records:  # opened now, to notice an outage before paying a model
-        expected = estimate_line(prepared.question, prepared.settings, plan.seats)
-        if forecast is None and request.protocol == FORECAST:
-            if not output.quiet:  # proposing outcomes costs a model call, too
-                print_message(expected)
-            question = prepared.question
-            forecast = forecast_request.proposed_request(
-                question, request.forecast, plan.seats, settings, output
-            )
-        debate = prepare.write_debate(records, prepared, forecast)
-        return _Session(records, debate, output, plan.notice, expected).run(Remark())
+    return _Draft(draft, forecast, reporter)
 
 
-def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> int:
+def resume_debate(
+    reference: str, remark: Remark, changes: Mapping[str, Given], output: Output
+) -> int:
     with database.existing(reference) as (records, debate):
+        settings: DebateSettings | None = None
         if debate.status != "done":
-            asyncio.run(prepare.prepare_resume(debate, TerminalReporter(quiet=output.quiet)))
+            if changes:
+                settings = with_budget(records, debate, changes)
+            reporter = TerminalReporter(quiet=output.quiet)
+            asyncio.run(prepare.prepare_resume(debate, reporter, settings))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
-        return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
+        past, spent = records.past(debate.protocol), spent_by(records, debate.id)
+        expected = rest_line(debate.as_state(), settings or debate.as_settings(), past, spent)
+        return _Session(records, debate, output, notice, expected, settings=settings).run(remark)
 
 
 def run_fork(
@@ -144,9 +177,15 @@ def _read_stdin() -> str:
 
 class _Session:
     def __init__(
-        self, records: Repository, debate: StoredDebate, output: Output, *notices: str
+        self,
+        records: Repository,
+        debate: StoredDebate,
+        output: Output,
+        *notices: str,
+        settings: DebateSettings | None = None,
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
+        self._settings = settings  # replace those of the debate
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
@@ -170,9 +209,8 @@ class _Session:
         return self._close(ended)
 
     async def _run(self, remark: Remark) -> StoredDebate:
-        running = asyncio.create_task(
-            run_debate(self._records, self._debate, self._watch(), self._control, remark)
-        )
+        given = self._records, self._debate, self._watch(), self._control, remark
+        running = asyncio.create_task(run_debate(*given, settings=self._settings))
         on_stop_signal(partial(self._stop, running))
         try:
             return await running
@@ -249,7 +287,13 @@ class _Session:
             why = sentence(ended.error or "the debate failed")
             print_message(f"Error: {why} Progress is saved. Continue with: {again}", "error")
             return MODEL_FAILED
-        if ended.error:
+        if ended.is_out_of_budget:
+            print_message(
+                f"Paused: {sentence(ended.error or '')} Progress is saved. Continue with a larger "
+                f"one: {again} {larger_budget(ended.as_settings())}",
+                "warning",
+            )
+        elif ended.error:
             print_message(
                 f"Paused: {sentence(ended.error)} Progress is saved. When the database is "
                 f"available again, continue with: {again}",

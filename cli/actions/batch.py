@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,7 +17,7 @@ from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import print_message, stderr
-from contend.cli.view.format import cost, counted, one_line
+from contend.cli.view.format import cost, counted, estimate_words, one_line
 from contend.debates.batch import (
     MOST_FAILURES,
     Batch,
@@ -28,6 +29,7 @@ from contend.debates.batch import (
 )
 from contend.debates.batch_folder import BatchFolder, BatchResult
 from contend.debates.batch_questions import read_questions
+from contend.debates.estimate import estimate, estimate_all
 from contend.debates.exports.wording import duration
 from contend.debates.repository import Repository
 
@@ -70,6 +72,16 @@ def _run(
         return session.run(parallel)
 
 
+def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
+    """Say what all new debates will take together; those that were stopped take less."""
+    new = [job.prepared for job in jobs if job.prepared]
+    if not new:
+        return []
+    found = [estimate(each.question, each.settings, each.plan.seats) for each in new]
+    words = estimate_words(estimate_all(found), datetime.now(UTC).date())
+    return [f"Estimate of {counted(len(new), 'new debate')} together: {words}."]
+
+
 class _BatchReporter(TerminalReporter):
     """Prints each note only once, even if it applies to several debates."""
 
@@ -104,6 +116,7 @@ class _Session:
         if jobs:
             at_once = min(parallel, len(jobs))
             lines[f"Debating {counted(len(jobs), 'question')}, {at_once} at a time."] = None
+            lines |= dict.fromkeys(_estimate_lines(jobs))
         for line in lines:
             self._print(line, "")
 

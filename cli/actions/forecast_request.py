@@ -18,6 +18,7 @@ from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat
+from contend.models.budget import Amount
 from contend.models.seats import is_small
 
 # A generous estimate for about thirty calls on two cores.
@@ -73,8 +74,8 @@ def proposed_request(
     seats: Sequence[Seat],
     settings: DebateSettings,
     output: Output,
-) -> DebateRequest:
-    """Let a model propose outcomes, and return the request if the user accepts them."""
+) -> tuple[DebateRequest, Amount]:
+    """Let a model propose outcomes; return the request and what it cost, if the user accepts."""
     proposal = asyncio.run(forecasts.propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
     request = forecasts.plain_request(question, proposal.outcomes, due)
@@ -84,7 +85,7 @@ def proposed_request(
         raise BadInput(
             'You rejected these outcomes. Give your own, each with --outcome "ID: LABEL".'
         )
-    return request
+    return request, proposal.spent
 
 
 def _agreed() -> bool:

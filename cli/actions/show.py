@@ -89,7 +89,8 @@ def _print_all(screen: Renderer, debate: StoredDebate, wanted: ShownPart) -> Non
     if record["stop"] and debate.status != "done":
         screen.sections.note(f"The rounds ended: {sentence(record['stop']['evidence'])}")
     if debate.error:
-        screen.sections.note(f"Failed: {debate.error}")
+        how = "Paused" if debate.is_out_of_budget else "Failed"
+        screen.sections.note(f"{how}: {debate.error}")
     if debate.status == "done":
         print_forecast_of(debate)
         screen.footer(debate)

@@ -1,12 +1,16 @@
 """Options of `contend ask` and `contend resume`; actions/ask.py does the work."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 import typer
 
 from contend.cli.commands import options
+
+if TYPE_CHECKING:
+    from contend.cli.actions.ask import Request
 
 Pause = Literal["never", "each_round", "before_synthesis"]
 
@@ -67,6 +71,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     position: options.Positions = None,
     assignments: options.Assignments = None,
     config: options.Config = None,
+    budget: options.Budget = None,
+    max_cost: options.MaxCost = None,
     docs: _Docs = None,
     image: _Images = None,
     no_templates: _NoTemplates = False,
@@ -91,34 +97,44 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     An estimate is shown first and the cost at the end. If the price of any model is unknown,
     both are shown as `unknown`.
     """
+    given = {**locals()}
     _refuse_both(json, events)
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
     if question is None and request is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
-        from contend.cli.actions.ask import Request, ask_question
-        from contend.cli.actions.forecast_request import ForecastOptions
+        from contend.cli.actions.ask import ask_question
         from contend.cli.view.console import Output  # slow to import
-        from contend.debates.settings_sources import parse_options
 
-    wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
-    wanted += ["templates=false"] if no_templates else []
-    asked = Request(
-        question=question,
+    return ask_question(read_request(given), Output(json, events, quiet, plain))
+
+
+def read_request(given: Mapping[str, Any]) -> "Request":
+    """Return what the options of `ask` ask for."""
+    from contend.cli.actions.ask import Request
+    from contend.cli.actions.forecast_request import ForecastOptions
+    from contend.debates.settings_sources import parse_options
+
+    protocol, pause = given["protocol"], given["pause"]
+    wanted = list(given["assignments"] or []) + ([f"pause={pause}"] if pause else [])
+    wanted += ["templates=false"] if given["no_templates"] else []
+    flags = parse_options(protocol, wanted, given["seat"] or [], given["position"] or [])
+    forecast = [given[name] for name in ("request", "due", "yes")]
+    return Request(
+        question=given["question"],
         protocol=protocol,
-        flags=parse_options(protocol, wanted, seat or [], position or []),
-        model=model,
-        config=config,
-        documents=_paths("--docs", docs),
-        images=_paths("--image", image),
-        forecast=ForecastOptions(outcome or [], request, due, yes),
-        dry_run=dry_run,
+        flags=flags | options.given_budget(given["budget"], given["max_cost"]),
+        model=given["model"],
+        config=given["config"],
+        documents=_paths("--docs", given["docs"]),
+        images=_paths("--image", given["image"]),
+        forecast=ForecastOptions(given["outcome"] or [], *forecast),
+        dry_run=given["dry_run"],
     )
-    return ask_question(asked, Output(json, events, quiet, plain))
 
 
-def resume(
+def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     debate: options.DebateId,
     say: Annotated[
         str, typer.Option(metavar="TEXT", help="Add a comment for the next speakers.")
@@ -127,6 +143,8 @@ def resume(
         bool,
         typer.Option("--finish", help="Finish the current round, then go straight to the answer."),
     ] = False,
+    budget: options.Budget = None,
+    max_cost: options.MaxCost = None,
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
@@ -138,8 +156,10 @@ def resume(
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import resume_debate
         from contend.cli.view.console import Output  # slow to import
+        from contend.graph.state import Remark
 
-    return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
+    remark, changes = Remark(say=say, finish=finish), options.given_budget(budget, max_cost)
+    return resume_debate(debate, remark, changes, Output(json, events, quiet, plain))
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

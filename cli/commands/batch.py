@@ -24,6 +24,8 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     position: options.Positions = None,
     assignments: options.Assignments = None,
     config: options.Config = None,
+    budget: options.Budget = None,
+    max_cost: options.MaxCost = None,
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=32, help="Debates to run at the same time.")
     ] = 4,
@@ -41,4 +43,5 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
         from contend.debates.settings_sources import parse_options
 
     flags = parse_options(protocol, assignments or [], seat or [], position or [])
+    flags |= options.given_budget(budget, max_cost)
     return run_batch(file, out, BatchOptions(protocol, flags, model, config), parallel, quiet=quiet)

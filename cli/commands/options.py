@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contend.cli.completion import complete_debate, complete_model, complete_protocol
 from contend.graph import protocols
+
+if TYPE_CHECKING:
+    from contend.debates.settings_sources import Given
 
 # The module names, because the settings are slow to import; a test compares the two.
 PROTOCOLS = [each.name for each in iter_modules(protocols.__path__) if each.name != "base"]
@@ -64,8 +67,31 @@ Assignments = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read settings from a YAML file.")
 ]
-Plain = Annotated[bool, typer.Option("--plain", help="Print raw Markdown instead of rendering it.")]
+Budget = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TOKENS", help="Use at most so many tokens in all calls."),
+]
+MaxCost = Annotated[
+    str | None,
+    typer.Option("--max-cost", metavar="DOLLARS", help="Spend at most so many US dollars."),
+]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Print Markdown as it is written, without rendering it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]":
+    """Return the settings that --budget and --max-cost set."""
+    from contend.debates.settings_sources import Given  # slow to import
+
+    given = {"budget": (budget, "--budget"), "max_cost": (max_cost, "--max-cost")}
+    for value, option in given.values():
+        if value is not None and not value.strip():  # as from an unset variable
+            from contend.graph.errors import BadInput
+
+            raise BadInput(f"The value of {option} is empty.")
+    return {name: Given(*each) for name, each in given.items() if each[0] is not None}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contend.models.text import UNSAFE, shorten
 
 if TYPE_CHECKING:  # slow to import
     from contend.debates.estimate import Estimate
+    from contend.graph.settings import DebateSettings
 
 DEMONSTRATION = (
     "This is the built-in demo model: it is far too small to argue well, and its scores are not "
@@ -40,7 +41,16 @@ def cost(dollars: float | None) -> str:
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Describe the expected calls, tokens and cost, and the date of the built-in prices."""
+    """Say what a debate will take: the range, and what is likely."""
+    words, likely = _range_words(found, today), found.likely
+    if likely is None:
+        return words
+    dollars = f", {_dollars(likely.cost_usd)}" if likely.cost_usd else ""
+    tokens = f"{_rounded(likely.tokens)} tokens"
+    return f"{words}; likely {counted(likely.calls, 'call')}, {tokens}{dollars}"
+
+
+def _range_words(found: "Estimate", today: date) -> str:
     tokens = _joined([_rounded(number) for number in found.tokens])
     calls = _joined([f"{number:,}" for number in found.calls])
     words = f"{calls} calls, about {tokens} tokens"
@@ -50,6 +60,24 @@ def estimate_words(found: "Estimate", today: date) -> str:
         return f"{words}, free (local)"
     cost_range = _joined([_dollars(amount) for amount in found.cost_usd])
     return f"{words}, {cost_range}{_prices_note(found.prices_read, today)}"
+
+
+def estimate_table(found: "Estimate") -> list[str]:
+    """Return the lines of a table of what a debate would take."""
+    likely = found.likely
+    rows = [["", "low", "likely", "high"]]
+    low, high = found.calls
+    rows.append(["calls", f"{low:,}", f"{likely.calls:,}" if likely else "", f"{high:,}"])
+    tokens = [found.tokens[0], likely.tokens if likely else 0, found.tokens[1]]
+    rows.append(["tokens", *(_rounded(number) for number in tokens)])
+    if found.cost_usd is None:
+        rows.append(["cost", "unknown", "unknown", "unknown"])
+    else:
+        usual = (likely.cost_usd if likely else None) or 0.0
+        costs = [found.cost_usd[0], usual, found.cost_usd[1]]
+        rows.append(["cost", *(_dollars(each) if each else "free" for each in costs)])
+    widths = [max(len(row[at]) for row in rows) for at in range(4)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in rows]
 
 
 def _prices_note(read: date | None, today: date) -> str:
@@ -94,3 +122,10 @@ def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> s
 
 def resume_command(debate_id: str) -> str:
     return f"contend resume {debate_id[:8]}"
+
+
+def larger_budget(settings: "DebateSettings") -> str:
+    """Return the options that double the budget of a debate."""
+    tokens = f"--budget {2 * settings.budget}" if settings.budget else ""
+    dollars = f"--max-cost {2 * settings.max_cost:g}" if settings.max_cost else ""
+    return " ".join(filter(None, (tokens, dollars)))

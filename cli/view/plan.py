@@ -5,28 +5,58 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 
 from contend.cli.view.console import Output, print_hanging, stdout, write_json
-from contend.cli.view.format import estimate_words, plain
+from contend.cli.view.format import counted, estimate_table, estimate_words, plain
 from contend.debates.estimate import Estimate, estimate
+from contend.debates.past import PastDebate
 from contend.debates.prepare import PreparedDebate
 from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState
 from contend.graph.values import Seat
+from contend.models.budget import NOTHING, Amount, cap_of, cap_words
 from contend.models.prices import Price, price_of
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import models_of
 
 
-def estimate_line(question: str, settings: DebateSettings, seats: Sequence[Seat]) -> str:
-    words = estimate_words(estimate(question, settings, seats), datetime.now(UTC).date())
-    return f"Estimate: {words}."
+def estimate_line(
+    question: str,
+    settings: DebateSettings,
+    seats: Sequence[Seat],
+    past: Sequence[PastDebate] = (),
+) -> str:
+    found = estimate(question, settings, seats, past)
+    return f"Estimate: {_estimate_words(found, settings)}"
 
 
-def print_plan(prepared: PreparedDebate, output: Output) -> None:
-    """Print the plan for a debate without starting it."""
+def rest_line(
+    state: DebateState, settings: DebateSettings, past: Sequence[PastDebate], spent: Amount
+) -> str:
+    """Return the estimate of a debate that was stopped."""
+    found = estimate(state["question"], settings, state["seats"], past, state)
+    return f"Estimate of the rest: {_estimate_words(found, settings, spent)}"
+
+
+def _estimate_words(found: Estimate, settings: DebateSettings, spent: Amount = NOTHING) -> str:
+    words = estimate_words(found, datetime.now(UTC).date())
+    return " ".join([f"{words}.", *_budget_words(found, settings, spent)])
+
+
+def _budget_words(found: Estimate, settings: DebateSettings, spent: Amount = NOTHING) -> list[str]:
+    cap = cap_of(settings)
+    if cap is None:
+        return []
+    most = spent + Amount(found.tokens[1], found.cost_usd[1] if found.cost_usd else 0)
+    may_end = ", which may end it earlier" if most.share_of(cap) > 1 else ""
+    return [f"Its budget is {cap_words(cap)}{may_end}."]
+
+
+def print_plan(prepared: PreparedDebate, past: Sequence[PastDebate], output: Output) -> None:
+    """Print the plan of a debate that is not started."""
     settings, seats = prepared.settings, prepared.plan.seats
     if output.json:
-        write_json(_as_json(prepared))
+        write_json(_as_json(prepared, past))
         return
-    screen, line = stdout(), estimate_line(prepared.question, settings, seats)
+    screen, line = stdout(), estimate_line(prepared.question, settings, seats, past)
     if output.quiet:
         print_hanging(screen, plain(line))
         return
@@ -37,6 +67,28 @@ def print_plan(prepared: PreparedDebate, output: Output) -> None:
         print_hanging(screen, plain(seat.name.ljust(width) + models), hang=width)
     for each in (prepared.plan.notice, *_price_lines(prepared), line, _NOTHING_STARTED):
         print_hanging(screen, plain(each))
+
+
+def print_estimate(prepared: PreparedDebate, past: Sequence[PastDebate], output: Output) -> None:
+    """Print low, likely and high of what a debate would take."""
+    if output.json:
+        write_json(_as_json(prepared, past))
+        return
+    settings, seats = prepared.settings, prepared.plan.seats
+    found, screen = estimate(prepared.question, settings, seats, past), stdout()
+    for row in estimate_table(found):
+        print_hanging(screen, row)
+    if output.quiet:
+        return
+    for each in (_basis(found), *_budget_words(found, settings), prepared.plan.notice):
+        print_hanging(screen, plain(each))
+
+
+def _basis(found: Estimate) -> str:
+    debates = found.likely.debates if found.likely else 0
+    if not debates:
+        return "No such debate is stored yet, so `likely` is the middle."
+    return f"`likely` is the median of {counted(debates, 'past debate')}."
 
 
 _NOTHING_STARTED = "Nothing was started: no model was called and nothing is recorded."
@@ -64,7 +116,7 @@ def _price_words(model: str, price: Price | None) -> str:
     )
 
 
-def _as_json(prepared: PreparedDebate) -> dict[str, object]:
+def _as_json(prepared: PreparedDebate, past: Sequence[PastDebate]) -> dict[str, object]:
     seats, settings = prepared.plan.seats, prepared.settings
     return {
         "question": prepared.question,
@@ -72,7 +124,7 @@ def _as_json(prepared: PreparedDebate) -> dict[str, object]:
         "notice": prepared.plan.notice,
         "seats": [seat.model_dump(mode="json") for seat in seats],
         "prices": {model: price and _plain(price) for model, price in _prices(prepared).items()},
-        "estimate": _plain(estimate(prepared.question, settings, seats)),
+        "estimate": _plain(estimate(prepared.question, settings, seats, past)),
     }
 
 

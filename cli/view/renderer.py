@@ -28,8 +28,8 @@ from contend.graph.state import Turn
 from contend.nodes.prompting.points import track_points
 
 _LONGEST_QUESTION = 600
-# After these problems the seat is idle.
-_GIVEN_UP = ("failed", "sat_out")
+# After these the seat is idle.
+_GIVEN_UP = ("failed", "sat_out", "out_of_budget")
 
 
 class Renderer:
@@ -201,6 +201,10 @@ class Renderer:
         # Restarting a rating does not discard what the judge is writing.
         restart = bool(meta.get("restart")) and meta.get("phase") != "score"
         self.sections.report_problem(seat, what, why, restart=restart)
+
+    def _on_budget(self, event: Event) -> None:
+        self.sections.break_line(between_words=True)
+        self._page.paragraph(wording.sentence(event["content"]), "warning", indent=0)
 
     def _on_scores(self, _: Event) -> None:
         self.sections.stop_waiting()

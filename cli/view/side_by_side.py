@@ -43,7 +43,7 @@ _WORDS: dict[State, str] = {
     "sat out": "skipped this round",
 }
 _AFTER: dict[str, State] = {"sat_out": "sat out", "failed": "failed", "not_asked": "failed"}
-_GIVEN_UP = ("sat_out", "not_asked")
+_GIVEN_UP = ("sat_out", "not_asked", "out_of_budget")
 _GROWING: tuple[State, ...] = ("waiting", "writing", "deciding", "trying again")
 
 

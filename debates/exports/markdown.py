@@ -115,7 +115,8 @@ def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
     """Return the errors and warnings about the debate."""
     lines = [wording.DEMONSTRATION] if record["demonstration"] else []
     if debate.error:
-        lines.insert(0, f"The debate failed: {debate.error}")
+        how = "is paused" if debate.is_out_of_budget else "failed"
+        lines.insert(0, f"The debate {how}: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
     if not record["final_answer"]:  # otherwise they are above the short answer

@@ -24,6 +24,7 @@ STOP_WORDS = {
     "user": "you asked for the answer",
     "failed": "every model failed",
     "timeout": "the time limit of the debate was reached",
+    "budget": "the budget did not pay for more rounds",
 }
 INITIAL, OPENINGS, CLOSINGS = "Initial answers", "Opening statements", "Closing statements"
 DEGRADED_WORDS = {
@@ -46,6 +47,7 @@ DEGRADED_WORDS = {
     "initial_answers_stand": "no further round",
     "not_merged": "the answers could not be merged",
     "out_of_time": "no time was left",
+    "out_of_budget": "not asked, because of the budget",
     "no_numbers": "probabilities not readable",
     "no_precedents": "too few precedents",
     "argued_again": "too weak, argued again",

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 
 from contend.graph.errors import BadInput
 
-# Repeated here, so that an up-to-date database needs just one query and no import of Alembic.
-NEWEST = "0007"
-# Not Alembic's default name, because other programs may have tables in the same database.
+# Repeated here, so that an up-to-date database needs one query and no import of Alembic.
+NEWEST = "0008"
+# Not Alembic's default: the database may also hold tables of other programs.
 VERSION_TABLE = "contend_version"
 
 # The revision that matches the tables of releases that did not use Alembic.

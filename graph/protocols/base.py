@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from contend.graph.phases import PhaseName
 from contend.graph.settings import DebateSettings, FolderPlan
@@ -31,6 +31,13 @@ class PromptCall:
     control: PromptValues
 
 
+class PlannedCall(NamedTuple):
+    """A call that is still to come."""
+
+    seat: Seat
+    phase: PhaseName
+
+
 class Strategy(ABC, Generic[SomeSettings]):
     answering_role: str  # the role of the seats that answer the question in every round
     writer_role: str | None  # the role of the seat that writes the final answer, or None
@@ -44,6 +51,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     style: str = ""  # the debate format, which names the prompt file of the task
     folder_plan: FolderPlan | None = None
     most_tool_calls: int = 0  # how often a seat may use its tools in one turn
+    rates_answer: bool = True  # the judge, if there is one, rates the final answer
 
     def __init__(self, settings: SomeSettings) -> None:
         """Keep the settings; a subclass also sets the attributes that depend on them."""
@@ -56,6 +64,21 @@ class Strategy(ABC, Generic[SomeSettings]):
     @abstractmethod
     def expected_calls(self) -> tuple[int, int]:
         """Return the fewest and the most calls that a debate makes if no call fails."""
+
+    def round_calls(self, state: DebateState) -> list[PlannedCall]:
+        """Return the calls of the next round."""
+        answers = [PlannedCall(seat, "propose") for seat in state["seats"] if self.answers(seat)]
+        return [*answers, *self._calls_of(state, self.critic_role, "critique")]
+
+    def closing_calls(self, state: DebateState) -> list[PlannedCall]:
+        """Return the calls between the rounds and the end of the debate, in their order."""
+        writers = self._calls_of(state, self.writer_role or "", "synthesize")[:1]
+        verdict = [PlannedCall(seat, "verdict") for seat, _ in writers if self.gives_verdict]
+        rating = self._calls_of(state, "judge", "score") if self.rates_answer else []
+        return [*verdict, *writers, *rating]
+
+    def _calls_of(self, state: DebateState, role: str, phase: PhaseName) -> list[PlannedCall]:
+        return [PlannedCall(seat, phase) for seat in state["seats"] if seat.role == role]
 
     def last_round(self, state: DebateState) -> int:
         """Return the number of the last round, as currently planned."""

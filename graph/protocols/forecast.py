@@ -7,7 +7,13 @@ from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
+from contend.graph.protocols.base import (
+    PlannedCall,
+    PromptCall,
+    PromptValues,
+    Strategy,
+    WhenASeatFails,
+)
 from contend.graph.settings import ForecastSettings
 from contend.graph.settings.forecast import request_of, settings_of
 from contend.graph.state import DebateState, turns_of
@@ -23,6 +29,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
     """Lets all roles, including the judge, argue in every round; a role that fails leaves a gap."""
 
     writer_role = "judge"
+    rates_answer = False
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
     def __init__(self, settings: ForecastSettings) -> None:
@@ -34,6 +41,10 @@ class ForecastStrategy(Strategy[ForecastSettings]):
     def expected_calls(self) -> tuple[int, int]:
         calls = 2 * len(self.settings.role_names) * self.settings.max_rounds + 1
         return calls, calls
+
+    def round_calls(self, state: DebateState) -> list[PlannedCall]:
+        arguments = [PlannedCall(seat, "propose") for seat in state["seats"] if self.answers(seat)]
+        return arguments + self._calls_of(state, "judge", "score") * len(arguments)
 
     def answers(self, seat: Seat) -> bool:
         return seat.role in self.settings.role_names

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, WhenASeatFails
+from contend.graph.protocols.base import (
+    PlannedCall,
+    PromptCall,
+    PromptValues,
+    Strategy,
+    WhenASeatFails,
+)
 from contend.graph.readings import Decision
 from contend.graph.settings import ForumSettings
 from contend.graph.settings.seats import DEBATER
@@ -48,6 +54,14 @@ class ForumStrategy(Strategy[ForumSettings]):
         if mode == "external_judge":
             return seats * rounds + checked + 3
         return seats * (rounds + checked) + 1 if mode == "self_convergence" else seats * rounds
+
+    def round_calls(self, state: DebateState) -> list[PlannedCall]:
+        number, seats = state["round"] + 1, [seat_with_id(state, each) for each in state["active"]]
+        calls = [PlannedCall(seat, "propose") for seat in seats]
+        if self.closing_node(number) == "conviction_check":
+            calls += [PlannedCall(seat, "conviction_check") for seat in seats]
+        asks = self.asks_judge(number)
+        return calls + (self._calls_of(state, "judge", "judge_continue") if asks else [])
 
     def opening_state(self) -> DebateState:
         return {"active": list(self.settings.opening_seats)}

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from contend.graph.phases import STATEMENTS, PhaseName
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
+from contend.graph.protocols.base import PlannedCall, PromptCall, PromptValues, Strategy
 from contend.graph.settings import FolderPlan, ModeratedSettings, outputs_home
 from contend.graph.settings.moderated import ADVOCATE
-from contend.graph.state import DebateState
+from contend.graph.state import DebateState, Step, seat_with_id
 from contend.graph.stop_reasons import StopDecision, stop
 from contend.models.replies.moderated import MOST_CLAIMS
 from contend.nodes.moderated.judge_values import judge_values
@@ -17,6 +17,7 @@ from contend.nodes.moderated.schedule import (
     closings,
     openings,
     planned_rounds,
+    sides_of,
 )
 
 
@@ -45,6 +46,28 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         fewest = self._calls(settings.min_round_count if adjusts else count, checks=1)
         most = self._calls(settings.max_round_count if adjusts else count, checks=2 + MOST_CLAIMS)
         return fewest, most
+
+    def round_calls(self, state: DebateState) -> list[PlannedCall]:
+        sides = [side.id for side in sides_of(state)]
+        calls = self._planned(state, argument_round(sides, state["round"] + 1))
+        checkers = [seat for seat in state["seats"] if seat.role == "fact_checker"]
+        statements = sum(call.phase in STATEMENTS for call in calls)
+        checks = [PlannedCall(seat, "fact_check") for seat in checkers]
+        return calls + checks * (2 * statements)
+
+    def closing_calls(self, state: DebateState) -> list[PlannedCall]:
+        """Return what is left of the closing stage, the scores of all stages, and the summary."""
+        due = state.get("programme", [])[1:] if state.get("stop") else None
+        steps = closings([side.id for side in sides_of(state)]) if due is None else due
+        scores = (state["round"] + 2) * self.settings.format.orders
+        return [
+            *self._planned(state, steps),
+            *self._calls_of(state, "judge", "score") * scores,
+            *self._calls_of(state, "moderator", "synthesize"),
+        ]
+
+    def _planned(self, state: DebateState, steps: Sequence[Step]) -> list[PlannedCall]:
+        return [PlannedCall(seat_with_id(state, step.seat), step.phase) for step in steps]
 
     def _calls(self, rounds: int, checks: int) -> int:
         """Count the calls in all stages, with `checks` calls per statement for fact checking."""

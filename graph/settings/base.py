@@ -146,6 +146,12 @@ class DebateSettings(Settings):
     context_tokens: int | None = Field(
         None, ge=512, description="Maximum tokens in a prompt; by default what the model accepts."
     )
+    budget: PositiveInt | None = Field(
+        None, description="Tokens that all calls of the debate may use together."
+    )
+    max_cost: PositiveFloat | None = Field(
+        None, description="US dollars that all calls of the debate may cost together."
+    )
     prices: dict[str, tuple[NonNegativeFloat, ...]] = Field(
         default_factory=dict,
         description="Your prices by model spec, in US dollars per million tokens of input, output "

@@ -8,10 +8,13 @@ from langgraph.runtime import Runtime
 
 from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PhaseName
+from contend.graph.state import DebateState
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
+from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.replies.visible import SpeechFilter
 from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
+from contend.nodes.budget import call_budget
 from contend.nodes.prompting.values import fence_mark
 
 # Nobody can read faster, and every event has a cost for each viewer.
@@ -63,7 +66,8 @@ class TurnStream:
     phase: PhaseName | Literal[""] = ""
     before: str = ""  # the turn's text from earlier calls, sent again if this call restarts
     tokens_before: int = 0
-    time_limit: float | None = None  # in seconds from the first words
+    time_limit: float | None = None  # seconds from the first words
+    state: DebateState | None = None  # what the debate has used, if it has a budget
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
@@ -86,7 +90,13 @@ class TurnStream:
             asked=call_name(self.round_number, self.phase, self.seat.id),
             marks=(self.hidden_mark, fence_mark(debate)),
             time_is_up=self._time_is_up,
+            budget=self._budget(),
         )
+
+    def _budget(self) -> CallBudget:
+        if self.state is None:
+            return NO_BUDGET
+        return call_budget(self.state, self.runtime, self.phase, lambda: self.pause_requested)
 
     @property
     def tokens(self) -> int:

@@ -71,7 +71,9 @@ async def take_turn(
     tag = nonce(debate_id(node_runtime), this)
     strategy = strategy_for(settings)
     seconds = strategy.time_limit(phase)
-    stream = TurnStream(node_runtime, seat, state["round"], tag, phase, time_limit=seconds)
+    stream = TurnStream(
+        node_runtime, seat, state["round"], tag, phase, time_limit=seconds, state=state
+    )
     stream.begin()
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
     material, trouble = await gather_evidence(state, policy, seat, part)
@@ -208,7 +210,7 @@ async def fill_form(
 ) -> Extraction:
     """Fill a form with one structured-output call; if the call fails, the form stays empty."""
     pause_if_asked(runtime)
-    stream = TurnStream(runtime, seat, state["round"], "")
+    stream = TurnStream(runtime, seat, state["round"], "", state=state)
     try:
         answered = await extract(seat, messages, schema, runtime.context, stream.listener())
         block, usage = answered.result.block, answered.result.usage

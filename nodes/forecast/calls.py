@@ -7,7 +7,7 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from contend.graph.errors import ModelFailed
+from contend.graph.errors import BUDGET, ModelFailed
 from contend.graph.phases import PhaseName
 from contend.graph.state import CallSubject, DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
@@ -65,8 +65,8 @@ async def _speak(
     try:
         spoken = await _take_turn_in_time(about_this, node_runtime, seat, phase, part, deadline)
     except ModelFailed as failure:
-        # If no role has spoken, do not store the failure, because a resume should then try again.
-        if not all_arguments(state):
+        # Stored, it would be found again by every resume of a debate in which no role spoke.
+        if not all_arguments(state) or (failure.kind == BUDGET and phase == "synthesize"):
             raise
         return store_failure(failure)
     return {"spoken": spoken, "failed": {}}

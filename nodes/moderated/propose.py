@@ -6,6 +6,7 @@ from langgraph.runtime import Runtime
 
 from contend.graph.state import CallSubject, DebateState, Step, seat_with_id
 from contend.models.replies.moderated import RebutsBlock
+from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.decide import block_of, in_words
 from contend.nodes.calls.evidence import search_queries
 from contend.nodes.calls.stream import report_problem
@@ -14,6 +15,7 @@ from contend.nodes.moderated.prompt_values import checks_of
 from contend.nodes.moderated.schedule import statements_in
 
 
+@ends_rounds_when_spent
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     step, *rest = state["programme"]
     seat = seat_with_id(state, step.seat)

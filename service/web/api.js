@@ -109,7 +109,7 @@ export function startDebate(request, files) {
 }
 
 export const pauseDebate = (id) => post(debatePath(id, "/pause"));
-export const resumeDebate = (id, say) => post(debatePath(id, "/resume"), say ? { say } : {});
+export const resumeDebate = (id, say, budget = {}) => post(debatePath(id, "/resume"), { ...(say && { say }), ...budget });
 export const finishDebate = (id, say) => post(debatePath(id, "/finish"), say ? { say } : {});
 export const rateDebate = (id, rating) => post(debatePath(id, "/rate"), { rating });
 export const resolveForecast = (id, outcome) => post(debatePath(id, "/resolve"), { outcome });

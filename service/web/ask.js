@@ -195,7 +195,9 @@ function costWords(cost, read) {
   return cost[1] ? range(cost, dollars) + (read ? ` (prices of ${read})` : "") : "free";
 }
 
-export function estimateWords({ calls, tokens, cost_usd: cost, prices_read: read }) {
+export function estimateWords({ calls, tokens, cost_usd: cost, prices_read: read, likely }) {
   const thousands = (number) => (number < 1000 ? whole(number) : `${Math.round(number / 1000)}k`);
-  return [`${range(calls, whole)} calls`, `about ${range(tokens, thousands)} tokens`, costWords(cost, read)].join(", ");
+  const words = [`${range(calls, whole)} calls`, `about ${range(tokens, thousands)} tokens`, costWords(cost, read)].join(", ");
+  if (!likely) return words;
+  return `${words}; likely ${[count(likely.calls, "call"), `${thousands(likely.tokens)} tokens`, likely.cost_usd && dollars(likely.cost_usd)].filter(Boolean).join(", ")}`;
 }

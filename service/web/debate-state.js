@@ -50,13 +50,18 @@ const HANDLERS = {
   },
   final_complete: finishAnswer,
   degraded: degrade,
+  budget(state, event) {
+    state.budgetNote = event.content;
+    return ["status"];
+  },
   paused(state, event, about) {
-    Object.assign(state, { status: "paused", ask: about.ask || null, pausedBecause: event.content, endedAt: event.ts });
+    const outOfBudget = about.reason === "budget" ? { why: event.content, budget: about.budget, max_cost: about.max_cost } : null;
+    Object.assign(state, { status: "paused", ask: about.ask || null, outOfBudget, endedAt: event.ts });
     markIdle(state);
     return ["status", "seats", "rail"];
   },
   resumed(state) {
-    Object.assign(state, { status: "running", ask: null, error: null, endedAt: null });
+    Object.assign(state, { status: "running", ask: null, error: null, outOfBudget: null, endedAt: null });
     return ["status", "seats"];
   },
   error(state, event, about) {

@@ -236,7 +236,8 @@ class DebateView {
   drawControls() {
     // Stored events of earlier pauses do not count.
     const status = this.isCaughtUp ? this.state.status : this.detail.status;
-    const wanted = this.state.isGone ? "gone" : status;
+    const isOverBudget = status === "paused" && Boolean(this.state.outOfBudget);
+    const wanted = this.state.isGone ? "gone" : `${status} ${isOverBudget}`;
     if (wanted === this.drawnControls) return;
     this.drawnControls = wanted;
     show(this.controls, this.controlButtons(status));
@@ -249,6 +250,7 @@ class DebateView {
     const isRunning = status === "running";
     const buttons = [];
     if (isRunning) buttons.push(button("Pause", act(pauseDebate), { title: "Pause (p)" }), button("Finish now", act(finishDebate), { title: "Stop the rounds and write the answer" }));
+    else if (status === "paused" && state.outOfBudget) buttons.push(button("Resume with twice the budget", act((debate) => resumeDebate(debate, "", twice(state.outOfBudget)))));
     else if (status !== "done") buttons.push(button("Resume", act(resumeDebate), { title: "Resume (p)" }));
     buttons.push(menu("Export ▾", exportItems(id, this.report), { class: "button button-primary" }));
     if (!isRunning) buttons.push(button("Delete", () => this.remove(), { class: "button button-quiet" }));
@@ -275,6 +277,7 @@ class DebateView {
     const title = serious.length ? `${count(state.degradations.length, "thing")} did not go as planned` : `${count(state.degradations.length, "call")} had to be tried again`;
     show(this.notices,
       state.error && el("div.notice.notice-error", { role: "alert" }, el("b", "The debate failed. "), state.error.text),
+      state.outOfBudget ? el("div.notice", { role: "alert" }, el("b", "Paused. "), `${sentenceCase(state.outOfBudget.why)}.`) : state.budgetNote && el("div.notice", `${state.budgetNote}.`),
       state.demonstration && el("div.notice", "Argued by the built-in demo model: its scores are not meaningful."),
       state.degradations.length > 0 && el("details.notice", { open: serious.length > 0 && serious.length <= 3 && state.status === "done" }, el("summary", title), el("ul.plain-list", state.degradations.map(line))));
   }
@@ -385,6 +388,8 @@ function outcomesOf(record) {
   return Object.fromEntries(outcomes.map((each) => [each.id, each.label || each.id]));
 }
 
+const twice = ({ budget, max_cost: cost }) => ({ ...(budget && { budget: 2 * budget }), ...(cost && { max_cost: 2 * cost }) });
+
 function announcementOf(state, event) {
   const about = event.metadata || {};
   if (event.event === "round_start") return event.round ? `Round ${event.round}` : "The debate begins";
@@ -393,6 +398,7 @@ function announcementOf(state, event) {
   if (event.event === "final_complete") return "Answer ready";
   if (event.event === "paused") return about.ask ? "The debate is waiting for you" : "Paused";
   if (event.event === "resumed") return "Resumed";
+  if (event.event === "budget") return event.content;
   if (event.event === "error") return `The debate failed. ${event.content}`;
   return "";
 }

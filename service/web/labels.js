@@ -12,6 +12,7 @@ export const STOP_WORDS = {
   user: "you asked for the answer",
   failed: "every model failed",
   timeout: "the time limit was reached",
+  budget: "the budget did not pay for more rounds",
 };
 
 const DEGRADED_WORDS = {
@@ -34,6 +35,7 @@ const DEGRADED_WORDS = {
   initial_answers_stand: "no further round",
   not_merged: "the answers could not be merged",
   out_of_time: "no time was left",
+  out_of_budget: "not asked, because of the budget",
   no_numbers: "the probabilities could not be parsed",
   no_precedents: "too few precedents",
   argued_again: "argued again, because the first argument was too weak",

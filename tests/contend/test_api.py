@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,23 @@ async def test_a_debate_is_paused_and_resumed(server: ModelServer) -> None:
         pass
     assert record.status == "done"
     assert record.id == debate.id
+
+
+async def test_a_debate_is_resumed_with_a_larger_budget(server: ModelServer) -> None:
+    def wordy(role: str, number: int, reply: Reply) -> Reply:
+        first = (role, number) == ("proposer", 1)
+        return replace(reply, text="On and on. " * 1800, chunk_size=1000) if first else reply
+
+    server.script = debaters(wordy)
+    quick = {"min_rounds": 1, "max_rounds": 2, "templates": False, "budget": 11_000}
+    debate = create_debate("Why?", settings=quick, model="openai:m1")
+    paused = await debate.result()
+    assert (paused.status, paused.stop_reason) == ("paused", "budget")
+    assert "does not fit into the budget of 11,000 tokens" in (paused.error or "")
+    with pytest.raises(contend.BadInput, match="does not pay for another call"):
+        await debate.resume(budget=100).result()
+    record = await debate.resume(budget=60_000).result()
+    assert (record.status, record.settings["budget"]) == ("done", 60_000)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -222,3 +223,31 @@ def test_a_debate_that_cannot_start_is_no_success(
     body = refused.value.body
     assert (refused.value.status, body.error, body.debate_id) == (status, code, debate)
     assert "a bug" not in body.detail
+
+
+def test_a_debate_without_budget_left_goes_on_with_a_larger_one(
+    client: TestClient, models: ModelServer
+) -> None:
+    long = "On and on and on. " * 1200
+
+    def wordy(role: str, number: int, reply: Reply) -> Reply:
+        first = (role, number) == ("proposer", 1)
+        return replace(reply, text=long + reply.text, chunk_size=1000) if first else reply
+
+    models.script = debaters(wordy)
+    debate = start(client, settings={"budget": 11_000}).id
+    wait_until_not_here(client, debate)
+    paused = events(client, debate, follow=False)[-1]
+    assert paused["metadata"].items() >= {"reason": "budget", "budget": 11_000}.items()
+    with pytest.raises(ApiError, match="does not pay for another call"):
+        api(client).resume(debate, budget=100)
+    assert api(client).get(debate).status == "paused"
+    api(client).resume(debate, budget=50_000)
+    assert events(client, debate)[-1]["event"] == "complete"
+
+
+def test_the_budget_of_a_running_debate_cannot_be_changed(client: TestClient, held: Held) -> None:
+    debate = start(client).id
+    held.wait()
+    with pytest.raises(ApiError, match="pause it to change its budget"):
+        api(client).resume(debate, budget=50_000)

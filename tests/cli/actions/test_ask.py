@@ -25,7 +25,8 @@ def test_default_output_shows_the_whole_debate(contend: Command, models: ModelSe
         "adversarial · 1 to 2 rounds · debate ",
         "Proposer     openai:m",
         "All models chosen by you.",
-        "Estimate: 4 to 6 calls, about 6k to 20k tokens, cost unknown (no price for\nopenai:m).",
+        "Estimate: 4 to 6 calls, about 6k to 20k tokens, cost unknown (no price for\n"
+        "openai:m); likely 5 calls, 11k tokens.",
         "─ Round 1 of at most 2 ─",
         "Proposer · openai:m\n  This is proposal 1",
         "Skeptic · openai:m\n  This is critique 1 🔍",

@@ -41,7 +41,7 @@ REFUSED = {
     "graph": (["graph", "forvm"], "There is no protocol 'forvm'"),
     "embedded model": (["models", "pull", "smollm2-135n"], "embedded:smollm2-135m"),
     "rounds": (["ask", QUESTION, "--rounds", "3"], "--set max_rounds=3. See `contend ask"),
-    "budget": (["ask", QUESTION, "--budget", "1"], "To limit the cost, set fewer rounds"),
+    "budget": (["ask", QUESTION, "--budget", "1"], "A budget of 1 token does not pay for one call"),
     "format": (["ask", QUESTION, "--format", "html"], "contend export ID --format html"),
     "no command": ([QUESTION], f'To debate a question, use ask: contend ask "{QUESTION}".'),
     "delete": (["delete", "0000", "--yes"], "No debate has the id '0000'"),

@@ -25,7 +25,8 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(
         "All models chosen by you.",
         "openai:m: $1 in, $2 out per million tokens (your settings)",
         "ollama:m: free (this machine)",
-        "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02.",
+        "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02; "
+        "likely 5 calls, 11k tokens, $0.01.",
         "Nothing was started: no model was called and nothing is recorded.",
     ]
     assert (models.calls, contend.home.exists()) == ([], False)
@@ -39,7 +40,10 @@ def test_a_dry_run_as_json_and_in_short(contend: Command) -> None:
     assert plan["estimate"].items() >= expected.items()
     assert plan["prices"] == {"openai:m": None}
     short = contend.here(*ASK, *PRICES, "--dry-run", "--quiet")
-    assert short.out == "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02.\n"
+    assert short.out == (
+        "Estimate: 4 to 6 calls, about 6k to 20k tokens, $0.007 to $0.02; likely 5 calls, "
+        "11k tokens, $0.01.\n"
+    )
     refused = contend.here(*ASK, "--dry-run", "--events")
     assert (refused.code, "use --json instead" in refused.err) == (2, True)
 
@@ -73,5 +77,5 @@ def test_a_dry_run_stores_and_downloads_nothing(contend: Command, tmp_path: Path
     embedded = contend.here("ask", "Why?", "-m", "embedded:smollm2-135m", "--dry-run")
     assert embedded.code == 0
     assert embedded.err == "Note: smollm2-135m (98 MB) would be downloaded first.\n"
-    assert "free (local)." in embedded.out
+    assert "free (local);" in embedded.out
     assert not contend.home.exists()

@@ -1,0 +1,13 @@
+"""Prints what a debate would take."""
+
+from contend.cli import database
+from contend.cli.actions.ask import Request, plan_debate
+from contend.cli.exit_codes import OK
+from contend.cli.view.console import Output
+from contend.cli.view.plan import print_estimate
+
+
+def estimate_question(asked: Request, output: Output) -> int:
+    """Check a debate as `ask --dry-run` does, and print its estimate."""
+    print_estimate(plan_debate(asked, output), database.past(asked.protocol), output)
+    return OK

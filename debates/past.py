@@ -1,0 +1,39 @@
+"""What past debates took, for the estimate of the next one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from contend.debates.tables import debates
+
+# Older ones were probably of other models and other settings.
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class PastDebate:
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    models: frozenset[str]
+
+
+def read_past(connection: sa.Connection, protocol: str) -> list[PastDebate]:
+    """Return the newest finished debates of a protocol whose tokens are all known."""
+    trace = debates.c.state["trace"]
+    query = sa.select(trace["usage"].label("usage"), trace["seats"].label("seats"))
+    query = query.where(debates.c.protocol == protocol, debates.c.status == "done")
+    rows = connection.execute(query.order_by(debates.c.created_at.desc()).limit(_MOST)).all()
+    return [_past(row.usage, row.seats) for row in rows if _is_known(row.usage)]
+
+
+def _is_known(usage: Any) -> bool:
+    if not usage or usage.get("without_usage") or not usage["turns"]:
+        return False
+    return usage["input_tokens"] is not None and usage["output_tokens"] is not None
+
+
+def _past(usage: Any, seats: Any) -> PastDebate:
+    models = frozenset(seat["model"] for seat in seats or ())
+    return PastDebate(usage["turns"], usage["input_tokens"], usage["output_tokens"], models)

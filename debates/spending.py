@@ -1,0 +1,115 @@
+"""What debates with a budget have spent, call by call; a running call counts at its worst case."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from contend.debates.tables import spending, write
+from contend.graph.errors import OUT_OF_BUDGET, BadInput, ModelFailed
+
+if TYPE_CHECKING:  # slow to import, and only runs need it
+    from contend.debates.record import StoredDebate
+    from contend.debates.repository import Repository
+    from contend.debates.settings_sources import Given
+    from contend.graph.settings import DebateSettings
+    from contend.models.budget import Amount, Ledger
+    from contend.models.recording import RecordedCall
+
+_BEFORE = "before"  # what was spent while the debate had no budget
+
+
+class Spending:
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
+        """Store what a call may cost or, once that is known, what it did cost."""
+        dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
+        values = {"tokens": round(amount.tokens), "cost": amount.cost}
+        row = dialect.insert(spending).values(debate_id=debate_id, entry=entry, **values)
+        row = row.on_conflict_do_update(index_elements=list(spending.primary_key), set_=values)
+        with write(self._engine) as connection:
+            connection.execute(row)
+
+    def total(self, debate_id: str) -> "Amount":
+        from contend.models.budget import Amount
+
+        sums = sa.func.sum(spending.c.tokens), sa.func.sum(spending.c.cost)
+        query = sa.select(*sums).where(spending.c.debate_id == debate_id)
+        with self._engine.connect() as connection:
+            tokens, cost = connection.execute(query).one()
+        return Amount(tokens or 0, cost or 0.0)
+
+
+def spent_by(records: "Repository", debate_id: str) -> "Amount":
+    """Return what a debate has spent; calls from before it had a budget are known as recorded."""
+    from contend.models.budget import Amount
+
+    stored = records.spending.total(debate_id)
+    recorded = _recorded(records.recordings.read(debate_id).values())
+    missing = recorded - stored
+    return stored + Amount(max(missing.tokens, 0), max(missing.cost, 0))
+
+
+async def open_ledger(
+    records: "Repository", debate_id: str, settings: "DebateSettings"
+) -> "Ledger":
+    """Return the ledger of a debate, which stores every call from now on."""
+    from contend.models.budget import WARN_AT, Ledger, cap_of
+
+    cap = cap_of(settings)
+    if cap is None:
+        return Ledger()
+    spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id)
+
+    async def keep(entry: str, amount: "Amount") -> None:
+        await asyncio.to_thread(records.spending.put, debate_id, entry, amount)
+
+    return Ledger(spent, keep, warned=spent.share_of(cap) >= WARN_AT)
+
+
+def _count_earlier_calls(records: "Repository", debate_id: str) -> "Amount":
+    spent = spent_by(records, debate_id)
+    missing = spent - records.spending.total(debate_id)
+    if missing.tokens or missing.cost:
+        records.spending.put(debate_id, _BEFORE, missing)
+    return spent
+
+
+def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
+    """Say why a debate with a budget pauses."""
+    from contend.models.budget import cap_of, cap_words
+
+    cap = cap_of(settings)
+    size = f" of {cap_words(cap)}" if cap else ""
+    return f"{OUT_OF_BUDGET}{size}, so {failed.seat} was not asked"
+
+
+def _recorded(calls: "Iterable[RecordedCall]") -> "Amount":
+    from contend.graph.values import Usage
+    from contend.models.budget import NOTHING, UNKNOWN, amount_of
+
+    used = [Usage.model_validate(call.answer["result"]["usage"]) for call in calls if call.answer]
+    used += [each.trouble.usage for call in calls for each in call.received if each.trouble]
+    return sum((amount_of(usage, UNKNOWN) for usage in used), NOTHING)
+
+
+def with_budget(
+    records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
+) -> "DebateSettings":
+    """Return the settings of a debate with another budget, which must pay for one more call."""
+    from contend.debates.settings_sources import change_settings
+    from contend.models.budget import cap_of, cap_words, check_prices
+
+    settings = change_settings(debate.as_settings(), changes)
+    check_prices(debate.as_state()["seats"], settings)
+    cap, spent = cap_of(settings), spent_by(records, debate.id)
+    if cap and spent.share_of(cap) >= 1:
+        raise BadInput(
+            f"A budget of {cap_words(cap)} does not pay for another call: {cap_words(cap, spent)} "
+            "were spent before. Choose a larger one."
+        )
+    return settings

@@ -1,0 +1,330 @@
+"""Budgets: the worst case of a call is reserved before it, and settled with its usage after it."""
+
+import asyncio
+import json
+import math
+import re
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import BaseTool
+
+from contend.graph.errors import BadInput, DatabaseUnavailable, OverBudget, Paused
+from contend.graph.settings import DebateSettings
+from contend.graph.values import NO_USAGE, Seat, Usage
+from contend.models.failures import BadAnswer
+from contend.models.prices import Price, price_of
+from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
+
+# A turn shorter than this would be cut off, and the money for it lost.
+_LEAST_ANSWER = 1024
+_LEAST_THINKING = 4096
+# What providers add to the texts of a prompt: marks of roles, and the form of tools.
+_TOKENS_OF_A_CALL, _TOKENS_OF_A_MESSAGE, _TOKENS_OF_AN_IMAGE = 64, 16, 5_000
+_PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<ascii>[!-~])|(?P<other>[^\x00-\x7f]+)|(?P<gap>\s)")
+WARN_AT = 0.8
+_SECONDS_BETWEEN_LOOKS = 0.1
+# With these statuses a model may have run although no answer arrived: gateways give up earlier.
+_MAY_BE_CHARGED = {408, 499, 502, 504, 520, 522, 524}
+_NEVER_SENT = {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror"}
+# Ledgers of debates that another program runs, such as `langgraph dev`.
+_MOST_LEDGERS = 1000
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Tokens and US dollars."""
+
+    tokens: float = 0
+    cost: float = 0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.tokens + other.tokens, self.cost + other.cost)
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(self.tokens - other.tokens, self.cost - other.cost)
+
+    def share_of(self, cap: "Amount") -> float:
+        return max(self.tokens / cap.tokens, self.cost / cap.cost)
+
+
+NOTHING = Amount()
+# What a call counts as if nothing else is known about it.
+UNKNOWN = Amount(4096)
+
+
+def cap_of(settings: DebateSettings) -> Amount | None:
+    """Return what the debate may cost; None if it has no budget."""
+    if settings.budget is None and settings.max_cost is None:
+        return None
+    return Amount(settings.budget or math.inf, settings.max_cost or math.inf)
+
+
+def cap_words(cap: Amount, amount: Amount | None = None) -> str:
+    """Name a budget, or an amount in the units that the budget limits."""
+    named = amount or cap
+    unit = "token" if named.tokens == 1 else "tokens"
+    tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []
+    dollars = [_dollars(named.cost)] if cap.cost < math.inf else []
+    return " and ".join([*tokens, *dollars])
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:,.2f}" if cost >= 0.1 or not cost else f"${cost:.2g}"
+
+
+def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
+    """Return what was used; what a provider did not report counts as `if_unknown`."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return if_unknown
+    cost = if_unknown.cost if usage.cost_usd is None else usage.cost_usd
+    return Amount(usage.input_tokens + usage.output_tokens, cost)
+
+
+def most_tokens(*texts: str) -> int:
+    """Return more tokens than any common vocabulary needs for these texts."""
+    return sum(_most(found) for text in texts for found in _PIECE.finditer(text))
+
+
+def _most(found: re.Match[str]) -> int:
+    match found.lastgroup:
+        case "letters":
+            return -(-len(found.group()) // 2)
+        case "other":  # no vocabulary needs more than one token for a byte
+            return len(found.group().encode())
+        case "gap":
+            return int(found.group() != " ")
+        case _:
+            return 1
+
+
+def prompt_tokens(messages: Sequence[BaseMessage], tools: Sequence[BaseTool] = ()) -> int:
+    forms = [json.dumps(tool.get_input_jsonschema()) + tool.description for tool in tools]
+    calls = [str(getattr(each, "tool_calls", "") or "") for each in messages]
+    images = sum(_images_in(each) for each in messages)
+    return (
+        most_tokens(*(each.text for each in messages), *forms, *calls)
+        + _TOKENS_OF_A_CALL
+        + _TOKENS_OF_A_MESSAGE * len(messages)
+        + _TOKENS_OF_AN_IMAGE * images
+    )
+
+
+def _images_in(message: BaseMessage) -> int:
+    parts = message.content if isinstance(message.content, list) else []
+    return sum(isinstance(part, dict) and "image" in str(part.get("type")) for part in parts)
+
+
+@dataclass(frozen=True)
+class CallPrice:
+    """The worst case of a call, by how many tokens it may write."""
+
+    prompt: int
+    ceiling: int
+    least: int  # an answer with less room is not worth its price
+    price: Price | None  # None if the cost does not count, or is unknown
+
+    @classmethod
+    def of(
+        cls, spec: ModelSpec, settings: DebateSettings, prompt: int, ceiling: int, limit: int | None
+    ) -> "CallPrice":
+        least = min(ceiling, least_answer(spec, limit))
+        return cls(prompt, ceiling, least, price_for_budget(spec, settings))
+
+    def worst(self, output: float) -> Amount:
+        if self.price is None:
+            return Amount(self.prompt + output)
+        cost = (self.prompt * self._dearest_input + output * self.price.output) / 1e6
+        return Amount(self.prompt + output, cost)
+
+    def output_within(self, room: Amount) -> float:
+        """Return how many tokens the call may write so that it stays within the room."""
+        tokens = room.tokens - self.prompt
+        if self.price is None:
+            return tokens
+        left = room.cost - self.worst(0).cost
+        if not self.price.output:
+            return tokens if left >= 0 else -1
+        return min(tokens, left * 1e6 / self.price.output)
+
+    @property
+    def _dearest_input(self) -> float:
+        return max(self.price.input, self.price.cached or 0) if self.price else 0
+
+
+_UNKNOWN_PRICE = Price(math.inf, math.inf)
+
+
+def price_for_budget(spec: ModelSpec, settings: DebateSettings) -> Price | None:
+    """Return the price of a model if the cost is limited; an unknown one is beyond any limit."""
+    if settings.max_cost is None:
+        return None
+    return price_of(spec, settings.prices) or _UNKNOWN_PRICE
+
+
+def least_answer(spec: ModelSpec, limit: int | None = None) -> int:
+    thinks = provider_of(spec).thinks(spec.name)
+    return min(limit or _LEAST_ANSWER, _LEAST_ANSWER) + (_LEAST_THINKING if thinks else 0)
+
+
+def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
+    """Refuse a limit of the cost if the price of a model is unknown."""
+    models = dict.fromkeys(model for seat in seats for model in (seat.model, *seat.fallback_models))
+    for model in models if settings.max_cost else ():
+        if price_of(parse_spec(model), settings.prices) is None:
+            raise BadInput(
+                f"The price of {model} is unknown, so max_cost cannot be kept. Set it with --set "
+                f"'prices={{\"{model}\": [INPUT, OUTPUT]}}' in US dollars per million tokens, or "
+                "limit the tokens with --budget."
+            )
+
+
+@dataclass(frozen=True)
+class CallBudget:
+    """What the budget of a debate means for one of its calls."""
+
+    debate: str = ""
+    used: Amount = NOTHING  # what the state of the debate says
+    kept: Amount = NOTHING  # for the calls that write the answer
+    warn: Callable[[Amount], None] = lambda _spent: None
+    pause_requested: Callable[[], bool] = lambda: False
+
+
+NO_BUDGET = CallBudget()
+
+
+@dataclass
+class Ledger:
+    """What a debate has spent, and what its running calls may still cost."""
+
+    spent: Amount = NOTHING
+    keep: Callable[[str, Amount], Awaitable[None]] | None = None
+    warned: bool = False
+    _held: dict[str, Amount] = field(default_factory=dict)
+    _waiting: set[asyncio.Event] = field(default_factory=set)
+
+    @asynccontextmanager
+    async def reserve(
+        self, price: CallPrice, cap: Amount, budget: CallBudget
+    ) -> AsyncIterator["Reservation"]:
+        """Hold the worst case of a call while it runs; raise OverBudget if it does not fit."""
+        output = await self._wait_for_room(price, cap, budget)
+        entry, worst = uuid4().hex, price.worst(output)
+        self._held[entry] = worst
+        reservation = Reservation(int(output), worst)
+        try:
+            if self.keep:
+                await self.keep(entry, worst)
+            try:
+                yield reservation
+            except Exception as error:
+                reservation.settle(_usage_of(error))
+                raise
+        finally:
+            del self._held[entry]
+            self.spent += reservation.counted
+            for each in self._waiting:
+                each.set()
+            if self.keep and reservation.counted != worst:
+                with suppress(DatabaseUnavailable):  # the worst case stays on record
+                    await self.keep(entry, reservation.counted)
+            if not self.warned and self.spent.share_of(cap) >= WARN_AT:
+                self.warned = True
+                budget.warn(self.spent)
+
+    async def _wait_for_room(self, price: CallPrice, cap: Amount, budget: CallBudget) -> float:
+        while True:
+            room = cap - sum(self._held.values(), self.spent) - budget.kept
+            output = price.output_within(room)
+            if output >= price.ceiling:
+                return price.ceiling
+            if not self._held:  # nothing will be given back
+                break
+            await self._wait(budget)
+        if output < price.least:
+            raise OverBudget
+        return math.floor(output)
+
+    async def _wait(self, budget: CallBudget) -> None:
+        """Wait until a running call gives back what it did not use."""
+        changed = asyncio.Event()
+        self._waiting.add(changed)
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), _SECONDS_BETWEEN_LOOKS)
+        finally:
+            self._waiting.discard(changed)
+        if budget.pause_requested():
+            raise Paused
+
+
+@dataclass
+class Reservation:
+    ceiling: int | None
+    counted: Amount
+
+    def settle(self, usage: Usage) -> None:
+        """Count what was used; a part that is unknown counts as reserved."""
+        self.counted = amount_of(usage, if_unknown=self.counted)
+
+
+def _usage_of(error: Exception) -> Usage:
+    """Return what a failed call used: nothing if it was refused, else unknown."""
+    if isinstance(error, BadAnswer):
+        return error.usage or Usage()
+    return NO_USAGE if _was_refused(error) else Usage()
+
+
+def _was_refused(error: BaseException) -> bool:
+    status = getattr(error, "status_code", None)  # of a response; errors in a stream have none
+    if isinstance(status, int) and status >= 400:
+        return status not in _MAY_BE_CHARGED
+    cause = error.__cause__ or error.__context__
+    return type(error).__name__ in _NEVER_SENT or (cause is not None and _was_refused(cause))
+
+
+_ledgers: OrderedDict[str, Ledger] = OrderedDict()
+
+
+@contextmanager
+def using_ledger(debate: str, ledger: Ledger) -> Iterator[None]:
+    """Make the calls of a debate use this ledger."""
+    _ledgers[debate] = ledger
+    try:
+        yield
+    finally:
+        _ledgers.pop(debate, None)
+
+
+def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
+    """Return the ledger of a debate; one that nobody opened begins with what the state says."""
+    if not budget.debate:
+        return Ledger()
+    if budget.debate not in _ledgers:
+        _ledgers[budget.debate] = Ledger(budget.used, warned=budget.used.share_of(cap) >= WARN_AT)
+        while len(_ledgers) > _MOST_LEDGERS:
+            _ledgers.popitem(last=False)
+    return _ledgers[budget.debate]
+
+
+@asynccontextmanager
+async def reserved(
+    spec: ModelSpec,
+    settings: DebateSettings,
+    budget: CallBudget,
+    prompt: Callable[[], int],
+    ceiling: int | None,
+    limit: int | None,
+) -> AsyncIterator[Reservation]:
+    """Reserve the worst case of a call, if its debate has a budget; the ceiling may be lowered."""
+    cap = cap_of(settings)
+    if cap is None or ceiling is None:
+        yield Reservation(ceiling, NOTHING)
+        return
+    price = CallPrice.of(spec, settings, prompt(), ceiling, limit)
+    async with _ledger_of(budget, cap).reserve(price, cap, budget) as reservation:
+        yield reservation
