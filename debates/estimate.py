@@ -35,14 +35,14 @@ def estimate(question: str, settings: DebateSettings, seats: Iterable[Seat]) -> 
     asked = estimate_tokens(question)
     low = _usage(calls[0], asked, _SHORT_TURN)
     high = _usage(calls[1], asked, _LONG_TURN)
-    models = dict.fromkeys(seat.model for seat in seats)
+    models = dict.fromkeys(seat.model for seat in seats if not seat.is_human)
     prices = {model: price_of(parse_spec(model), settings.prices) for model in models}
     known = [price for price in prices.values() if price]
     unpriced = tuple(model for model, price in prices.items() if not price)
     return Estimate(
         calls,
         (_total(low), _total(high)),
-        None if unpriced or not known else _costs(known, low, high),
+        None if unpriced else _costs(known, low, high),
         unpriced,
         min((price.read for price in known if price.read), default=None),
     )
@@ -62,4 +62,4 @@ def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
     """Return the cost if the cheapest or the dearest model took all calls."""
     cheap = (cost_of(low, price) or 0.0 for price in prices)
     dear = (cost_of(high, price) or 0.0 for price in prices)
-    return min(cheap), max(dear)
+    return min(cheap, default=0.0), max(dear, default=0.0)

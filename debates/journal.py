@@ -178,6 +178,14 @@ class Journal:
         with self._engine.connect() as connection:
             return newest_event(connection, debate_id)
 
+    def pending_request(self, debate_id: str) -> dict[str, Any] | None:
+        """Return what a person is asked, if the debate paused for that."""
+        last = self.newest(debate_id)
+        if last is None or last.name != "paused":
+            return None
+        asked: dict[str, Any] | None = last.as_event()["metadata"].get("ask")
+        return asked
+
     def last_resumed(self, debate_id: str) -> int:
         """Return the number of the event with which the debate was last resumed; 0 if never."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "resumed")

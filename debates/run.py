@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
@@ -190,7 +190,7 @@ class _Run:
         await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
-            return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
+            return await self._answer(snapshot.interrupts[0], remark)
         # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
@@ -203,6 +203,15 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _answer(self, asked: Interrupt, remark: Remark) -> Command[Any]:
+        """Return the answer to a pause, or to the turn of a seat that a person takes."""
+        answer = join_remarks(await self._unheard(), remark).model_dump()
+        people = [seat for seat in self.state["seats"] if seat.is_human]
+        # Several people may be asked at once; the first of them answers.
+        resume = {asked.id: answer} if len(people) > 1 else answer
+        ends = remark.finish and "seat" in asked.value
+        return Command(resume=resume, update={"finish": True} if ends else None)
 
     async def _store_unseen(self) -> None:
         """Store the events of turns that ended just before a crash; `resume` shows them itself."""
@@ -230,7 +239,10 @@ class _Run:
         )
         writes = (saved.pending_writes if saved else None) or []
         answers = [value for _, channel, value in writes if channel == _ANSWER]
-        return Remark.model_validate(answers[-1]) if answers else Remark()
+        # What a task has read is in its list.
+        heard = [answer for each in answers if isinstance(each, list) for answer in each]
+        unheard = [each for each in answers if not isinstance(each, list) and each not in heard]
+        return Remark.model_validate(unheard[-1]) if unheard else Remark()
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ends the run."""

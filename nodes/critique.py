@@ -17,12 +17,19 @@ from contend.models.replies.critique import (
     assessment_from_block,
     assessment_from_report,
 )
-from contend.models.replies.critique_words import assessment_from_words
+from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_words
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn, take_turn
 from contend.nodes.prompting.points import points_of
 from contend.prompts import load
+
+_FOR_PEOPLE = (
+    "Write the critique. Begin each objection on a line of its own with critical:, major: or "
+    "minor:. If one of an earlier round is settled, write its id and ✅, such as S1 ✅. If no "
+    "critical objection is left, write: No critical issues. If the answer is ready, make this the "
+    f"last line: {READY_SIGNAL}"
+)
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -54,6 +61,7 @@ def _reader(known: Sequence[Point]) -> Reader[CritiqueBlock, Assessment]:
         from_block=partial(assessment_from_block, known=known),
         from_words=partial(assessment_from_words, known=known),
         from_report=partial(assessment_from_report, known=known),
+        for_people=_FOR_PEOPLE,
     )
 
 

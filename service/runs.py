@@ -189,8 +189,7 @@ class Runs:
         """Return whether the debate paused to ask a person."""
         if debate.status != "paused":
             return False
-        last = await asyncio.to_thread(self.records.journal.newest, debate.id)
-        return last is not None and bool(last.as_event()["metadata"].get("ask"))
+        return bool(await asyncio.to_thread(self.records.journal.pending_request, debate.id))
 
     async def find(self, debate_id: str) -> StoredDebate:
         """Return a forecast by its whole id, or refuse with 404."""

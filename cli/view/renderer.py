@@ -208,7 +208,7 @@ class Renderer:
     def _on_paused(self, event: Event) -> None:
         self.sections.end()
         asked = event["metadata"].get("ask")
-        if not asked:
+        if not asked or "seat" in asked:  # who takes a seat is asked by the session
             return
         next_step = "the next round"
         if asked.get("stop"):

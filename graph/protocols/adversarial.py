@@ -13,6 +13,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     critic_role = "skeptic"
     writer_role = "synthesizer"
     critique_decides = True
+    roles_for_people = frozenset({"proposer", "skeptic", "synthesizer", "judge"})
 
     def __init__(self, settings: AdversarialSettings) -> None:
         super().__init__(settings)

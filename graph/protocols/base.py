@@ -44,6 +44,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     style: str = ""  # the debate format, which names the prompt file of the task
     folder_plan: FolderPlan | None = None
     most_tool_calls: int = 0  # how often a seat may use its tools in one turn
+    roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
         """Keep the settings; a protocol sets here what depends on them."""

@@ -27,6 +27,7 @@ class ForumStrategy(Strategy[ForumSettings]):
     """Seats speak in parallel in round 1, then one after another."""
 
     answering_role = DEBATER
+    roles_for_people = frozenset({DEBATER, "judge"})
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
     def __init__(self, settings: ForumSettings) -> None:

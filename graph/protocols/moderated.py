@@ -24,6 +24,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
     """The opening statements are round 0; the moderator opens every round."""
 
     answering_role = ADVOCATE
+    roles_for_people = frozenset({ADVOCATE})
     writer_role = "moderator"
     first_round = 0
 

@@ -15,6 +15,7 @@ class RefineStrategy(Strategy[RefineSettings]):
     """The initial answers are round 0; a seat that fails keeps its earlier answer."""
 
     answering_role = DEBATER
+    roles_for_people = frozenset({DEBATER, "judge"})
     writer_role = "judge"
     first_round = 0
     when_a_seat_fails: WhenASeatFails = "keep_answer"
