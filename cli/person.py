@@ -12,7 +12,8 @@ _HOW_TO_END = "End with Ctrl-D on an empty line. Ctrl-C pauses the debate."
 
 def print_request(asked: Mapping[str, Any]) -> None:
     turn = f"{asked['name']}, it is your turn (round {asked['round']})."
-    print_message(plain(" ".join(filter(None, (turn, asked["problem"], asked["request"])))))
+    said = " ".join(filter(None, (turn, asked["problem"], asked["request"])))
+    print_message(f"\n{plain(said)}")
 
 
 def read_answer() -> str:

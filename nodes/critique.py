@@ -1,5 +1,6 @@
 """The critic says what is wrong with the latest answers and, if that decides, what is open."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -26,10 +27,12 @@ from contend.prompts import load
 
 _FOR_PEOPLE = (
     "Write the critique. Begin each objection on a line of its own with critical:, major: or "
-    "minor:. If one of an earlier round is settled, write its id and ✅, such as S1 ✅. If no "
+    "minor:. If one of an earlier round is settled, write its id, such as S1 resolved. If no "
     "critical objection is left, write: No critical issues. If the answer is ready, make this the "
-    f"last line: {READY_SIGNAL}"
+    "last line: Ready for synthesis"
 )
+_READY = re.compile(r"^ready for synthesis[.!]?$", re.IGNORECASE | re.MULTILINE)
+_RESOLVED = re.compile(r"^(S\d+)\W*(?:is )?resolved\b", re.IGNORECASE | re.MULTILINE)
 
 
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -62,7 +65,12 @@ def _reader(known: Sequence[Point]) -> Reader[CritiqueBlock, Assessment]:
         from_words=partial(assessment_from_words, known=known),
         from_report=partial(assessment_from_report, known=known),
         for_people=_FOR_PEOPLE,
+        add_signs=_add_signs,
     )
+
+
+def _add_signs(text: str) -> str:
+    return _RESOLVED.sub(r"\1 ✅", _READY.sub(READY_SIGNAL, text))
 
 
 async def _give_feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:

@@ -45,10 +45,14 @@ class Reader(Generic[Block, Read]):
     from_words: Callable[[str], Read | None]
     from_report: Callable[[Block, str], Read | None]
     for_people: str = ""  # how a person writes it, so that `from_words` can read it
+    add_signs: Callable[[str], str] = lambda text: text
 
     @property
     def written(self) -> WrittenForm:
-        return WrittenForm(self.for_people, lambda text: self.from_words(text) is not None)
+        return WrittenForm(self.for_people, self._is_readable, self.add_signs)
+
+    def _is_readable(self, text: str) -> bool:
+        return self.from_words(text) is not None
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:

@@ -29,6 +29,7 @@ class WrittenForm:
 
     request: str = ""  # empty if any text will do
     is_readable: Callable[[str], bool] = lambda _: True
+    add_signs: Callable[[str], str] = lambda text: text  # those that no keyboard has
 
 
 ANY_TEXT = WrittenForm()
@@ -61,7 +62,7 @@ async def _wait(asked: dict[str, Any], form: WrittenForm, _: Listener) -> Answer
     # Nothing is awaited here: several people are asked in the order of their seats.
     problem = ""
     while True:
-        text = _words(interrupt(asked | {"problem": problem}))
+        text = form.add_signs(_words(interrupt(asked | {"problem": problem})))
         if text and form.is_readable(text):
             return Answered(Reply(text, usage=NO_USAGE), HUMAN, fell_back=False)
         problem = _UNREADABLE if text else ""

@@ -1,19 +1,20 @@
 """A seat that a person takes, at the terminal."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contend.cli import person
 from tests.cli.support import ASK, Command
 from tests.support.floor_server import floor_script
 from tests.support.model_server import ModelServer
 
 HUMAN = ["--set", "skeptic_model=human"]
+TYPED = "S1 resolved\nS2 resolved\nReady for synthesis"
 OBJECTION = "critical: the cost is never estimated.\nminor: the title is too long."
-READY = "All is settled.\n\nReady for Synthesis ✅"
+READY = "S1 ✅\nS2 ✅\nReady for Synthesis ✅"
 
 
 class Terminal(io.TextIOWrapper):
@@ -38,10 +39,10 @@ class Terminal(io.TextIOWrapper):
 
 
 @pytest.fixture
-def at_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def at_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Terminal]:
     def sit_down(*answers: str) -> Terminal:
         terminal = Terminal(*answers)
-        monkeypatch.setattr(person.sys, "stdin", terminal)
+        monkeypatch.setattr("sys.stdin", terminal)
         return terminal
 
     return sit_down
@@ -66,12 +67,13 @@ def test_a_person_is_asked_until_the_answer_can_be_read(
     assert len(models.calls) == paid, "no model reads what a person decided"
     again = contend("resume", debate, "--say", OBJECTION, "--json")
     assert "(round 2)" in again.err
-    done = contend("resume", debate, "--say", READY, "--json")
+    done = contend("resume", debate, "--say", TYPED, "--json")
     assert done.code == 0, done.err
     first, second = _skeptic(done.json)
     assert (first["status"], first["model"], first["text"]) == ("human", "human", OBJECTION)
     assert [point["severity"] for point in first["assessment"]["points"]] == ["critical", "minor"]
     assert second["assessment"]["ready"] is True
+    assert [point["status"] for point in second["assessment"]["points"]] == ["resolved"] * 2
     assert done.json["stop_reason"] == "skeptic_ready"
     assert [each["skeptic"] for each in done.json["rounds"]] == [OBJECTION, READY]
     assert first["usage"]["output_tokens"] == 0
@@ -79,7 +81,7 @@ def test_a_person_is_asked_until_the_answer_can_be_read(
 
 
 def test_at_a_terminal_all_turns_are_asked_in_one_session(
-    contend: Command, at_terminal: Any
+    contend: Command, at_terminal: Callable[..., Terminal]
 ) -> None:
     terminal = at_terminal(OBJECTION, "hm", READY)
     done = contend(*ASK, *HUMAN)
@@ -90,7 +92,9 @@ def test_at_a_terminal_all_turns_are_asked_in_one_session(
     assert "the cost is never estimated" in done.out
 
 
-def test_an_empty_answer_pauses_and_resume_asks_again(contend: Command, at_terminal: Any) -> None:
+def test_an_empty_answer_pauses_and_resume_asks_again(
+    contend: Command, at_terminal: Callable[..., Terminal]
+) -> None:
     at_terminal("")
     paused = contend(*ASK, *HUMAN, "--json")
     assert paused.code == 3
@@ -108,7 +112,7 @@ def test_finish_counts_with_the_answer(contend: Command) -> None:
 
 
 def test_a_debate_with_a_person_is_replayed_forked_and_exported(
-    contend: Command, models: ModelServer, tmp_path: Any
+    contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     debate = contend(*ASK, *HUMAN, "--json").json["id"]
     contend("resume", debate, "--say", "Who knows?")
@@ -169,10 +173,9 @@ SIGNS = {
 def test_an_advocate_can_be_a_person(contend: Command, models: ModelServer) -> None:
     models.script = floor_script()
     sides = ["--config", str(contend.home.parent / "sides.yaml")]
+    ann, ben = "{name: Ann, position: So it is, model: human}", "{name: Ben, position: Not so}"
     (contend.home.parent / "sides.yaml").write_text(
-        "positions:\n- {name: Ann, position: It is, model: human}\n- {name: Ben, position: Not so}\n"
-        "round_count: 1\n",
-        "utf-8",
+        f"positions:\n- {ann}\n- {ben}\nround_count: 1\n", "utf-8"
     )
     ended = contend("ask", "Why?", "-p", "moderated", *sides, "-m", "openai:m", "--json")
     turns = 0
