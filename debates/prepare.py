@@ -137,6 +137,8 @@ async def _check_draft(
 
 
 async def prepare_resume(debate: StoredDebate, reporter: Reporter | None = None) -> None:
+    if debate.is_from_cassette:
+        return
     state = debate.as_state()
     await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
     await check_seats(state, debate.as_settings(), reporter or Reporter(), fetch=True)

@@ -14,6 +14,8 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
 from contend.nodes.record import read_record
 
+FROM_CASSETTE = "from_cassette"  # among the settings
+
 
 class StoredDebate(BaseModel):
     id: str
@@ -58,6 +60,11 @@ class StoredDebate(BaseModel):
         model = SETTINGS[self.protocol]
         known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
         return model.model_validate(known)
+
+    @property
+    def is_from_cassette(self) -> bool:
+        """Whether a recording answers its calls, so that no model is needed."""
+        return bool(self.settings.get(FROM_CASSETTE))
 
     @property
     def stop_reason(self) -> str | None:

@@ -12,12 +12,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
+from contend.debates.remarks import answer_pause, refuse_unseen
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.location import database
@@ -28,6 +29,7 @@ from contend.graph.errors import (
     DamagedDebate,
     DatabaseUnavailable,
     ModelFailed,
+    NotRecorded,
     Paused,
 )
 from contend.graph.events import EventName, node_event, turn_event
@@ -47,7 +49,6 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
-_ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an interrupt
 
 
 def open_repository() -> Repository:
@@ -62,10 +63,12 @@ async def run_debate(
     remark: Remark | None = None,
     *,
     rate_again: bool = False,
+    speed: float | None = None,
 ) -> StoredDebate:
     """Run a new or stopped debate until it is done, pauses or fails, and return it.
 
-    With `rate_again` it is a done debate, and only its judge runs.
+    With `rate_again` it is a done debate, and only its judge runs. With `speed` a recording takes
+    its time, divided by this number.
     """
     run: _Run | None = None
     try:
@@ -81,6 +84,10 @@ async def run_debate(
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
+            if current.is_from_cassette:
+                calls = await asyncio.to_thread(records.recordings.read, debate.id)
+                found = current.as_state().get("retrieval")
+                run.tape = Tape(calls, is_complete=True, speed=speed, retrieval=found)
             if rate_again:
                 await run.return_to_rating()
                 run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
@@ -147,6 +154,8 @@ class _Run:
             await self._close("paused", "paused", "stopped by the user")
             if isinstance(stopped, asyncio.CancelledError):
                 raise
+        except NotRecorded as unknown:
+            await self._close("failed", "error", f"{unknown}. It fits another version of Contend")
         except ModelFailed as failed:
             self.state["degraded"] = [*self.state.get("degraded", []), *failed.degraded]
             who = {"seat": failed.seat, "model": failed.model, "kind": failed.kind}
@@ -182,7 +191,7 @@ class _Run:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self._snapshot()
         if not snapshot.interrupts:
-            _refuse_unseen(remark, snapshot)
+            refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
             self.announcer.pass_on(start_event(self.debate))
             return {**self.state}
@@ -190,7 +199,8 @@ class _Run:
         await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
-            return await self._answer(snapshot.interrupts[0], remark)
+            saver = cast("BaseCheckpointSaver[Any]", self.graph.checkpointer)
+            return await answer_pause(saver, self.config, snapshot, remark)
         # As a command, not by update_state: finished calls of the current step stay paid.
         update: dict[str, Any] = {}
         if remark.say:
@@ -203,15 +213,6 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
-
-    async def _answer(self, asked: Interrupt, remark: Remark) -> Command[Any]:
-        """Return the answer to a pause, or to the turn of a seat that a person takes."""
-        answer = join_remarks(await self._unheard(), remark).model_dump()
-        people = [seat for seat in self.state["seats"] if seat.is_human]
-        # Several people may be asked at once; the first of them answers.
-        resume = {asked.id: answer} if len(people) > 1 else answer
-        ends = remark.finish and "seat" in asked.value
-        return Command(resume=resume, update={"finish": True} if ends else None)
 
     async def _store_unseen(self) -> None:
         """Store the events of turns that ended just before a crash; `resume` shows them itself."""
@@ -231,18 +232,6 @@ class _Run:
                 f"of the database; `contend show {debate[:8]}` prints what is recorded."
             )
             raise DamagedDebate(debate, message) from error
-
-    async def _unheard(self) -> Remark:
-        """Return the answer of an earlier run that paused before any node could read it."""
-        saved = await cast("BaseCheckpointSaver[Any]", self.graph.checkpointer).aget_tuple(
-            self.config
-        )
-        writes = (saved.pending_writes if saved else None) or []
-        answers = [value for _, channel, value in writes if channel == _ANSWER]
-        # What a task has read is in its list.
-        heard = [answer for each in answers if isinstance(each, list) for answer in each]
-        unheard = [each for each in answers if not isinstance(each, list) and each not in heard]
-        return Remark.model_validate(unheard[-1]) if unheard else Remark()
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ends the run."""
@@ -334,11 +323,6 @@ class _Run:
                     self._saving = None
 
 
-def join_remarks(earlier: Remark, later: Remark) -> Remark:
-    said = "\n\n".join(each.say for each in (earlier, later) if each.say)
-    return Remark(say=said, finish=earlier.finish or later.finish)
-
-
 def _refuse_done(debate: StoredDebate) -> None:
     if debate.status == "done":
         raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
@@ -353,16 +337,6 @@ async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
     """Write, or skip it while the database is unavailable: the next write includes it."""
     with suppress(DatabaseUnavailable):
         await write()
-
-
-def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and an end to rounds that are over."""
-    if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
-        over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
-        raise BadInput(f"{over}. Resume the debate without --finish.")
-    has_speakers = snapshot.created_at and snapshot.next and "final_answer" not in snapshot.values
-    if remark.say and not has_speakers:
-        raise BadInput("No speaker would see your comment now. Resume the debate without --say.")
 
 
 @asynccontextmanager

@@ -13,8 +13,9 @@ from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.live import LiveEvents
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
+from contend.debates.remarks import join_remarks
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
-from contend.debates.run import join_remarks, open_repository, run_debate
+from contend.debates.run import open_repository, run_debate
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest

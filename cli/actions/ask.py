@@ -74,7 +74,7 @@ class TerminalReporter(prepare.Reporter):
 
 def ask_question(request: Request, output: Output) -> int:
     """Prepare and run a new debate; nothing is stored of one that is refused."""
-    question = None if request.question is None else _read_question(request.question)
+    question = None if request.question is None else read_question(request.question)
     forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
@@ -121,13 +121,13 @@ def resume_debate(reference: str, say: str, output: Output, *, finish: bool) -> 
         return _Session(records, debate, output, notice).run(Remark(say=say, finish=finish))
 
 
-def run_fork(
-    records: Repository, debate: StoredDebate, output: Output, notice: str, say: str
+def run_stored(
+    records: Repository, debate: StoredDebate, output: Output, notice: str, say: str = ""
 ) -> int:
     return _Session(records, debate, output, notice).run(Remark(say=say))
 
 
-def _read_question(given: str) -> str:
+def read_question(given: str) -> str:
     question = _read_stdin() if given == "-" else given
     if not question.strip():
         raise BadInput('The question is empty. Give one in quotes: contend ask "...".')

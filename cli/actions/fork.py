@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from contend.cli import database
-from contend.cli.actions.ask import TerminalReporter, run_fork
+from contend.cli.actions.ask import TerminalReporter, run_stored
 from contend.cli.view.console import Output
 from contend.debates.fork import Edit, ForkPoint, fork_debate, reply_of
 from contend.debates.record import StoredDebate
@@ -38,7 +38,7 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
         forked = asyncio.run(fork_debate(records, parent, where, changes, say, reporter))
         place = f"turn {wanted.edit}" if wanted.edit else wanted.at
         notice = f"Forked from debate {parent.id[:8]} at {place}."
-        return run_fork(records, forked, output, notice, wanted.say)
+        return run_stored(records, forked, output, notice, wanted.say)
 
 
 def _edit(records: Repository, parent: StoredDebate, wanted: Fork) -> Edit:

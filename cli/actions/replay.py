@@ -1,6 +1,7 @@
 """Plays a debate back, or runs its code again on the recorded answers."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -20,19 +21,27 @@ def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
     with database.existing(reference) as (records, debate):
         records.store_missing_events(debate.id)
         stored = [each.as_event() for each in records.journal.read(debate.id, 0)]
-    events = replay.with_words(stored)
-    if not events:
+    if not stored:
         raise BadInput(f"Debate {debate.id[:8]} has not begun; there is nothing to play back.")
     if as_events:
+        events = replay.with_words(stored)
         asyncio.run(replay.play_events(events, partial(write_json, one_line=True), speed))
         return OK
     renderer = Renderer(stdout(widest=None), is_raw=is_raw)
+    show_events(stored, renderer, debate, speed)
+    renderer.footer(debate)
+    return OK
+
+
+def show_events(
+    stored: Sequence[Event], renderer: Renderer, debate: StoredDebate, speed: float
+) -> None:
+    """Show stored events with their pauses, divided by the speed."""
+    events = replay.with_words(stored)
     try:
         asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
     finally:
         renderer.sections.end()
-    renderer.footer(debate)
-    return OK
 
 
 def _show(renderer: Renderer, debate: StoredDebate) -> Watch:

@@ -44,12 +44,22 @@ _DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Check everything and print the estimate; start nothing."),
 ]
+_Cassette = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run a debate again on its recording (export --format cassette); no model is called.",
+    ),
+]
+# What a recording cannot take into account.
+_NOT_ON_CASSETTE = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
     question: Annotated[
         str | None,
         typer.Argument(
@@ -70,6 +80,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     dry_run: _DryRun = False,
+    cassette: _Cassette = None,
     pause: Annotated[
         Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
@@ -88,14 +99,21 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     _refuse_both(json, events)
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
-    if question is None and request is None:
+    if cassette:
+        _check_cassette_options(context)
+    if question is None and request is None and cassette is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import Request, ask_question
+        from contend.cli.actions.cassette import play_cassette
         from contend.cli.actions.forecast_request import ForecastOptions
         from contend.cli.view.console import Output  # slow to import
+        from contend.debates.cassettes import read_cassette
         from contend.debates.settings_sources import parse_options
 
+    recorded = read_cassette(cassette) if cassette else None
+    if recorded and not _is_given(context, "protocol"):
+        protocol = recorded.debate.protocol
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
     asked = Request(
@@ -109,7 +127,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         forecast=ForecastOptions(outcome or [], request, due, yes),
         dry_run=dry_run,
     )
-    return ask_question(asked, Output(json, events, quiet, plain))
+    output = Output(json, events, quiet, plain)
+    return play_cassette(recorded, asked, output) if recorded else ask_question(asked, output)
 
 
 def resume(
@@ -133,6 +152,18 @@ def resume(
         from contend.cli.view.console import Output  # slow to import
 
     return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _check_cassette_options(context: typer.Context) -> None:
+    for name in _NOT_ON_CASSETTE:
+        if _is_given(context, name):
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} cannot be combined with --cassette.")
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
