@@ -14,7 +14,9 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
 from contend.nodes.record import read_record
 
-FROM_CASSETTE = "from_cassette"  # among the settings
+# Among the settings of debates that run on a recording.
+FROM_CASSETTE = "from_cassette"
+REUSED_TURNS = "reused_turns"
 
 
 class StoredDebate(BaseModel):
@@ -65,6 +67,11 @@ class StoredDebate(BaseModel):
     def is_from_cassette(self) -> bool:
         """Whether a recording answers its calls, so that no model is needed."""
         return bool(self.settings.get(FROM_CASSETTE))
+
+    @property
+    def reused_turns(self) -> frozenset[str]:
+        """The turns until whose end the recording of its parent answers its calls."""
+        return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
     def stop_reason(self) -> str | None:

@@ -84,10 +84,7 @@ async def run_debate(
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
-            if current.is_from_cassette:
-                calls = await asyncio.to_thread(records.recordings.read, debate.id)
-                found = current.as_state().get("retrieval")
-                run.tape = Tape(calls, is_complete=True, speed=speed, retrieval=found)
+            await asyncio.to_thread(_load_recording, run, speed)
             if rate_again:
                 await run.return_to_rating()
                 run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
@@ -106,6 +103,18 @@ async def run_debate(
     finally:
         if run:
             records.journal.end(run.lease)
+
+
+def _load_recording(run: "_Run", speed: float | None) -> None:
+    """Let a recording answer the calls of a debate that runs on one."""
+    debate, records = run.debate, run.records
+    parent = records.origin(debate.id) if debate.reused_turns else None
+    if not (debate.is_from_cassette or parent):
+        return
+    calls = records.recordings.read(parent.parent_id if parent else debate.id)
+    run.tape.known, run.tape.retrieval = calls, debate.as_state().get("retrieval")
+    if debate.is_from_cassette:
+        run.tape.is_complete, run.tape.keep, run.tape.speed = True, None, speed
 
 
 class _Run:
@@ -196,6 +205,7 @@ class _Run:
             self.announcer.pass_on(start_event(self.debate))
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
+        self._end_reuse()
         await self._store_unseen()
         self.announcer.say("resumed", self.state.get("round"))
         if snapshot.interrupts:
@@ -250,8 +260,15 @@ class _Run:
             elif part["type"] == "values":
                 self.state = cast("DebateState", part["data"])
                 interrupted = part["interrupts"][0].value if part["interrupts"] else None
+                self._end_reuse()
                 await self._save("running")
         return interrupted
+
+    def _end_reuse(self) -> None:
+        """Ask models again once the turns that are reused have been taken."""
+        taken = {turn.id for turn in self.state.get("turns", [])}
+        if self.debate.reused_turns and self.debate.reused_turns <= taken:
+            self.tape.known = {}
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
         """Return the debate as it is in memory, while the database is unavailable."""

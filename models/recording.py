@@ -113,6 +113,8 @@ async def on_tape(
         return await call(listener)
     key = tape.key_of(request, listener)
     if key in tape.known:
+        if tape.keep:
+            await tape.keep(key, tape.known[key])
         return await _play(tape, tape.known[key], listener, form)
     if tape.is_complete:
         raise NotRecorded(key.asked)

@@ -6,12 +6,14 @@ from dataclasses import asdict
 from functools import partial
 
 from contend.cli import database
+from contend.cli.actions.ask import TerminalReporter, run_stored
 from contend.cli.exit_codes import DIFFERS, OK
-from contend.cli.view.console import stdout, write_json
+from contend.cli.view.console import Output, stdout, write_json
 from contend.cli.view.format import counted, plain
 from contend.cli.view.renderer import Renderer
 from contend.debates import replay
 from contend.debates.events import Event, Watch
+from contend.debates.fork import ForkPoint, run_again
 from contend.debates.record import StoredDebate
 from contend.debates.replay import Difference
 from contend.graph.errors import BadInput
@@ -42,6 +44,18 @@ def show_events(
         asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
     finally:
         renderer.sections.end()
+
+
+def replay_until(
+    reference: str, where: str, *, as_json: bool, as_events: bool, is_raw: bool
+) -> int:
+    """Run a debate again on its recording up to a point, and with models after it."""
+    point, output = ForkPoint.parse(where), Output(as_json, as_events, plain=is_raw)
+    with database.existing(reference) as (records, parent):
+        reporter = TerminalReporter(quiet=output.quiet)
+        again = asyncio.run(run_again(records, parent, point, reporter))
+        notice = f"Replays debate {parent.id[:8]} up to {where}; models speak after that."
+        return run_stored(records, again, output, notice)
 
 
 def _show(renderer: Renderer, debate: StoredDebate) -> Watch:

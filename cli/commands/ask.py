@@ -51,8 +51,17 @@ _Cassette = Annotated[
         help="Run a debate again on its recording (export --format cassette); no model is called.",
     ),
 ]
-# What a recording cannot take into account.
-_NOT_ON_CASSETTE = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
+_Continue = Annotated[
+    str | None,
+    typer.Option(
+        "--continue",
+        metavar="ID",
+        help="Continue a finished debate: one more round on QUESTION, as a new debate.",
+    ),
+]
+# What neither a recording nor a follow-up can take into account.
+_OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
+_OF_SEATS = ("protocol", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
@@ -81,6 +90,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     yes: _Yes = False,
     dry_run: _DryRun = False,
     cassette: _Cassette = None,
+    follow_up: _Continue = None,
     pause: Annotated[
         Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
@@ -100,19 +110,22 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
     if cassette:
-        _check_cassette_options(context)
+        options.refuse_options(context, "--cassette", (*_OF_NEW_DEBATES, "follow_up"))
+    if follow_up:
+        options.refuse_options(context, "--continue", (*_OF_NEW_DEBATES, *_OF_SEATS))
     if question is None and request is None and cassette is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import Request, ask_question
         from contend.cli.actions.cassette import play_cassette
         from contend.cli.actions.forecast_request import ForecastOptions
+        from contend.cli.actions.fork import ask_again
         from contend.cli.view.console import Output  # slow to import
         from contend.debates.cassettes import read_cassette
         from contend.debates.settings_sources import parse_options
 
     recorded = read_cassette(cassette) if cassette else None
-    if recorded and not _is_given(context, "protocol"):
+    if recorded and not options.is_given(context, "protocol"):
         protocol = recorded.debate.protocol
     wanted = list(assignments or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if no_templates else []
@@ -128,6 +141,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         dry_run=dry_run,
     )
     output = Output(json, events, quiet, plain)
+    if follow_up:
+        return ask_again(follow_up, asked, output)
     return play_cassette(recorded, asked, output) if recorded else ask_question(asked, output)
 
 
@@ -152,18 +167,6 @@ def resume(
         from contend.cli.view.console import Output  # slow to import
 
     return resume_debate(debate, say, Output(json, events, quiet, plain), finish=finish)
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _check_cassette_options(context: typer.Context) -> None:
-    for name in _NOT_ON_CASSETTE:
-        if _is_given(context, name):
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} cannot be combined with --cassette.")
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

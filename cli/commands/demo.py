@@ -11,7 +11,7 @@ def demo(
     speed: Annotated[
         float,
         typer.Option(metavar="N", min=0.01, help="Playback speed: 1 is as fast as it was."),
-    ] = 4.0,
+    ] = 10.0,
     plain: Plain = False,
 ) -> int:
     """Play a recorded debate that ships with Contend; no model is needed."""

@@ -1,5 +1,7 @@
 """Adversarial: the Proposer answers, the Skeptic attacks and may find the answer ready."""
 
+from typing import Any
+
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
@@ -23,6 +25,10 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     def expected_calls(self) -> tuple[int, int]:
         fewest = self.rounds[0] if self.settings.ready_respects_min_rounds else 1
         return 2 * fewest + 2, 2 * self.rounds[1] + 2
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        more = state["round"] + 1
+        return {"max_rounds": more, "min_rounds": min(self.settings.min_rounds, more)}
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}

@@ -62,6 +62,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Return the number of the last round, as planned by now."""
         return self.rounds[1]
 
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
+        """Return what to change so that exactly one round can follow; None if none can."""
+        return None
+
     def excerpt_characters(self, part: str) -> int | None:
         """Return how much of each answer a prompt shows; None for all that fits."""
         return None

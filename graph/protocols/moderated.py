@@ -1,6 +1,7 @@
 """Moderated: advocates of fixed positions speak one after another under a moderator."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from contend.graph.phases import STATEMENTS, PhaseName
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
@@ -58,6 +59,10 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         scores = len(stages) * self.settings.format.orders
         checked = statements * checks if self.settings.fact_check else 0
         return len(steps) + checked + undecided + scores + 1
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        added = planned_rounds(self.settings, state["turns"]) - self.settings.round_count
+        return {"round_count": state["round"] + 1 - added, "moderator_may_adjust": False}
 
     def opening_role(self, round_number: int) -> str:
         return "moderator"

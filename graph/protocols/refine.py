@@ -1,6 +1,7 @@
 """Refine: all answer in parallel, the judge gives feedback, all refine, the judge merges."""
 
 from string import ascii_uppercase
+from typing import Any
 
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import Strategy, WhenASeatFails
@@ -34,6 +35,9 @@ class RefineStrategy(Strategy[RefineSettings]):
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        return {"max_debate_rounds": state["round"] + 1, "enable_debate": True}
 
     def opening_role(self, round_number: int) -> str:
         return self.critic_role if round_number > self.first_round else self.answering_role
