@@ -16,8 +16,10 @@ from langgraph.types import Command, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
+from contend.debates.fingerprint import describe_changes, fingerprint_of
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
+from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unseen
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
@@ -63,12 +65,10 @@ async def run_debate(
     remark: Remark | None = None,
     *,
     rate_again: bool = False,
-    speed: float | None = None,
 ) -> StoredDebate:
     """Run a new or stopped debate until it is done, pauses or fails, and return it.
 
-    With `rate_again` it is a done debate, and only its judge runs. With `speed` a recording takes
-    its time, divided by this number.
+    With `rate_again` it is a done debate, and only its judge runs.
     """
     run: _Run | None = None
     try:
@@ -84,7 +84,7 @@ async def run_debate(
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
-            await asyncio.to_thread(_load_recording, run, speed)
+            await asyncio.to_thread(load_recording, records, current, run.tape)
             if rate_again:
                 await run.return_to_rating()
                 run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
@@ -103,18 +103,6 @@ async def run_debate(
     finally:
         if run:
             records.journal.end(run.lease)
-
-
-def _load_recording(run: "_Run", speed: float | None) -> None:
-    """Let a recording answer the calls of a debate that runs on one."""
-    debate, records = run.debate, run.records
-    parent = records.origin(debate.id) if debate.reused_turns else None
-    if not (debate.is_from_cassette or parent):
-        return
-    calls = records.recordings.read(parent.parent_id if parent else debate.id)
-    run.tape.known, run.tape.retrieval = calls, debate.as_state().get("retrieval")
-    if debate.is_from_cassette:
-        run.tape.is_complete, run.tape.keep, run.tape.speed = True, None, speed
 
 
 class _Run:
@@ -202,12 +190,14 @@ class _Run:
         if not snapshot.interrupts:
             refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
-            self.announcer.pass_on(start_event(self.debate))
+            begun = start_event(self.debate)
+            begun["metadata"]["run_with"] = fingerprint_of(self.settings)
+            self.announcer.pass_on(begun)
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()
         await self._store_unseen()
-        self.announcer.say("resumed", self.state.get("round"))
+        await self._say_resumed()
         if snapshot.interrupts:
             saver = cast("BaseCheckpointSaver[Any]", self.graph.checkpointer)
             return await answer_pause(saver, self.config, snapshot, remark)
@@ -223,6 +213,13 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _say_resumed(self) -> None:
+        """Announce that the debate goes on, and what has changed since it stopped."""
+        now = fingerprint_of(self.settings)
+        before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
+        changed = describe_changes(before, now) if before else ""
+        self.announcer.say("resumed", self.state.get("round"), changed, run_with=now)
 
     async def _store_unseen(self) -> None:
         """Store the events of turns that ended just before a crash; `resume` shows them itself."""

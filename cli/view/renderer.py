@@ -120,6 +120,10 @@ class Renderer:
         if event["content"]:
             self._page.paragraph(event["content"], "muted", indent=0)
 
+    def _on_resumed(self, event: Event) -> None:
+        if event["content"]:
+            self._page.paragraph(event["content"], "warning", indent=0)
+
     def _on_round_start(self, event: Event) -> None:
         number, meta = event["round"] or 0, event["metadata"]
         self.sections.end()
