@@ -18,6 +18,7 @@ from benchmarks import (
     parallel,
     retrieval,
     startup,
+    travel,
     viewers,
 )
 from benchmarks.harness import REPOSITORY, Result
@@ -31,6 +32,7 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "moderated": moderated.results,
     "startup": startup.results,
     "forecast": forecast.results,
+    "travel": travel.results,
     "retrieval": retrieval.results,
     "retrieval_million": retrieval.million,
     "viewers": viewers.results,

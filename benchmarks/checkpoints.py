@@ -25,7 +25,7 @@ Would benefit from finetune: false
 
 def results() -> list[Result]:
     """Compare the bytes per turn in the longest debate with those in the shortest."""
-    _register_speaker()
+    register_speaker()
     per_turn = {turns: _bytes_of_debate(turns) / turns for turns in _TURNS}
     shown = ", ".join(f"{turns}: {size / 1024:.1f} KB" for turns, size in per_turn.items())
     growth = per_turn[_TURNS[-1]] / per_turn[_TURNS[0]]
@@ -72,7 +72,7 @@ async def _run(rounds: int) -> int:
     return len(state["turns"])
 
 
-def _register_speaker() -> None:
+def register_speaker() -> None:
     """Register a model that runs in this process, because only storage is measured."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, AIMessageChunk

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
+from contend.cli.commands.demo import demo
 from contend.cli.commands.diff import diff
 from contend.cli.commands.estimate import estimate
 from contend.cli.commands.export import export
@@ -37,7 +38,7 @@ _EPILOG = (
 )
 
 _GROUPS = {
-    "Debates": ("ask", "resume", "batch", "estimate"),
+    "Debates": ("ask", "resume", "batch", "estimate", "demo"),
     "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
@@ -73,6 +74,7 @@ app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
 app.command("batch", short_help="Debate every question of a file.")(batch)
 app.command("estimate", short_help="Estimate the calls, tokens and cost of a debate.")(estimate)
+app.command("demo")(demo)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)

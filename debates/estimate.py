@@ -58,11 +58,11 @@ def estimate(
     asked = estimate_tokens(question)
     low = _usage(calls[0], asked, _SHORT_TURN, made)
     high = _usage(calls[1], asked, _LONG_TURN, made)
-    models = dict.fromkeys(seat.model for seat in seats)
+    models = dict.fromkeys(seat.model for seat in seats if not seat.is_human)
     prices = {model: price_of(parse_spec(model), settings.prices) for model in models}
     known = [price for price in prices.values() if price]
     unpriced = tuple(model for model, price in prices.items() if not price)
-    is_priced = bool(known) and not unpriced
+    is_priced = not unpriced
     likely, rests_on = _likely(calls, asked, made, _alike(past, models))
     mean = sum(cost_of(likely[1], price) or 0.0 for price in known) / len(known) if known else 0.0
     return Estimate(
@@ -148,4 +148,4 @@ def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
     """Return the cost if the cheapest model made all calls, and if the most expensive one did."""
     cheap = (cost_of(low, price) or 0.0 for price in prices)
     dear = (cost_of(high, price) or 0.0 for price in prices)
-    return min(cheap), max(dear)
+    return min(cheap, default=0.0), max(dear, default=0.0)

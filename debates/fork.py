@@ -4,21 +4,25 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
+
+from langgraph.graph import START
 
 from contend.debates.events import Event, number_event, start_event
 from contend.debates.family import Origin, SharedPart
 from contend.debates.history import HistoryStep, opened_graph, read_history
 from contend.debates.prepare import Reporter, check_seats
-from contend.debates.record import StoredDebate, dump_state
+from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
 from contend.debates.replay import at_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState, Turn
 from contend.graph.values import Seat
@@ -29,6 +33,7 @@ from contend.models.text import clean
 from contend.nodes.budget import paid_by
 from contend.nodes.calls.stream import call_name
 from contend.nodes.prompting.values import fence_mark
+from contend.nodes.rounds import describe_round
 
 _INPUT = DebateInput.__annotations__
 _AFTER = {*AFTER_THE_ROUNDS, "store"}
@@ -59,6 +64,11 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class FollowUp:
+    """One more round after the last one."""
+
+
+@dataclass(frozen=True)
 class _Start:
     """The step, state and events that a fork starts from."""
 
@@ -67,12 +77,13 @@ class _Start:
     shared_until: datetime
     said: Sequence[NodeEvent] = ()
     edited: str | None = None
+    reopens: bool = False  # the rounds, so that nothing may say that they ended
 
 
 async def fork_debate(
     records: Repository,
     parent: StoredDebate,
-    where: ForkPoint | Edit,
+    where: ForkPoint | Edit | FollowUp,
     changes: Mapping[str, Any],
     say: str = "",
     reporter: Reporter | None = None,
@@ -80,11 +91,13 @@ async def fork_debate(
     """Create a new debate that continues from a checkpoint of its parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
+    if isinstance(where, FollowUp):
+        changes = {**_another_round(parent), **changes}
     settings = _changed_settings(parent, changes)
     async with opened_graph(parent) as graph:
         born = await asyncio.to_thread(records.origin, parent.id)
         steps = await read_history(graph, parent.id, born)
-        start = await _start(records, parent, steps, where)
+        start = await _start(records, parent, steps, where, settings)
         if say and (not start.step.next or "final_answer" in start.state):
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
         seats = await _seats(start.state, settings, changes, reporter or Reporter())
@@ -105,8 +118,11 @@ async def _start(
     records: Repository,
     parent: StoredDebate,
     steps: Sequence[HistoryStep],
-    where: ForkPoint | Edit,
+    where: ForkPoint | Edit | FollowUp,
+    settings: DebateSettings,
 ) -> _Start:
+    if isinstance(where, FollowUp):
+        return _follow_up(steps, settings)
     if isinstance(where, ForkPoint):
         step = find_step(steps, where)
         return _Start(step, step.state, step.at)
@@ -114,6 +130,32 @@ async def _start(
     before, step = _around(steps, turn)
     state, said = await _edited(records, parent, before, turn, where.text)
     return _Start(step, state, before.at, said, turn.id)
+
+
+def _another_round(parent: StoredDebate) -> dict[str, Any]:
+    """Return the changes of the settings that let one more round follow."""
+    if parent.status != "done":
+        raise BadInput(
+            f"Debate {parent.id[:8]} is not finished. Continue it with: contend resume "
+            f"{parent.id[:8]}"
+        )
+    changes = strategy_for(parent.as_settings()).settings_for_another_round(parent.as_state())
+    if changes is None:
+        raise BadInput(
+            f"A {parent.protocol} debate cannot be continued: its result depends on its fixed "
+            "rounds. Ask a new question instead."
+        )
+    return changes
+
+
+def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start:
+    """Begin where the rounds ended, as if they had not."""
+    ended = next((step for step in steps if "stop" in step.state), None)
+    if ended is None:
+        raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
+    state = cast("DebateState", {key: ended.state[key] for key in ended.state if key != "stop"})  # type: ignore[literal-required]
+    opened, event = describe_round(state, settings, state["round"] + 1)
+    return _Start(ended, state | opened, ended.at, [event], reopens=True)
 
 
 def _write(
@@ -146,6 +188,7 @@ def _shared_events(
         event
         for event in events
         if event["event"] not in _OF_A_RUN
+        and not (start.reopens and _ends_rounds(event))
         and datetime.fromisoformat(event["ts"]) <= start.shared_until
     ]
     now = datetime.now(UTC)
@@ -165,6 +208,33 @@ def _shared_events(
         cast("Event", {**event, "debate_id": fork_id, "seq": number})
         for number, event in enumerate(whole, 1)
     ]
+
+
+def _ends_rounds(event: Event) -> bool:
+    return event["event"] == "early_stop" or event["metadata"].get("decision") == "stop"
+
+
+async def run_again(
+    records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
+) -> StoredDebate:
+    """Write a new debate that begins anew and reuses the parent's calls up to a point."""
+    if not await asyncio.to_thread(records.recordings.read, parent.id):
+        raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
+    if await asyncio.to_thread(records.origin, parent.id):
+        raise BadInput(f"Debate {parent.id[:8]} is a fork; run its parent again instead.")
+    async with opened_graph(parent) as graph:
+        step = find_step(await read_history(graph, parent.id), point)
+    state, settings = step.state, parent.as_settings()
+    await check_seats(state, settings, reporter or Reporter(), fetch=True)
+    spoken = [turn.id for turn in state.get("turns", []) if turn.phase != "remark"]
+    about = settings.model_dump(mode="json") | {REUSED_TURNS: spoken}
+    kept = {*_INPUT, "retrieval"}
+    given = cast("DebateState", {key: state[key] for key in state if key in kept})  # type: ignore[literal-required]
+    shared, is_demo = SharedPart(Origin(parent.id, step.round, START), []), parent.demonstration
+    new = str(uuid4())
+    start = partial(records.start, demonstration=is_demo, shared=shared)
+    await asyncio.to_thread(start, new, parent.protocol, given, about)
+    return await asyncio.to_thread(records.find, new)
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:

@@ -128,8 +128,15 @@ def _step(
         state=state,
         is_of_node=is_of_node,
         given=added,
-        answer=next((value for _, channel, value in writes if channel == "__resume__"), None),
+        answer=next(
+            (_last(value) for _, channel, value in writes if channel == "__resume__"), None
+        ),
     )
+
+
+def _last(answer: Any) -> Any:
+    """Return an answer as it was given; a task keeps a list of those it has read."""
+    return answer[-1] if isinstance(answer, list) else answer
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:

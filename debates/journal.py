@@ -178,6 +178,23 @@ class Journal:
         with self._engine.connect() as connection:
             return newest_event(connection, debate_id)
 
+    def pending_request(self, debate_id: str) -> dict[str, Any] | None:
+        """Return what a person is asked, if the debate paused for that."""
+        last = self.newest(debate_id)
+        if last is None or last.name != "paused":
+            return None
+        asked: dict[str, Any] | None = last.as_event()["metadata"].get("ask")
+        return asked
+
+    def last_fingerprint(self, debate_id: str) -> dict[str, str] | None:
+        """Return the hashes of what the last run used; None if an earlier release ran it."""
+        names = events.c.name.in_(("debate_start", "resumed"))
+        query = sa.select(events.c.event).where(events.c.debate_id == debate_id, names)
+        with self._engine.connect() as connection:
+            last = connection.execute(query.order_by(events.c.seq.desc()).limit(1)).scalar()
+        about: dict[str, Any] = json.loads(last)["metadata"] if last else {}
+        return about.get("run_with")
+
     def last_resumed(self, debate_id: str) -> int:
         """Return the number of the last `resumed` event, or 0 if there is none."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "resumed")

@@ -141,6 +141,8 @@ async def prepare_resume(
     debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
 ) -> None:
     """Check a stopped debate before it continues, perhaps under changed settings."""
+    if debate.is_from_cassette:
+        return
     state = debate.as_state()
     await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
     await check_seats(state, settings or debate.as_settings(), reporter or Reporter(), fetch=True)

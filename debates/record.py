@@ -15,6 +15,10 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
 from contend.nodes.record import read_record
 
+# Among the settings of debates that run on a recording.
+FROM_CASSETTE = "from_cassette"
+REUSED_TURNS = "reused_turns"
+
 
 class StoredDebate(BaseModel):
     id: str
@@ -59,6 +63,16 @@ class StoredDebate(BaseModel):
         model = SETTINGS[self.protocol]
         known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
         return model.model_validate(known)
+
+    @property
+    def is_from_cassette(self) -> bool:
+        """Whether a recording answers its calls, so that no model is needed."""
+        return bool(self.settings.get(FROM_CASSETTE))
+
+    @property
+    def reused_turns(self) -> frozenset[str]:
+        """The turns until whose end the recording of its parent answers its calls."""
+        return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
     def stop_reason(self) -> str | None:

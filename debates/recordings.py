@@ -7,8 +7,21 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from contend.debates.tables import calls, write
 
-if TYPE_CHECKING:  # slow to import, and needed only for runs and replays
-    from contend.models.recording import CallKey, RecordedCall
+if TYPE_CHECKING:  # slow to import, and only runs and replays need it
+    from contend.debates.record import StoredDebate
+    from contend.debates.repository import Repository
+    from contend.models.recording import CallKey, RecordedCall, Tape
+
+
+def load_recording(records: "Repository", debate: "StoredDebate", tape: "Tape") -> None:
+    """Let a recording answer the calls of a debate that runs on one."""
+    parent = records.origin(debate.id) if debate.reused_turns else None
+    if not (debate.is_from_cassette or parent):
+        return
+    tape.known = records.recordings.read(parent.parent_id if parent else debate.id)
+    tape.retrieval = debate.as_state().get("retrieval")
+    if debate.is_from_cassette:
+        tape.is_complete, tape.keep = True, None
 
 
 class Recordings:

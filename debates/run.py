@@ -16,8 +16,11 @@ from langgraph.types import Command, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
+from contend.debates.fingerprint import describe_changes, fingerprint_of
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
+from contend.debates.recordings import load_recording
+from contend.debates.remarks import answer_pause, refuse_unseen
 from contend.debates.repository import Repository
 from contend.debates.spending import open_ledger, why_not_asked
 from contend.debates.waiting import wait_for_event
@@ -30,6 +33,7 @@ from contend.graph.errors import (
     DamagedDebate,
     DatabaseUnavailable,
     ModelFailed,
+    NotRecorded,
     Paused,
 )
 from contend.graph.events import EventName, node_event, turn_event
@@ -51,7 +55,6 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
-_ANSWER = "__resume__"  # the channel in which LangGraph keeps the answer to an interrupt
 
 
 def open_repository() -> Repository:
@@ -91,6 +94,7 @@ async def run_debate(
             builder = import_module(f"contend.graph.{current.protocol}").builder
             graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
             run = _Run(records, lease, current, graph, watch, control)
+            await asyncio.to_thread(load_recording, records, current, run.tape)
             if rate_again:
                 await run.return_to_rating()
                 run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
@@ -158,6 +162,8 @@ class _Run:
             await self._close("paused", "paused", "stopped by the user")
             if isinstance(stopped, asyncio.CancelledError):
                 raise
+        except NotRecorded as unknown:
+            await self._close("failed", "error", f"{unknown}. It fits another version of Contend")
         except ModelFailed as failed:
             if failed.kind == BUDGET:
                 why = why_not_asked(failed, self.settings)
@@ -198,15 +204,19 @@ class _Run:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self._snapshot()
         if not snapshot.interrupts:
-            _refuse_unseen(remark, snapshot)
+            refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
-            self.announcer.pass_on(start_event(self.debate))
+            begun = start_event(self.debate)
+            begun["metadata"]["run_with"] = fingerprint_of(self.settings)
+            self.announcer.pass_on(begun)
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
+        self._end_reuse()
         await self._store_unseen()
-        self.announcer.say("resumed", self.state.get("round"))
+        await self._say_resumed()
         if snapshot.interrupts:
-            return Command(resume=join_remarks(await self._unheard(), remark).model_dump())
+            saver = cast("BaseCheckpointSaver[Any]", self.graph.checkpointer)
+            return await answer_pause(saver, self.config, snapshot, remark)
         # A command, because update_state would discard the finished calls of the current step.
         update: dict[str, Any] = {}
         if remark.say:
@@ -219,6 +229,13 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _say_resumed(self) -> None:
+        """Announce that the debate goes on, and what has changed since it stopped."""
+        now = fingerprint_of(self.settings)
+        before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
+        changed = describe_changes(before, now) if before else ""
+        self.announcer.say("resumed", self.state.get("round"), changed, run_with=now)
 
     async def _store_unseen(self) -> None:
         """Store the missing events of turns that ended just before a crash; do not show them."""
@@ -239,15 +256,6 @@ class _Run:
             )
             raise DamagedDebate(debate, message) from error
 
-    async def _unheard(self) -> Remark:
-        """Return a comment given to an earlier run that no node has read yet."""
-        saved = await cast("BaseCheckpointSaver[Any]", self.graph.checkpointer).aget_tuple(
-            self.config
-        )
-        writes = (saved.pending_writes if saved else None) or []
-        answers = [value for _, channel, value in writes if channel == _ANSWER]
-        return Remark.model_validate(answers[-1]) if answers else Remark()
-
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
         """Send events and save every step; return the interrupt's value if one ended the run."""
         interrupted: Any = None
@@ -265,8 +273,15 @@ class _Run:
             elif part["type"] == "values":
                 self.state = cast("DebateState", part["data"])
                 interrupted = part["interrupts"][0].value if part["interrupts"] else None
+                self._end_reuse()
                 await self._save("running")
         return interrupted
+
+    def _end_reuse(self) -> None:
+        """Ask models again once the turns that are reused have been taken."""
+        taken = {turn.id for turn in self.state.get("turns", [])}
+        if self.debate.reused_turns and self.debate.reused_turns <= taken:
+            self.tape.known = {}
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
         """Return the debate from memory, because the database is unavailable."""
@@ -338,11 +353,6 @@ class _Run:
                     self._saving = None
 
 
-def join_remarks(earlier: Remark, later: Remark) -> Remark:
-    said = "\n\n".join(each.say for each in (earlier, later) if each.say)
-    return Remark(say=said, finish=earlier.finish or later.finish)
-
-
 def _refuse_done(debate: StoredDebate) -> None:
     if debate.status == "done":
         raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
@@ -357,16 +367,6 @@ async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
     """Write, or skip this write if the database is unavailable, as the next one includes it."""
     with suppress(DatabaseUnavailable):
         await write()
-
-
-def _refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and `finish` if the rounds are over."""
-    if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
-        over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
-        raise BadInput(f"{over}. Resume the debate without --finish.")
-    has_speakers = snapshot.created_at and snapshot.next and "final_answer" not in snapshot.values
-    if remark.say and not has_speakers:
-        raise BadInput("No speaker would see your comment now. Resume the debate without --say.")
 
 
 @asynccontextmanager

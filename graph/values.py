@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Number = TypeVar("Number", int, float)
 ToolName = Literal["calculate", "search_documents"]
+HUMAN = "human"  # in place of a model
 
 
 class Value(BaseModel):
@@ -55,6 +56,10 @@ class Seat(Value):
     position: str = ""  # what the seat argues for, if positions are assigned
     fallback_models: tuple[str, ...] = ()
     tools: tuple[ToolName, ...] = ()  # what its model may use while it speaks
+
+    @property
+    def is_human(self) -> bool:
+        return self.model == HUMAN
 
 
 class QuoteCheck(Value):

@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.errors import ModelFailed, NotRecorded
+from contend.graph.values import Retrieval
 from contend.models.retries import Answered, Listener, Result, Trouble
 from contend.models.text import clean_piece
 
@@ -66,6 +67,7 @@ class Tape:
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
     is_complete: bool = False  # if so, an unknown call is an error
     speed: float | None = None  # None: without waiting
+    retrieval: Retrieval | None = None  # what was found, instead of a search
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def key_of(self, request: CallRequest, listener: Listener) -> CallKey:
@@ -95,6 +97,11 @@ def using_tape(tape: Tape) -> Iterator[None]:
         _tape.reset(before)
 
 
+def taped_retrieval() -> Retrieval | None:
+    tape = _tape.get()
+    return tape.retrieval if tape else None
+
+
 async def on_tape(
     request: CallRequest,
     listener: Listener,
@@ -107,6 +114,8 @@ async def on_tape(
         return await call(listener)
     key = tape.key_of(request, listener)
     if key in tape.known:
+        if tape.keep:
+            await tape.keep(key, tape.known[key])
         return await _play(tape, tape.known[key], listener, form)
     if tape.is_complete:
         raise NotRecorded(key.asked)

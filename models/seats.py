@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from contend.graph.errors import BadInput, QuestionTooLong
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
-from contend.graph.values import NOT_DEBATING, Document, Image, Seat
+from contend.graph.values import HUMAN, NOT_DEBATING, Document, Image, Seat
 from contend.models.embeddings import EMBEDDED_EMBEDDING
 from contend.models.keys import load_stored_keys
 from contend.models.providers import weights
@@ -69,14 +69,17 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
         return seats, "All models chosen by you."
     pulled = await _list_pulled()
     wanted = [seat for seat in seats if seat not in named and seat.role != "judge"]
-    if not named and not (pulled and all(_has_pulled(seat.model, pulled) for seat in wanted)):
+    named_models = [seat for seat in named if not seat.is_human]
+    if not named_models and not (
+        pulled and all(_has_pulled(seat.model, pulled) for seat in wanted)
+    ):
         model, why = _choose_without_ollama()
-        return [_set_model(seat, model) for seat in seats], why
-    spare = (named or wanted)[0].model
+        return [seat if seat in named else _set_model(seat, model) for seat in seats], why
+    spare = (named_models or wanted or seats[-1:])[0].model
     chosen = [
         s if s in named or _has_pulled(s.model, pulled) else _set_model(s, spare) for s in seats
     ]
-    if not named:
+    if not named_models:
         return chosen, "No models chosen; using the default models from Ollama."
     others = [new for old, new in zip(seats, chosen, strict=True) if old not in named]
     names = ", ".join(seat.name for seat in others)
@@ -136,6 +139,7 @@ async def preflight(
             raise
         raise BadInput(" ".join([*explained, str(refused)])) from refused
     for seat in seats:
+        _check_person(seat, settings)
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
@@ -224,6 +228,20 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
                 f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another "
                 f"model with --model or {settings.how_to_name(seat)}."
             )
+
+
+def _check_person(seat: Seat, settings: DebateSettings) -> None:
+    """Refuse a person where a fallback model or a decision in a fixed form is needed."""
+    if seat.is_human and seat.fallback_models:
+        raise BadInput(f"{seat.name} is a person, so its fallback models are never used.")
+    if HUMAN in seat.fallback_models:
+        raise BadInput(f"A person cannot be a fallback model ({seat.name}).")
+    if seat.is_human and seat.role not in strategy_for(settings).roles_for_people:
+        raise BadInput(
+            f"{seat.name} cannot be a person in {settings.protocol}: this role must decide in a "
+            "form that only models write, or in time. Choose a model with "
+            f"{settings.how_to_name(seat)}."
+        )
 
 
 def _check_tools(seat: Seat, settings: DebateSettings, documents: Sequence[Document]) -> None:

@@ -43,6 +43,8 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
     from_block=claim_from_block,
     from_words=claim_from_words,
     from_report=claim_from_report,
+    for_people="Has another debater convinced you? Begin with NOT CONVINCED: and your reason, or "
+    "with CONVINCED: NAME and the argument that convinced you.",
 )
 
 

@@ -1,5 +1,6 @@
 """Lets the critic review the latest answers and, in some protocols, decide what is still open."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,13 +18,22 @@ from contend.models.replies.critique import (
     assessment_from_block,
     assessment_from_report,
 )
-from contend.models.replies.critique_words import assessment_from_words
+from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_words
 from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn, take_turn
 from contend.nodes.prompting.points import points_of
 from contend.prompts import load
+
+_FOR_PEOPLE = (
+    "Write the critique. Begin each objection on a line of its own with critical:, major: or "
+    "minor:. If one of an earlier round is settled, write its id, such as S1 resolved. If no "
+    "critical objection is left, write: No critical issues. If the answer is ready, make this the "
+    "last line: Ready for synthesis"
+)
+_READY = re.compile(r"^ready for synthesis[.!]?$", re.IGNORECASE | re.MULTILINE)
+_RESOLVED = re.compile(r"^(S\d+)\W*(?:is )?resolved\b", re.IGNORECASE | re.MULTILINE)
 
 
 @ends_rounds_when_spent
@@ -58,7 +68,13 @@ def _reader(known: Sequence[Point]) -> Reader[CritiqueBlock, Assessment]:
         from_block=partial(assessment_from_block, known=known),
         from_words=partial(assessment_from_words, known=known),
         from_report=partial(assessment_from_report, known=known),
+        for_people=_FOR_PEOPLE,
+        add_signs=_add_signs,
     )
+
+
+def _add_signs(text: str) -> str:
+    return _RESOLVED.sub(r"\1 ✅", _READY.sub(READY_SIGNAL, text))
 
 
 async def _give_feedback(state: DebateState, runtime: Runtime[Any], seat: Seat) -> dict[str, Any]:

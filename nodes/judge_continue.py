@@ -35,6 +35,8 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
     from_block=decision_from_block,
     from_words=decision_from_words,
     from_report=decision_from_report,
+    for_people="Is another round worth it? Begin with CONTINUE or STOP, then give your reason, "
+    "such as: STOP - nothing new was said.",
 )
 
 

@@ -144,8 +144,8 @@ def _is_demonstration(state: DebateState) -> bool:
 
 def _round_turns(state: DebateState) -> dict[int, list[Turn]]:
     rounds: dict[int, list[Turn]] = {}
-    for turn in timing.spoken_by_models(state):
-        if turn.phase not in AFTER_THE_ROUNDS:
+    for turn in state.get("turns", []):
+        if turn.phase not in AFTER_THE_ROUNDS and turn.phase != "remark":
             rounds.setdefault(turn.round, []).append(turn)
     return rounds
 

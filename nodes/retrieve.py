@@ -12,6 +12,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Document, Image, Retrieval, Seat
+from contend.models.recording import taped_retrieval
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.budget import check_budget
@@ -33,21 +34,31 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     strategy.check_input(state)
     attachments = _attachments(state)
     seats = await _seats(state | attachments, runtime.context, question)
-    started = steady_now()
-    embedding_model = await choose_embedding(runtime.context, seats)
-    found = await find_templates(question, runtime.context, embedding_model)
-    retrieval = Retrieval(
-        templates=found.templates,
-        embedding_model=embedding_model,
-        started_at=started,
-        ended_at=steady_now(),
-    )
-    degraded = [report_problem(runtime, None, None, "no_templates", why) for why in found.trouble]
-    _send_event(runtime, retrieval, found.notice)
+    retrieval, notice, trouble = await _search(question, runtime.context, seats)
+    degraded = [report_problem(runtime, None, None, "no_templates", why) for why in trouble]
+    _send_event(runtime, retrieval, notice)
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
     opened |= strategy.opening_state()
     first = open_round(opened, runtime, strategy.first_round)
     return {**opened, **first, **attachments, "degraded": degraded}
+
+
+async def _search(
+    question: str, settings: DebateSettings, seats: list[Seat]
+) -> tuple[Retrieval, str, tuple[str, ...]]:
+    """Find templates; return them, a notice about them, and what went wrong."""
+    if recorded := taped_retrieval():
+        return recorded, "Templates: those of the recording.", ()
+    started = steady_now()
+    model = await choose_embedding(settings, seats)
+    found = await find_templates(question, settings, model)
+    retrieval = Retrieval(
+        templates=found.templates,
+        embedding_model=model,
+        started_at=started,
+        ended_at=steady_now(),
+    )
+    return retrieval, found.notice, found.trouble
 
 
 def _send_event(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> None:

@@ -25,6 +25,9 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
     from_block=lambda block, _: block,
     from_words=ratings_from_words,
     from_report=ratings_from_report,
+    for_people="Rate the answer, each from 1 to 10, in these six lines:\n"
+    "Correctness: 7\nCompleteness: 7\nClarity: 7\nDepth: 7\n"
+    "Justification: why you rate it so\nWould benefit from finetune: false",
 )
 
 

@@ -1,5 +1,6 @@
 """Loads prompts, which are Markdown files, and fills them in."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,6 +16,16 @@ def load(name: str) -> str:
 
 def exists(name: str) -> bool:
     return _file(name).is_file()
+
+
+def digest(*folders: str) -> str:
+    """Return a hash of all prompts in these folders."""
+    found = hashlib.sha256()
+    for place in __path__:
+        for folder in folders:
+            for file in sorted(Path(place, folder).rglob("*.md")):
+                found.update(file.relative_to(place).as_posix().encode() + file.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def _file(name: str) -> Path:

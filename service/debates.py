@@ -222,10 +222,13 @@ async def export_by_id(
     name: Annotated[str, Query(alias="format", max_length=20)] = "md",
 ) -> Response:
     chosen = EXPORT_FORMATS.get(name)
-    if chosen is None or chosen.render is None:
-        known = ", ".join(key for key, each in EXPORT_FORMATS.items() if each.render)
+    if chosen is None or chosen.files:
+        known = ", ".join(key for key, each in EXPORT_FORMATS.items() if not each.files)
         raise Refused(422, "invalid", f"There is no such format; known: {known}.")
     debate = await find_debate(runs, debate_id, with_turns=True)
-    text = await asyncio.to_thread(chosen.render, debate)
+    try:
+        text = await asyncio.to_thread(chosen.document, runs.records, debate)
+    except BadInput as unusable:
+        raise not_possible(debate, str(unusable)) from unusable
     headers = {"Content-Disposition": f'attachment; filename="debate-{debate.id[:8]}.{name}"'}
     return Response(text, 200, headers, _MEDIA.get(name, "text/markdown; charset=utf-8"))

@@ -13,8 +13,9 @@ from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.live import LiveEvents
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
+from contend.debates.remarks import join_remarks
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
-from contend.debates.run import join_remarks, open_repository, run_debate
+from contend.debates.run import open_repository, run_debate
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
@@ -211,8 +212,7 @@ class Runs:
         """Return whether the debate is paused to wait for a user's answer."""
         if debate.status != "paused":
             return False
-        last = await asyncio.to_thread(self.records.journal.newest, debate.id)
-        return last is not None and bool(last.as_event()["metadata"].get("ask"))
+        return bool(await asyncio.to_thread(self.records.journal.pending_request, debate.id))
 
     async def find(self, debate_id: str) -> StoredDebate:
         """Return the forecast with this full id, or raise a 404 error."""

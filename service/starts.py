@@ -16,6 +16,7 @@ from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import settings_of
+from contend.graph.values import HUMAN
 from contend.models.providers.registry import parse_spec
 from contend.models.seats import models_of
 from contend.service.auth import client_of
@@ -93,7 +94,8 @@ def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
     """Return whether callers may choose a model: the operator allows it or uses it already."""
     patterns = options.allowed_models
-    return model in _models_in(own) or any(fnmatchcase(model, each) for each in patterns)
+    is_own = model == HUMAN or model in _models_in(own)
+    return is_own or any(fnmatchcase(model, each) for each in patterns)
 
 
 def _models_in(settings: DebateSettings) -> list[str]:

@@ -18,6 +18,7 @@ from contend.cli.actions.models import progress, show_download
 from contend.cli.ending import end_soon
 from contend.cli.exit_codes import MODEL_FAILED, OK, PAUSED
 from contend.cli.garbage import start_collecting
+from contend.cli.person import print_request, read_answer
 from contend.cli.signals import on_stop_signal
 from contend.cli.view.console import Output, print_message, silence, stderr, stdout, write_json
 from contend.cli.view.forecast import print_forecast_of, quiet_lines, round_words
@@ -116,7 +117,7 @@ def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
 
 
 def _draft(request: Request, output: Output) -> _Draft:
-    question = None if request.question is None else _read_question(request.question)
+    question = None if request.question is None else read_question(request.question)
     forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:
         if forecast is None:
@@ -153,13 +154,13 @@ def resume_debate(
         return _Session(records, debate, output, notice, expected, settings=settings).run(remark)
 
 
-def run_fork(
-    records: Repository, debate: StoredDebate, output: Output, notice: str, say: str
+def run_stored(
+    records: Repository, debate: StoredDebate, output: Output, notice: str, say: str = ""
 ) -> int:
     return _Session(records, debate, output, notice).run(Remark(say=say))
 
 
-def _read_question(given: str) -> str:
+def read_question(given: str) -> str:
     question = _read_stdin() if given == "-" else given
     if not question.strip():
         raise BadInput('The question is empty. Give one in quotes: contend ask "...".')
@@ -192,12 +193,19 @@ class _Session:
             console = stderr(widest=None) if output.json else stdout(widest=None)
             self._renderer = Renderer(console, is_raw=output.plain)
         self._notices, self._said, self._signals = notices, "", 0
+        self._has_header = False
 
     def run(self, remark: Remark) -> int:
-        self._said = remark.say
+        is_answer = self._turn_of_person() is not None
+        self._said = "" if is_answer else remark.say
         start_collecting()
         try:
             ended = asyncio.run(self._run(remark))
+            while ended.status == "paused" and (asked := self._turn_of_person()):
+                print_request(asked)
+                if not (text := read_answer()):
+                    break
+                ended = asyncio.run(self._run(Remark(say=text)))
         except BadInput:
             raise
         except Exception:
@@ -207,6 +215,11 @@ class _Session:
             if self._renderer:
                 self._guarded(self._renderer.sections.end)()
         return self._close(ended)
+
+    def _turn_of_person(self) -> dict[str, Any] | None:
+        """Return what the person in a seat is asked, if the debate waits for that."""
+        asked = self._records.journal.pending_request(self._debate.id)
+        return asked if asked and "seat" in asked else None
 
     async def _run(self, remark: Remark) -> StoredDebate:
         given = self._records, self._debate, self._watch(), self._control, remark
@@ -237,7 +250,8 @@ class _Session:
         return lambda _: None
 
     def _show(self, renderer: Renderer, event: Event) -> None:
-        if event["event"] in ("debate_start", "resumed"):
+        if event["event"] in ("debate_start", "resumed") and not self._has_header:
+            self._has_header = True
             renderer.header(self._debate, *self._notices)
             if self._debate.as_state().get("stop"):
                 renderer.sections.end_rounds()
@@ -299,6 +313,8 @@ class _Session:
                 f"available again, continue with: {again}",
                 "error",
             )
+        elif self._turn_of_person():
+            print_message(f'Paused. Answer with: {again} --say "..."', "warning")
         else:
             print_message(f"Paused. Continue with: {again}", "warning")
         return PAUSED

@@ -24,10 +24,10 @@ def export_debate(
         raise BadInput(
             "--transcript works only with --format folder; a document always has every turn."
         )
-    with database.existing(reference) as (_, debate):
-        if form.render:
-            write_document(form.render(debate), output)
-        elif form.files:
+    with database.existing(reference) as (records, debate):
+        if form.files is None:
+            write_document(form.document(records, debate) or "", output)
+        else:
             place = output.expanduser().absolute() if output else outputs_home()
             try:
                 folder = write_folder(debate, FolderPlan(place, form.files, transcript))

@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from contend.cli import database
-from contend.cli.actions.ask import TerminalReporter, run_fork
+from contend.cli.actions.ask import Request, TerminalReporter, read_question, run_stored
 from contend.cli.view.console import Output
-from contend.debates.fork import Edit, ForkPoint, fork_debate, reply_of
+from contend.debates.fork import Edit, FollowUp, ForkPoint, fork_debate, reply_of
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.errors import BadInput
+from contend.graph.settings import SETTINGS
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,19 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
         forked = asyncio.run(fork_debate(records, parent, where, changes, say, reporter))
         place = f"turn {wanted.edit}" if wanted.edit else wanted.at
         notice = f"Forked from debate {parent.id[:8]} at {place}."
-        return run_fork(records, forked, output, notice, wanted.say)
+        return run_stored(records, forked, output, notice, wanted.say)
+
+
+def ask_again(reference: str, request: Request, output: Output) -> int:
+    """Open one more round of a finished debate with a further question, as a new debate."""
+    question = read_question(request.question or "")
+    with database.existing(reference) as (records, parent):
+        one_model = SETTINGS[parent.protocol].of_one_model(request.model) if request.model else {}
+        changes = one_model | request.flags
+        reporter = TerminalReporter(quiet=output.quiet)
+        forked = asyncio.run(fork_debate(records, parent, FollowUp(), changes, question, reporter))
+        notice = f"Continues debate {parent.id[:8]} with your question."
+        return run_stored(records, forked, output, notice, question)
 
 
 def _edit(records: Repository, parent: StoredDebate, wanted: Fork) -> Edit:

@@ -1,16 +1,19 @@
 """Plays a debate back, or runs it again with the recorded model replies."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
 from contend.cli import database
+from contend.cli.actions.ask import TerminalReporter, run_stored
 from contend.cli.exit_codes import DIFFERS, OK
-from contend.cli.view.console import stdout, write_json
+from contend.cli.view.console import Output, stdout, write_json
 from contend.cli.view.format import counted, plain
 from contend.cli.view.renderer import Renderer
 from contend.debates import replay
 from contend.debates.events import Event, Watch
+from contend.debates.fork import ForkPoint, run_again
 from contend.debates.record import StoredDebate
 from contend.debates.replay import Difference
 from contend.graph.errors import BadInput
@@ -20,19 +23,39 @@ def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
     with database.existing(reference) as (records, debate):
         records.store_missing_events(debate.id)
         stored = [each.as_event() for each in records.journal.read(debate.id, 0)]
-    events = replay.with_words(stored)
-    if not events:
+    if not stored:
         raise BadInput(f"Debate {debate.id[:8]} has not begun; there is nothing to play back.")
     if as_events:
+        events = replay.with_words(stored)
         asyncio.run(replay.play_events(events, partial(write_json, one_line=True), speed))
         return OK
     renderer = Renderer(stdout(widest=None), is_raw=is_raw)
+    show_events(stored, renderer, debate, speed)
+    renderer.footer(debate)
+    return OK
+
+
+def show_events(
+    stored: Sequence[Event], renderer: Renderer, debate: StoredDebate, speed: float
+) -> None:
+    """Show stored events with their pauses, divided by the speed."""
+    events = replay.with_words(stored)
     try:
         asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
     finally:
         renderer.sections.end()
-    renderer.footer(debate)
-    return OK
+
+
+def replay_until(
+    reference: str, where: str, *, as_json: bool, as_events: bool, is_raw: bool
+) -> int:
+    """Run a debate again on its recording up to a point, and with models after it."""
+    point, output = ForkPoint.parse(where), Output(as_json, as_events, plain=is_raw)
+    with database.existing(reference) as (records, parent):
+        reporter = TerminalReporter(quiet=output.quiet)
+        again = asyncio.run(run_again(records, parent, point, reporter))
+        notice = f"Replays debate {parent.id[:8]} up to {where}; models speak after that."
+        return run_stored(records, again, output, notice)
 
 
 def _show(renderer: Renderer, debate: StoredDebate) -> Watch:

@@ -53,12 +53,31 @@ _DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Check everything and print the estimate, without starting."),
 ]
+_Cassette = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run a debate again on its recording (export --format cassette); no model is called.",
+    ),
+]
+_Continue = Annotated[
+    str | None,
+    typer.Option(
+        "--continue",
+        metavar="ID",
+        help="Continue a finished debate: one more round on QUESTION, as a new debate.",
+    ),
+]
+# What neither a recording nor a follow-up can take into account.
+_OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
+_OF_SEATS = ("protocol", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
     question: Annotated[
         str | None,
         typer.Argument(
@@ -81,6 +100,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     dry_run: _DryRun = False,
+    cassette: _Cassette = None,
+    follow_up: _Continue = None,
     pause: Annotated[
         Pause | None, typer.Option(help="When to pause for your comments (default: never).")
     ] = None,
@@ -101,13 +122,26 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     _refuse_both(json, events)
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
-    if question is None and request is None:
+    if cassette:
+        options.refuse_options(context, "--cassette", (*_OF_NEW_DEBATES, "follow_up"))
+    if follow_up:
+        options.refuse_options(context, "--continue", (*_OF_NEW_DEBATES, *_OF_SEATS))
+    if question is None and request is None and cassette is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import ask_question
+        from contend.cli.actions.cassette import play_cassette
+        from contend.cli.actions.fork import ask_again
         from contend.cli.view.console import Output  # slow to import
+        from contend.debates.cassettes import read_cassette
 
-    return ask_question(read_request(given), Output(json, events, quiet, plain))
+    recorded = read_cassette(cassette) if cassette else None
+    if recorded and not options.is_given(context, "protocol"):
+        given["protocol"] = recorded.debate.protocol
+    asked, output = read_request(given), Output(json, events, quiet, plain)
+    if follow_up:
+        return ask_again(follow_up, asked, output)
+    return play_cassette(recorded, asked, output) if recorded else ask_question(asked, output)
 
 
 def read_request(given: Mapping[str, Any]) -> "Request":

@@ -8,7 +8,7 @@ import click
 from contend.cli.commands import options
 from contend.cli.commands.ask import ask, read_request
 
-_NOT_HERE = ("dry_run", "events", "plain")
+_NOT_HERE = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
 
 
 def estimate(**given: Any) -> int:

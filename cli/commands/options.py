@@ -1,12 +1,13 @@
 """Options and arguments that several commands share."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
 
 from contend.cli.completion import complete_debate, complete_model, complete_protocol
@@ -92,6 +93,17 @@ def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]"
 
             raise BadInput(f"The value of {option} is empty.")
     return {name: Given(*each) for name, each in given.items() if each[0] is not None}
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def refuse_options(context: typer.Context, option: str, names: Sequence[str]) -> None:
+    for each in context.command.params:
+        if each.name in names and is_given(context, each.name):
+            raise click.UsageError(f"{each.opts[0]} cannot be combined with {option}.")
 
 
 @contextmanager

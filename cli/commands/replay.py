@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.options import DebateId, Plain
+from contend.cli.commands import options
 
 
-def replay(
-    debate: DebateId,
+def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
+    context: typer.Context,
+    debate: options.DebateId,
     speed: Annotated[
         float,
         typer.Option(
@@ -25,15 +26,27 @@ def replay(
             "differs.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --strict: print JSON.")] = False,
+    reuse_until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROUND[:PHASE]",
+            help="Run it again as a new debate: on the recording up to here, with models after.",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON (--strict, --reuse-until).")
+    ] = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print one JSON event per line.")
     ] = False,
-    plain: Plain = False,
+    plain: options.Plain = False,
 ) -> int:
     """Play a debate back, without calling any model."""
-    from contend.cli.actions.replay import check_path, play  # slow to import
+    from contend.cli.actions.replay import check_path, play, replay_until  # slow to import
 
+    if reuse_until is not None:
+        options.refuse_options(context, "--reuse-until", ("strict", "speed"))
+        return replay_until(debate, reuse_until, as_json=json, as_events=events, is_raw=plain)
     if strict:
         return check_path(debate, as_json=json)
     return play(debate, speed, as_events=events or json, is_raw=plain)

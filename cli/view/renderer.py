@@ -120,6 +120,10 @@ class Renderer:
         if event["content"]:
             self._page.paragraph(event["content"], "muted", indent=0)
 
+    def _on_resumed(self, event: Event) -> None:
+        if event["content"]:
+            self._page.paragraph(event["content"], "warning", indent=0)
+
     def _on_round_start(self, event: Event) -> None:
         number, meta = event["round"] or 0, event["metadata"]
         self.sections.end()
@@ -212,7 +216,7 @@ class Renderer:
     def _on_paused(self, event: Event) -> None:
         self.sections.end()
         asked = event["metadata"].get("ask")
-        if not asked:
+        if not asked or "seat" in asked:  # who takes a seat is asked by the session
             return
         next_step = "the next round"
         if asked.get("stop"):

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from contend.debates.record import StoredDebate
+    from contend.debates.repository import Repository
     from contend.graph.settings import OutputFormat
 
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """An export format: one document made by `render`, or a folder with files of type `files`."""
+    """An export format: one document made by `render` or `record`, or a folder with `files`."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None
+    record: "Callable[[Repository, StoredDebate], str] | None" = None  # with the recorded calls
     files: "OutputFormat | None" = None
+
+    def document(self, records: "Repository", debate: "StoredDebate") -> str | None:
+        """Return the debate as one document; None if it is a folder."""
+        if self.render:
+            return self.render(debate)
+        return self.record(records, debate) if self.record else None
 
 
 def _to_markdown(debate: "StoredDebate") -> str:
@@ -35,10 +43,17 @@ def _to_json(debate: "StoredDebate") -> str:
     return json.dumps(debate.as_json(), ensure_ascii=False, indent=2) + "\n"
 
 
+def _to_cassette(records: "Repository", debate: "StoredDebate") -> str:
+    from contend.debates.cassettes import to_cassette  # slow to import
+
+    return to_cassette(records, debate)
+
+
 EXPORT_FORMATS = {
     "md": ExportFormat("one Markdown document", render=_to_markdown),
     "html": ExportFormat("one self-contained web page", render=_to_html),
     "json": ExportFormat("the record as JSON", render=_to_json),
+    "cassette": ExportFormat("the recording, for ask --cassette", record=_to_cassette),
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),
     "folder-text": ExportFormat("a folder of text files", files="text"),

@@ -14,7 +14,7 @@ from contend.debates.exports.verdict import changes, dissent, short_answer, verd
 from contend.debates.record import StoredDebate
 from contend.graph.phases import AFTER_THE_ROUNDS
 from contend.graph.state import Turn
-from contend.graph.values import NO_USAGE, WorkSpan
+from contend.graph.values import HUMAN, NO_USAGE, WorkSpan
 from contend.models.text import shorten
 
 _LONGEST_HEADING = 120
@@ -210,7 +210,7 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
             shown = section
             yield f"## {section}"
         name = names.get(turn.seat, turn.seat.capitalize())
-        model = f" ({turn.model})" if turn.model else ""
+        model = f" ({by})" if (by := _writer(turn)) else ""
         what = f", {title}" if (title := wording.phase_title(turn.phase)) else ""
         used = _tool_uses(turn.model_dump())
         # A kept answer is already shown in its own round.
@@ -218,6 +218,11 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
         note = wording.describe_stand_in(turn.phase, turn.status) or _length_note(turn)
         note = f"*{wording.sentence(note.capitalize())}*\n\n" if note else ""
         yield f"### {name}{model}{what}\n\n{note}{text}{used}".rstrip()
+
+
+def _writer(turn: Turn) -> str:
+    """Return the model that wrote a turn, or that a person did in place of one."""
+    return HUMAN if turn.status == "human" and turn.phase != "remark" else turn.model
 
 
 def _length_note(turn: Turn) -> str:

@@ -1,5 +1,7 @@
 """The adversarial strategy: the Proposer answers, and the Skeptic attacks until satisfied."""
 
+from typing import Any
+
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
 from contend.graph.readings import Assessment
 from contend.graph.settings import AdversarialSettings
@@ -13,6 +15,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     critic_role = "skeptic"
     writer_role = "synthesizer"
     critique_decides = True
+    roles_for_people = frozenset({"proposer", "skeptic", "synthesizer", "judge"})
 
     def __init__(self, settings: AdversarialSettings) -> None:
         super().__init__(settings)
@@ -22,6 +25,10 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
     def expected_calls(self) -> tuple[int, int]:
         fewest = self.rounds[0] if self.settings.ready_respects_min_rounds else 1
         return 2 * fewest + 2, 2 * self.rounds[1] + 2
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        more = state["round"] + 1
+        return {"max_rounds": more, "min_rounds": min(self.settings.min_rounds, more)}
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         return {"early_stop_score": lambda: f"{self.settings.early_stop_score:g}"}

@@ -52,6 +52,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     folder_plan: FolderPlan | None = None
     most_tool_calls: int = 0  # how often a seat may use its tools in one turn
     rates_answer: bool = True  # the judge, if there is one, rates the final answer
+    roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
         """Keep the settings; a subclass also sets the attributes that depend on them."""
@@ -83,6 +84,10 @@ class Strategy(ABC, Generic[SomeSettings]):
     def last_round(self, state: DebateState) -> int:
         """Return the number of the last round, as currently planned."""
         return self.rounds[1]
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
+        """Return what to change so that exactly one round can follow; None if none can."""
+        return None
 
     def excerpt_characters(self, part: str) -> int | None:
         """Return how many characters of each answer a prompt shows; None for as many as fit."""

@@ -1,6 +1,7 @@
 """The forum strategy: seats argue until a judge ends the debate, or concede until one is left."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from contend.graph.protocols.base import (
     PlannedCall,
@@ -33,6 +34,7 @@ class ForumStrategy(Strategy[ForumSettings]):
     """Lets seats speak in parallel in round 1, and then one after another."""
 
     answering_role = DEBATER
+    roles_for_people = frozenset({DEBATER, "judge"})
     when_a_seat_fails: WhenASeatFails = "sit_out"
 
     def __init__(self, settings: ForumSettings) -> None:
@@ -88,6 +90,9 @@ class ForumStrategy(Strategy[ForumSettings]):
     def own_prompt(self, part: str) -> str | None:
         is_custom = self.settings.debate_format == "custom" and part in ("first", "again")
         return self.settings.custom_format_prompt if is_custom else None
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        return {"max_rounds": state["round"] + 1}
 
     def prompt_values(self, call: PromptCall) -> PromptValues:
         asked = (call.state, self.settings, call.seat.id)

@@ -1,6 +1,7 @@
 """The moderated strategy: advocates for fixed positions speak in turn under a moderator."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from contend.graph.phases import STATEMENTS, PhaseName
 from contend.graph.protocols.base import PlannedCall, PromptCall, PromptValues, Strategy
@@ -25,6 +26,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
     """Treats the opening statements as round 0; the moderator opens every round."""
 
     answering_role = ADVOCATE
+    roles_for_people = frozenset({ADVOCATE})
     writer_role = "moderator"
     first_round = 0
 
@@ -80,6 +82,10 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         scores = len(stages) * self.settings.format.orders
         checked = statements * checks if self.settings.fact_check else 0
         return len(steps) + checked + undecided + scores + 1
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        added = planned_rounds(self.settings, state["turns"]) - self.settings.round_count
+        return {"round_count": state["round"] + 1 - added, "moderator_may_adjust": False}
 
     def opening_role(self, round_number: int) -> str:
         return "moderator"

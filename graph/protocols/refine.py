@@ -1,6 +1,7 @@
 """The refine strategy: all answer, the judge gives feedback, all refine, the judge merges."""
 
 from string import ascii_uppercase
+from typing import Any
 
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import Strategy, WhenASeatFails
@@ -15,6 +16,7 @@ class RefineStrategy(Strategy[RefineSettings]):
     """Treats the initial answers as round 0; a seat that fails keeps its earlier answer."""
 
     answering_role = DEBATER
+    roles_for_people = frozenset({DEBATER, "judge"})
     writer_role = "judge"
     first_round = 0
     when_a_seat_fails: WhenASeatFails = "keep_answer"
@@ -33,6 +35,9 @@ class RefineStrategy(Strategy[RefineSettings]):
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
+
+    def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
+        return {"max_debate_rounds": state["round"] + 1, "enable_debate": True}
 
     def opening_role(self, round_number: int) -> str:
         return self.critic_role if round_number > self.first_round else self.answering_role

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from contend.graph.errors import BadInput
+from contend.graph.values import HUMAN
 
 if TYPE_CHECKING:  # commands that only read debates need no model
     from langchain_core.embeddings import Embeddings
@@ -102,12 +103,16 @@ class ModelSpec:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.provider}:{self.name}"
+        return f"{self.provider}:{self.name}" if self.name else self.provider
 
 
 def parse_spec(text: str) -> ModelSpec:
     """Parse `provider:model`; a bare name such as `qwen3:32b` means Ollama."""
     head, colon, tail = text.strip().partition(":")
+    if head == HUMAN:
+        if tail:
+            raise BadInput(f"Write '{HUMAN}' alone for a seat that a person takes, not '{text}'.")
+        return ModelSpec(HUMAN, "")
     known = [*_OWN, *_GENERIC, *_registered]
     if head in known:
         if not tail:
@@ -148,7 +153,7 @@ def taken_for_ollama(text: str) -> str:
 def provider_of(spec: ModelSpec) -> Provider:
     if spec.provider in _registered:
         return _registered[spec.provider]
-    name = _OWN.get(spec.provider, "generic")
+    name = HUMAN if spec.provider == HUMAN else _OWN.get(spec.provider, "generic")
     module = importlib.import_module(f"contend.models.providers.{name}")
     provider: Provider = module.provider(spec.provider)
     _registered[spec.provider] = provider

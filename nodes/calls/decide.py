@@ -15,6 +15,7 @@ from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.seats import is_small
+from contend.nodes.calls.person import WrittenForm
 from contend.nodes.calls.stream import debate_id
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
@@ -43,6 +44,15 @@ class Reader(Generic[Block, Read]):
     from_block: Callable[[Block, str], Read]
     from_words: Callable[[str], Read | None]
     from_report: Callable[[Block, str], Read | None]
+    for_people: str = ""  # how a person writes it, so that `from_words` can read it
+    add_signs: Callable[[str], str] = lambda text: text
+
+    @property
+    def written(self) -> WrittenForm:
+        return WrittenForm(self.for_people, self._is_readable, self.add_signs)
+
+    def _is_readable(self, text: str) -> bool:
+        return self.from_words(text) is not None
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
@@ -69,7 +79,7 @@ async def decide(
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
     """Take one seat's turn and read its decision; raise a failure, so that a resume retries it."""
-    spoken = await take_turn_once(state, runtime, seat, phase, part)
+    spoken = await take_turn_once(state, runtime, seat, phase, part, reader.written)
     read = _read(spoken, runtime, reader)
     (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
     if isinstance(decided, ModelFailed):
@@ -87,7 +97,7 @@ async def decide_calls(
 ) -> list[Decided[Read] | ModelFailed]:
     """Make several calls in parallel; return failures as results, so that a resume keeps them."""
     asked = await gather_results(
-        [_ask_once(state, runtime, seat, phase, part) for state, seat in calls]
+        [_ask_once(state, runtime, seat, phase, part, reader.written) for state, seat in calls]
     )
     results = [each if isinstance(each, ModelFailed) else turn_or_failure(each) for each in asked]
     decided = [
@@ -104,13 +114,19 @@ class StoredTurn(TypedDict):
 
 
 async def _ask(
-    state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    seat: Seat,
+    phase: PhaseName,
+    part: str,
+    form: WrittenForm,
 ) -> StoredTurn:
     pause_if_asked(node_runtime)
     try:
-        return {"spoken": await take_turn(state, node_runtime, seat, phase, part), "failed": {}}
+        spoken = await take_turn(state, node_runtime, seat, phase, part, form)
     except ModelFailed as failure:
         return store_failure(failure)
+    return {"spoken": spoken, "failed": {}}
 
 
 _ask_once = stored_task("_ask", _ask)

@@ -25,6 +25,7 @@ from contend.models.seats import is_small
 from contend.models.text import clean_data
 from contend.models.tokens import count_tokens
 from contend.nodes.calls.evidence import gather_evidence, with_quotes_checked
+from contend.nodes.calls.person import ANY_TEXT, WrittenForm, ask_person
 from contend.nodes.calls.stream import TurnStream, debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
@@ -64,8 +65,15 @@ def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
 
 
 async def take_turn(
-    state: DebateState, node_runtime: Runtime[Any], seat: Seat, phase: PhaseName, part: str
+    state: DebateState,
+    node_runtime: Runtime[Any],
+    seat: Seat,
+    phase: PhaseName,
+    part: str,
+    form: WrittenForm = ANY_TEXT,
 ) -> TurnResult:
+    if seat.is_human:
+        return await _take_persons_turn(state, node_runtime, seat, phase, form)
     settings: DebateSettings = node_runtime.context
     this = next_turn_id(state, phase, seat.id)
     tag = nonce(debate_id(node_runtime), this)
@@ -115,12 +123,38 @@ async def take_turn(
         status="fallback_model" if last["fell_back"] else "ok",
         passages=tuple(dict.fromkeys([*(each.label for each in prompt.passages), *loop.found])),
         tool_calls=tuple(used["use"] for used in loop.used),
-        length=TurnLength(tokens=count_tokens(text), limit=limit, cut_after=cut_after)
-        if limit is not None
-        else None,
+        length=_length(text, limit, cut_after),
     )
     turn = await with_quotes_checked(state, turn)
     return {"turn": turn, "raw": loop.text, "degraded": [*degraded, *loop.degraded]}
+
+
+async def _take_persons_turn(
+    state: DebateState, runtime: Runtime[Any], seat: Seat, phase: PhaseName, form: WrittenForm
+) -> TurnResult:
+    text = await ask_person(state, runtime, seat, phase, form)
+    now, limit = steady_now(), strategy_for(runtime.context).token_limit(phase)
+    turn = Turn(
+        id=next_turn_id(state, phase, seat.id),
+        round=state["round"],
+        phase=phase,
+        seat=seat.id,
+        role=seat.role,
+        model=seat.model,
+        text=text,
+        usage=NO_USAGE,
+        started_at=now,
+        ended_at=now,
+        status="human",
+        length=_length(text, limit),
+    )
+    return {"turn": await with_quotes_checked(state, turn), "raw": text, "degraded": []}
+
+
+def _length(text: str, limit: int | None, cut_after: float | None = None) -> TurnLength | None:
+    if limit is None:
+        return None
+    return TurnLength(tokens=count_tokens(text), limit=limit, cut_after=cut_after)
 
 
 def _notes(prompt: Prompt, seat: Seat) -> list[tuple[str, str]]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from contend.graph.values import HUMAN
+
 if TYPE_CHECKING:  # every command loads this module, and --help must not wait for langgraph
     from contend.graph.readings import DebateScores
     from contend.graph.state import DebateState
@@ -13,7 +15,8 @@ def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
     for turn in state.get("turns", []):  # includes seats that fell back to it
         used.get(turn.seat, set()).add(turn.model)
     others = [seat.id for seat in state["seats"] if seat.role != "judge"]
-    return [seat for seat in others if not used[seat].isdisjoint(judging)]
+    models = set(judging) - {HUMAN}  # two people are not the same
+    return [seat for seat in others if not used[seat].isdisjoint(models)]
 
 
 def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:

@@ -24,6 +24,7 @@ export function createComposer(id, report) {
   const buttons = el("div.composer-buttons");
   const node = el("form.panel.composer", { onsubmit: (event) => { event.preventDefault(); send(); } }, title, hint, text, buttons);
   let mode = null;
+  let ask = null;
   let isBusy = false;
 
   async function attempt(action) {
@@ -42,17 +43,22 @@ export function createComposer(id, report) {
 
   function send() {
     const said = text.value.trim();
-    if (mode === "running" && !said) return text.focus();
+    if ((mode === "running" || mode === "seat") && !said) return text.focus();
     return attempt(() => resumeDebate(id, said));
   }
 
   const finish = () => attempt(() => finishDebate(id, text.value.trim()));
 
   function draw() {
-    show(title, TITLES[mode]);
-    show(hint, HINTS[mode]);
-    const submit = el("button.button.button-primary", mode === "running" ? "Send" : mode === "failed" ? "Try again" : "Continue");
-    show(buttons, submit, mode !== "running" && mode !== "failed" && button("Write the answer now", finish));
+    const isSeat = mode === "seat";
+    show(title, isSeat ? `${ask.name}, it is your turn` : TITLES[mode]);
+    show(hint, isSeat ? [ask.problem, ask.request].filter(Boolean).join(" ") : HINTS[mode]);
+    hint.classList.toggle("plain-text", isSeat);
+    text.rows = isSeat ? 8 : 2;
+    text.placeholder = isSeat ? "Your turn in the debate" : "The next speakers will read this";
+    text.setAttribute("aria-label", isSeat ? "Your turn" : "Your remark");
+    const submit = el("button.button.button-primary", mode === "running" || isSeat ? "Send" : mode === "failed" ? "Try again" : "Continue");
+    show(buttons, submit, (mode === "paused" || mode === "asked") && button("Write the answer now", finish));
     text.hidden = mode === "failed";
   }
 
@@ -60,10 +66,11 @@ export function createComposer(id, report) {
     node,
     /** Show the box that fits; return whether a person is asked to act. */
     update(state) {
-      const next = state.status === "done" || state.isGone ? null : state.status === "paused" ? (state.ask ? "asked" : "paused") : state.status === "running" ? "running" : "failed";
+      const next = state.status === "done" || state.isGone ? null : state.status === "paused" ? (state.ask?.seat ? "seat" : state.ask ? "asked" : "paused") : state.status === "running" ? "running" : "failed";
       node.hidden = next === null;
-      if (next && next !== mode) {
+      if (next && (next !== mode || state.ask !== ask)) {
         mode = next;
+        ask = state.ask;
         draw();
       }
       node.classList.toggle("is-asked", mode !== "running");

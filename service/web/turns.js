@@ -9,6 +9,7 @@ const BADGES = {
   fallback: ["fallback model", "The seat's own model failed, so another model spoke."],
   kept: ["previous answer kept", "The call failed, so the seat's previous answer stands."],
   failed: ["failed", "The call failed."],
+  human: ["human", "A person wrote this turn."],
 };
 
 /** Return a card with `update(turn)`. */
@@ -95,16 +96,16 @@ export function placeholder(turn) {
 
 function drawHead(state, turn, node, parts, jumpTo) {
   const seat = seatOf(state, turn.seat);
-  const isHuman = turn.state === "human";
+  const isRemark = turn.phase === "remark";
   node.classList.toggle("is-writing", turn.state === "writing");
   node.classList.toggle("is-live", turn.state === "writing" || turn.state === "thinking");
-  node.classList.toggle("is-human", isHuman);
+  node.classList.toggle("is-human", isRemark);
   node.setAttribute("aria-busy", String(turn.state === "writing" || turn.state === "thinking"));
-  show(parts.name, isHuman ? "You" : seat?.name || turn.seat);
-  show(parts.model, isHuman ? "" : shortModel(turn.model));
-  show(parts.phase, isHuman ? "remark" : phaseTitle(turn.phase));
+  show(parts.name, isRemark ? "You" : seat?.name || turn.seat);
+  show(parts.model, turn.state === "human" ? "" : shortModel(turn.model));
+  show(parts.phase, isRemark ? "remark" : phaseTitle(turn.phase));
   show(parts.facts, factsOf(turn));
-  const badge = BADGES[turn.state];
+  const badge = !isRemark && BADGES[turn.state];
   show(parts.badges, badge && el("span", { class: `badge badge-${turn.state}`, title: badge[1] }, badge[0]), scoreBadge(turn), statedBadge(state, turn));
   show(parts.answers, answeredPoints(state, turn, jumpTo));
 }

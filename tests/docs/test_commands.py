@@ -144,7 +144,8 @@ def test_command(line: str, contend: Command) -> None:
         line = line.replace(" OTHER", f" {_debate(contend, waiting=False)}")
     # What make set up stays as it is, whatever the times of its files.
     ended = _run(contend, line.replace("make ask", "make -o .venv/.ready ask"))
-    waits = "--pause each_round" in line or ("resume" in line and "--finish" not in line)
+    asks_a_person = "--pause each_round" in line or "=human" in line
+    waits = asks_a_person or ("resume" in line and "--finish" not in line)
     assert ended.code == (3 if waits else 0), ended.err
     assert "Traceback" not in ended.err
 

@@ -1,6 +1,7 @@
 """Make the fixtures of a release: python -m tests.releases.make release_0_2
 
-Each protocol is run once to its end, and once until it is killed amid its calls.
+Each protocol is run once to its end, and once until it is killed amid its calls. One more debate
+waits for the person in a seat.
 """
 
 import gzip
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import yaml
 
+from contend.cli.exit_codes import PAUSED
 from tests.cli import support
 from tests.cli.actions import test_ask_moderated
 from tests.cli.support import Command
@@ -59,6 +61,10 @@ def main(folder: Path) -> None:
             (folder / f"{name}.json").write_text(text, "utf-8")
             _pack(done, folder / f"{name}.done.db.gz")
             _pack(killed, folder / f"{name}.db.gz")
+    with tempfile.TemporaryDirectory() as place, ModelServer(support.debaters(), MODELS) as models:
+        waiting = Command(Path(place) / "home", models)
+        assert waiting.here(*support.ASK, "--set", "skeptic_model=human").code == PAUSED
+        _pack(waiting, folder / "person.db.gz")
 
 
 def _kill(contend: Command, models: ModelServer, name: str, ask: Sequence[str], last: int) -> str:

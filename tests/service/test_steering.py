@@ -137,6 +137,23 @@ def test_a_debate_can_be_steered_at_its_last_event(client: TestClient, action: s
     watch_until(client, debate, "resumed")
 
 
+def test_a_person_takes_a_seat(client: TestClient) -> None:
+    debate = start(client, settings={"skeptic_model": "human"}).id
+    asked = watch_until(client, debate, "paused")[-1]["metadata"]["ask"]
+    assert (asked["seat"], asked["name"], asked["phase"]) == ("skeptic", "Skeptic", "critique")
+    assert asked["request"].startswith("Write the critique.")
+    wait_until_not_here(client, debate)
+    assert api(client).get(debate).waiting_for_you is True
+    api(client).resume(debate, "Who knows?")
+    wait_until_not_here(client, debate)
+    again = events(client, debate, follow=False)[-1]
+    assert again["metadata"]["ask"]["problem"] == "Your answer could not be read."
+    api(client).resume(debate, "No critical issues.\n\nReady for Synthesis ✅")
+    said = next(e for e in events(client, debate) if e["metadata"].get("seat") == "skeptic")
+    assert said["metadata"]["status"] == "human"
+    assert api(client).get(debate).stop_reason == "skeptic_ready"
+
+
 def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held) -> None:
     debate = start(client, settings={"min_rounds": 4, "max_rounds": 5}).id
     held.wait()

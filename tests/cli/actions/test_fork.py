@@ -234,3 +234,47 @@ def test_the_family_is_drawn(contend: Command, models: ModelServer) -> None:
     assert shown["forks"][0]["forks"][0]["id"] == grandchild
     contend("delete", parent, "--yes")
     assert contend("tree", child, "--json").json["status"] == "deleted"
+
+
+@pytest.mark.parametrize("protocol", [each for each in PROTOCOLS if each != "forecast"])
+def test_a_finished_debate_is_continued_with_a_further_question(
+    protocol: str, contend: Command, models: ModelServer
+) -> None:
+    parent = _debate(contend, models, protocol)
+    before = contend("export", parent["id"], "--format", "json").out
+    paid, last = len(models.calls), parent["turns"][-1]["round"]
+    followed = contend("ask", "--continue", parent["id"], "And if the team doubles?", "--json")
+    assert followed.code == 0, followed.err
+    (remark,) = [turn for turn in followed.json["turns"] if turn["phase"] == "remark"]
+    assert remark["text"] == "And if the team doubles?"
+    rounds = {turn["round"] for turn in followed.json["turns"]}
+    assert max(rounds) == last + 1, "one more round"
+    before_it = spoken(followed.json)[: followed.json["turns"].index(remark)]
+    assert before_it == spoken(parent)[: len(before_it)], "the transcript is shared"
+    assert remark["round"] == last + 1
+    assert any("And if the team doubles?" in call.request.text for call in models.calls[paid:])
+    assert contend("export", parent["id"], "--format", "json").out == before
+    assert contend("tree", followed.json["id"], "--json").json["id"] == parent["id"]
+    played = contend("replay", followed.json["id"], "--events", "--speed", "100000").out
+    events = [json.loads(line) for line in played.splitlines()]
+    starts = [each["round"] for each in events if each["event"] == "round_start"]
+    assert starts == sorted(set(starts))
+    assert starts[-1] == last + 1
+    stops = [each for each in events if each["metadata"].get("decision") == "stop"]
+    assert len(stops) == 1
+    assert contend("replay", followed.json["id"], "--strict").code == 0
+
+
+def test_what_cannot_be_continued_is_refused(contend: Command, models: ModelServer) -> None:
+    forecast = _debate(contend, models, "forecast")["id"]
+    refused = contend("ask", "--continue", forecast, "And then?")
+    assert (refused.code, "forecast debate cannot be continued" in refused.err) == (2, True)
+    models.script = script_of("adversarial")
+    paused = contend(*ask_in("adversarial"), "--pause", "each_round", "--json").json["id"]
+    unfinished = contend("ask", "--continue", paused, "And then?")
+    assert f"contend resume {paused[:8]}" in unfinished.err
+    assert "Missing argument" in contend("ask", "--continue", paused).err
+    for option in (["--docs", "x"], ["-p", "forum"], ["--seat", "a=b"]):
+        mixed = contend("ask", "--continue", paused, "And then?", *option)
+        assert (mixed.code, "cannot be combined with --continue" in mixed.err) == (2, True)
+    assert len(contend("list", "--json").json) == 2

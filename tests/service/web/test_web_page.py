@@ -139,6 +139,26 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         assert browser.errors == []
 
 
+def test_a_person_takes_a_seat_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
+        page = browser.open()
+        settings = {"skeptic_model": "human", "min_rounds": 1, "max_rounds": 2}
+        asked = {"question": QUESTION, "settings": settings}
+        started = page.request.post(f"{address}/api/v1/debates", data=asked).json()
+        page.goto(f"{address}/#/debates/{started['id']}")
+        page.wait_for_selector(".composer h2:has-text('Skeptic, it is your turn')")
+        browser.take_picture(page, "person-asked")
+        page.fill(".composer textarea", "Who knows?")
+        page.click(".composer button:has-text('Send')")
+        page.wait_for_selector(".composer:has-text('Your answer could not be read.')")
+        page.fill(".composer textarea", "No critical issues.\n\nReady for synthesis")
+        page.click(".composer button:has-text('Send')")
+        page.wait_for_selector(".pill-done")
+        assert "human" in page.inner_text(".card:has-text('No critical issues.')")
+        browser.take_picture(page, "person-done")
+        assert browser.errors == []
+
+
 def test_text_that_arrives_never_moves_what_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,73 @@
+"""A person takes a turn: the debate pauses until the answer is there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+from pydantic import TypeAdapter
+
+from contend.graph.phases import PHASES, PhaseName
+from contend.graph.state import DebateState, Remark
+from contend.graph.values import HUMAN, NO_USAGE, Seat
+from contend.models.answers import Reply
+from contend.models.recording import CallRequest, on_tape
+from contend.models.retries import Answered, Listener
+from contend.models.text import clean
+from contend.nodes.calls.stream import TurnStream
+
+_REPLY = TypeAdapter(Reply)
+_UNREADABLE = "Your answer could not be read."
+
+
+@dataclass(frozen=True)
+class WrittenForm:
+    """How a person writes a turn that decides something."""
+
+    request: str = ""  # empty if any text will do
+    is_readable: Callable[[str], bool] = lambda _: True
+    add_signs: Callable[[str], str] = lambda text: text  # those that no keyboard has
+
+
+ANY_TEXT = WrittenForm()
+
+
+async def ask_person(
+    state: DebateState,
+    runtime: Runtime[Any],
+    seat: Seat,
+    phase: PhaseName,
+    form: WrittenForm,
+) -> str:
+    """Return what the person answers, from the recording if there is one."""
+    wanted = form.request or f"Write the {PHASES[phase].label}."
+    asked = {
+        "round": state["round"],
+        "seat": seat.id,
+        "name": seat.name,
+        "role": seat.role,
+        "phase": phase,
+        "request": wanted,
+    }
+    listener = TurnStream(runtime, seat, state["round"], "", phase).listener()
+    request = CallRequest(HUMAN, [HumanMessage(wanted)], {})
+    answered = await on_tape(request, listener, _REPLY, partial(_wait, asked, form))
+    return answered.result.text
+
+
+async def _wait(asked: dict[str, Any], form: WrittenForm, _: Listener) -> Answered[Reply]:
+    # Nothing is awaited here: several people are asked in the order of their seats.
+    problem = ""
+    while True:
+        text = form.add_signs(_words(interrupt(asked | {"problem": problem})))
+        if text and form.is_readable(text):
+            return Answered(Reply(text, usage=NO_USAGE), HUMAN, fell_back=False)
+        problem = _UNREADABLE if text else ""
+
+
+def _words(answer: Any) -> str:
+    said = answer if isinstance(answer, str) else Remark.model_validate(answer or {}).say
+    return clean(said).strip()
