@@ -173,7 +173,8 @@ def least_answer(spec: ModelSpec, limit: int | None = None) -> int:
 
 def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
     """Refuse a limit of the cost if the price of a model is unknown."""
-    models = dict.fromkeys(model for seat in seats for model in (seat.model, *seat.fallback_models))
+    paid = [seat for seat in seats if not seat.is_human]
+    models = dict.fromkeys(model for seat in paid for model in (seat.model, *seat.fallback_models))
     for model in models if settings.max_cost else ():
         if price_of(parse_spec(model), settings.prices) is None:
             raise BadInput(

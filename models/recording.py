@@ -113,10 +113,11 @@ async def on_tape(
     if tape is None:
         return await call(listener)
     key = tape.key_of(request, listener)
-    if key in tape.known:
+    recorded = tape.known.get(key)
+    if recorded and (tape.is_complete or recorded.model == request.model):
         if tape.keep:
-            await tape.keep(key, tape.known[key])
-        return await _play(tape, tape.known[key], listener, form)
+            await tape.keep(key, recorded)
+        return await _play(tape, recorded, listener, form)
     if tape.is_complete:
         raise NotRecorded(key.asked)
     return await _record(tape, key, request, listener, form, call)

@@ -179,6 +179,7 @@ def _price(
     Each is settled before the next one needs its room, so one worst case is enough. Their prompts
     also have what is said next.
     """
+    calls = [each for each in calls if not each.seat.is_human]
     if not calls:
         return NOTHING
     texts = [state.get("question", ""), *(turn.text for turn in state.get("turns", []))]

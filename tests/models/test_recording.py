@@ -135,7 +135,9 @@ async def test_the_same_question_asked_twice_has_two_answers() -> None:
 async def test_a_tape_keeps_the_time() -> None:
     received = [Received(at=2, text="Slow", model="m"), Received(at=6, text=" words", model="m")]
     answer = {"model": "m", "fell_back": False, "result": {"text": "Slow words"}}
-    call = RecordedCall(model="m", parameters={}, received=received, seconds=10, answer=answer)
+    call = RecordedCall(
+        model="openai:m", parameters={}, received=received, seconds=10, answer=answer
+    )
     tape = Tape(speed=2)
     request, ear = _request(), Ear("")
     tape.known = {Tape().key_of(request, ear.listener): call}
