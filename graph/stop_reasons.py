@@ -13,6 +13,7 @@ StopReason = Literal[
     "moderator_stop",
     "one_left",
     "converged",
+    "drafts_agree",
     "user",
     "failed",
     "timeout",
@@ -26,6 +27,7 @@ class StopDecision(Value):
     round: int
     evidence: str
     early: bool | None = None  # whether more rounds were allowed; None in debates of release 0.1
+    calls_saved: int | None = None  # at least so many, if the first answers agreed
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:
