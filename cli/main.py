@@ -11,7 +11,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
+from contend.cli.commands import (
+    ask,
+    config,
+    doctor,
+    evals,
+    forecasts,
+    keys,
+    models,
+    serve,
+    templates,
+)
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.diff import diff
@@ -40,6 +50,7 @@ _GROUPS = {
     "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
+    "Evals": ("eval",),
     "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
 }
 
@@ -94,6 +105,7 @@ app.command("serve", short_help="Serve the web page and the HTTP API.")(serve.se
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)
+app.add_typer(evals.app, name="eval")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(templates.app, name="templates")
