@@ -36,6 +36,7 @@ from contend.cli.commands.rate import rate
 from contend.cli.commands.rename import rename
 from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
+from contend.cli.commands.stats import stats
 from contend.cli.commands.tree import tree
 from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -47,7 +48,7 @@ _EPILOG = (
 
 _GROUPS = {
     "Debates": ("ask", "resume", "batch"),
-    "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
+    "Results": ("list", "show", "stats", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Evals": ("eval",),
@@ -84,10 +85,11 @@ app.command("resume")(ask.resume)
 app.command("batch", short_help="Debate every question of a file.")(batch)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
+app.command("stats", short_help="Sum up ratings, scores and what debating changed.")(stats)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
 app.command("rename", short_help="Give a debate a title.")(rename)
-app.command("export", short_help="Export a debate as a document or a folder.")(export)
+app.command("export", short_help="Export a debate, or training data from all.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("history")(history)

@@ -181,6 +181,13 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in _scipy_stats().false_discovery_control(list(p_values))]
 
 
+def share_cells(found: Share) -> tuple[str, str, str]:
+    """Return the share, its interval and its n, as cells of a table."""
+    if found.value is None:
+        return "–", "–", "0"
+    return f"{found.value:.1%}", f"{found.low:.1%} to {found.high:.1%}", str(found.n)
+
+
 def describe_pair(pair: Paired, p_value: float | None = None) -> str:
     """Say what a comparison shows; too few items show nothing."""
     p = pair.p_value if p_value is None else p_value

@@ -12,7 +12,8 @@ _COLOURS = 8
 
 
 def _colour(number: int) -> str:
-    return f"seat-{number % _COLOURS}"
+    """Return the class of a colour; from the second round on the dots are hollow."""
+    return f"seat-{number % _COLOURS}" + (" hollow" if number >= _COLOURS else "")
 
 
 def accuracy_plot(arms: Sequence[ArmSummary]) -> str:

@@ -10,7 +10,14 @@ from contend.debates.exports.safe_html import to_html
 from contend.debates.exports.wording import dollars
 from contend.evals import plots
 from contend.evals.arms import GATED, GATED_PROTOCOL
-from contend.evals.measures import ENOUGH_ITEMS, Mean, Share, describe_pair
+from contend.evals.measures import (
+    ENOUGH_ITEMS,
+    SIGNIFICANT,
+    Mean,
+    Share,
+    describe_pair,
+    share_cells,
+)
 from contend.evals.run_store import EvalResult
 from contend.evals.summary import ArmComparison, ArmSummary, compare_arms, summarise
 
@@ -18,7 +25,9 @@ _STYLE = """
 svg { width: 100%; height: auto; font: 12px var(--sans); }
 svg text { fill: var(--ink); } svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
 svg .axis { stroke: var(--muted); } svg .grid { stroke: var(--line); }
-svg circle { fill: var(--seat); } svg .bar { stroke: var(--seat); stroke-width: 2; opacity: 0.5; }
+svg circle { fill: var(--seat); }
+svg .hollow { fill: var(--card); stroke: var(--seat); stroke-width: 2; }
+svg .bar { stroke: var(--seat); stroke-width: 2; opacity: 0.5; }
 svg .won { fill: light-dark(#1f7a4d, #6fce9a); } svg .lost { fill: light-dark(#b8215a, #f58fb2); }
 main { max-width: 64rem; }
 """
@@ -99,10 +108,17 @@ def _verdict(arms: Sequence[ArmSummary], compared: Sequence[ArmComparison]) -> s
             f"**Too few items for a claim: n = {n}, and at least {ENOUGH_ITEMS} are needed.** The "
             "figures below show that the run works, not which arm is better."
         )
-    for each in compared:
-        if each.pair.n >= ENOUGH_ITEMS:
-            said = describe_pair(each.pair, each.p_adjusted)
-            lines.append(f"- {each.first} against {each.second}: {said}")
+    enough = [each for each in compared if each.pair.n >= ENOUGH_ITEMS]
+    shown = [each for each in enough if each.p_adjusted < SIGNIFICANT]
+    for each in shown:
+        said = describe_pair(each.pair, each.p_adjusted)
+        lines.append(f"- {each.first} against {each.second}: {said}")
+    if len(enough) > len(shown):
+        more = "other " if shown else ""
+        lines.append(
+            f"- {len(enough) - len(shown)} {more}comparisons show no difference; p is adjusted for "
+            f"making {len(compared)} of them."
+        )
     return "\n".join(lines) or "There is nothing to compare."
 
 
@@ -112,12 +128,9 @@ def _accuracy(arms: Sequence[ArmSummary]) -> Part:
 
 
 def _accuracy_row(each: ArmSummary) -> tuple[str, ...]:
-    found = each.accuracy
     return (
         each.arm,
-        _percent(found.value),
-        _interval(found),
-        str(found.n),
+        *share_cells(each.accuracy),
         _mean(each.calls, 1),
         _mean(each.tokens, 0),
         _mean(each.seconds, 1),
@@ -204,8 +217,8 @@ def _gate(arms: Sequence[ArmSummary], compared: Sequence[ArmComparison]) -> list
     if not gated or not gated.undebated or not gated.undebated.n:
         return []
     lines = [
-        f"Of {gated.undebated.n} items, {gated.undebated.count} were not debated, because the "
-        f"drafts agreed. Mean calls per item: {_mean(gated.calls, 2)}"
+        f"Not debated, because the drafts agreed: {gated.undebated.count} of "
+        f"{gated.undebated.n} items. Mean calls per item: {_mean(gated.calls, 2)}"
         + (f"; {GATED_PROTOCOL} without the gate: {_mean(guarded.calls, 2)}." if guarded else ".")
     ]
     lines += [
@@ -249,10 +262,6 @@ def _percent(value: float | None) -> str:
 
 def _decimal(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _interval(found: Share) -> str:
-    return f"{found.low:.1%} to {found.high:.1%}" if found.n else "–"
 
 
 def _mean(found: Mean, digits: int) -> str:

@@ -21,7 +21,7 @@ from contend.cli.view.format import counted, one_line
 from contend.debates.exports.page import ExportPage, Part, Rows, Title, Words
 from contend.evals.arms import ARMS
 from contend.evals.compare import compare_stores
-from contend.evals.measures import Share
+from contend.evals.measures import share_cells
 from contend.evals.recorded import EQUAL_FAMILIES, measure_forecasts, measure_panel, read_panel
 from contend.evals.report import EvalReport, build_report
 from contend.evals.run import (
@@ -213,12 +213,12 @@ def _recorded_panel(path: Path, models: str | None) -> tuple[Any, list[Part]]:
     if len(panel) < 2:
         raise BadInput("A panel needs at least two models.")
     found = measure_panel(panel, read_panel(path, panel))
-    rows = [(name, *_share_cells(each)) for name, each in found.each.items()]
+    rows = [(name, *share_cells(each)) for name, each in found.each.items()]
     rows += [
-        ("vote", *_share_cells(found.vote)),
-        ("any of them right", *_share_cells(found.any_right)),
-        ("gate: ask two, the others only if they differ", *_share_cells(found.gate)),
-        *((f"vote where {name}", *_share_cells(each)) for name, each in found.by_agreement.items()),
+        ("vote", *share_cells(found.vote)),
+        ("any of them right", *share_cells(found.any_right)),
+        ("gate: ask two, the others only if they differ", *share_cells(found.gate)),
+        *((f"vote where {name}", *share_cells(each)) for name, each in found.by_agreement.items()),
     ]
     about = (
         f"{found.n} questions that all of {', '.join(found.models)} answered. The gate needs "
@@ -226,11 +226,6 @@ def _recorded_panel(path: Path, models: str | None) -> tuple[Any, list[Part]]:
     )
     head = ("who", "right", "95 % interval", "n")
     return asdict(found), [Title("Recorded answers", 2), Words(about), Rows(head, rows)]
-
-
-def _share_cells(each: Share) -> tuple[str, str, str]:
-    value = "–" if each.value is None else f"{each.value:.1%}"
-    return value, f"{each.low:.1%} to {each.high:.1%}", str(each.n)
 
 
 def _recorded_forecasts(path: Path, _models: str | None) -> tuple[Any, list[Part]]:

@@ -142,6 +142,40 @@ def recorded(
     print_recorded(data, models, as_json=json)
 
 
+@app.command("judge")
+def judge(
+    model: Annotated[
+        str, typer.Argument(metavar="PROVIDER:NAME", help="The model to measure as a judge.")
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="llmbar=PATH",
+            help="A file or folder of LLMBar (default: our pairs with planted flaws).",
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER:NAME",
+            help="Also let it choose between its own answers and those of this model.",
+        ),
+    ] = None,
+    limit: _Limit = None,
+    parallel: Annotated[
+        int, typer.Option(metavar="N", min=1, max=32, help="Pairs to judge at the same time.")
+    ] = 4,
+    json: options.Json = False,
+) -> int:
+    """Measure a judge before you trust it: accuracy, order, and preference for its own answers.
+
+    Every pair is judged in both orders. Run the same command again to continue a stopped one.
+    """
+    from contend.cli.actions.eval_judge import check_judge  # slow to import
+
+    return check_judge(model, data, other, limit, parallel, as_json=json)
+
+
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
     """Read 40 replies as models write them, and compare what is read with what they mean."""

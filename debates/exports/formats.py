@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A document that `render` returns, or a folder of `files` of one kind."""
+    """A document that `render` returns, a folder of `files` of one kind, or training data."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None
     files: "OutputFormat | None" = None
+    is_training_data: bool = False  # of all debates
 
 
 def _to_markdown(debate: "StoredDebate") -> str:
@@ -42,4 +43,8 @@ EXPORT_FORMATS = {
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),
     "folder-text": ExportFormat("a folder of text files", files="text"),
+    "sft": ExportFormat("training data: final answers of all debates", is_training_data=True),
+    "dpo": ExportFormat(
+        "training data: revised answers of all debates against first drafts", is_training_data=True
+    ),
 }

@@ -105,7 +105,7 @@ def test_probabilities_the_gate_and_topics_have_their_tables() -> None:
     report = build_report(OPTIONS, _by_key(*results))
     text = report.as_markdown()
     assert _cells(text, "forecast", "Probabilities")[:3] == ["forecast", "2", "0.100"]
-    assert "Of 2 items, 1 were not debated" in text
+    assert "Not debated, because the drafts agreed: 1 of 2 items." in text
     assert "Mean calls per item: 9.00; refine without the gate: 13.00." in text
     assert "| odd | 1 of 1 | 1 of 1 | 1 of 1 |" in text
     assert "Reliability diagram" in report.as_html()
