@@ -23,7 +23,7 @@ from contend.models.providers.registry import (
 )
 from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
-from contend.models.tracing import scrub_traces
+from contend.models.tracing import call_metadata, scrub_traces
 
 # Errors of openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
@@ -98,7 +98,7 @@ async def _ask(
         bound = aids.tools and not must_answer
         model = opened.bind_tools(list(aids.tools)) if bound else opened
         return await stream_answer(
-            model,
+            model.with_config(metadata=_metadata(seat, settings, listener)),
             spec,
             [*messages, *nudge],
             settings,
@@ -140,7 +140,9 @@ async def _extract(
         bound = model.with_structured_output(schema, include_raw=True, **how)
         try:
             async with asyncio.timeout(settings.total_timeout):
-                answer = await bound.ainvoke(messages)
+                answer = await bound.ainvoke(
+                    messages, {"metadata": _metadata(seat, settings, listener)}
+                )
         except TimeoutError as error:
             why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
             raise BadAnswer("total", why) from error
@@ -155,6 +157,10 @@ async def _extract(
         return Extracted(parsed if usable else None, usage)
 
     return await with_fallbacks(seat, messages, settings, listener, attempt)
+
+
+def _metadata(seat: Seat, settings: DebateSettings, listener: Listener) -> dict[str, Any]:
+    return call_metadata(settings.protocol, listener.debate, seat.id, listener.asked)
 
 
 def _ceiling(spec: ModelSpec, limit: int | None, *, whole: bool) -> int | None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -39,6 +39,9 @@ from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.models.files import write_private_file
 
+if TYPE_CHECKING:  # loaded only if it is asked for
+    from langsmith import Client
+
 _MOST_PROBLEMS = 10
 
 
@@ -47,9 +50,12 @@ def split_arms(written: str) -> tuple[str, ...]:
     return tuple(ARMS) if names == ["all"] else tuple(dict.fromkeys(names))
 
 
-def run_eval(options: EvalOptions, out: Path | None, parallel: int, *, quiet: bool) -> int:
+def run_eval(
+    options: EvalOptions, out: Path | None, parallel: int, *, langsmith: bool, quiet: bool
+) -> int:
     """Check everything that can be checked, then run what is not finished, then report."""
     check_arms(options)
+    client = _langsmith_client() if langsmith else None
     items, problems = load_items(options)
     for problem in problems[:_MOST_PROBLEMS]:
         print_message(f"Skipped: {problem}", style="warning")
@@ -63,7 +69,41 @@ def run_eval(options: EvalOptions, out: Path | None, parallel: int, *, quiet: bo
         session = _Session(store, options, items, quiet=quiet)
         for notice in [] if quiet else notices:
             print_message(notice)
-        return session.run(EvalRun(store, options, plans, session.report), parallel)
+        code = session.run(EvalRun(store, options, plans, session.report), parallel)
+    if client and code in (OK, MODEL_FAILED):
+        _upload(client, options, store, items)
+    return code
+
+
+def _langsmith_client() -> "Client":
+    from contend.evals.langsmith_sets import open_client  # only if it is asked for
+
+    return open_client()
+
+
+def _upload(
+    client: "Client", options: EvalOptions, store: RunStore, items: Sequence[DataItem]
+) -> None:
+    from contend.evals.langsmith_sets import push_items, upload_results
+
+    push_items(client, items)
+    names = upload_results(client, items, store.results, options.arms, options.identity())
+    print_message(f"Uploaded to LangSmith: {', '.join(names)}.")
+
+
+def push_data(data: tuple[str, ...], limit: int | None, seed: int) -> None:
+    from contend.evals.langsmith_sets import address, open_client, push_items
+
+    items, problems = load_items(EvalOptions((), data, limit=limit, seed=seed))
+    for problem in problems[:_MOST_PROBLEMS]:
+        print_message(f"Skipped: {problem}", style="warning")
+    client = open_client()
+    print_message(f"Pushing {counted(len(items), 'item')} to {address()}.")
+    for each in push_items(client, items):
+        print_message(
+            f"{each.data}: {each.created} created, {each.updated} updated, "
+            f"{each.unchanged} unchanged."
+        )
 
 
 class _Session:

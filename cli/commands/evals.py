@@ -60,6 +60,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None,
         typer.Option(metavar="PROVIDER:NAME", help="Model that marks answers to open questions."),
     ] = None,
+    langsmith: Annotated[
+        bool,
+        typer.Option(
+            "--langsmith", help="Also upload the items and results to LangSmith (needs its key)."
+        ),
+    ] = False,
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=32, help="Items to answer at the same time.")
     ] = 4,
@@ -90,7 +96,15 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         equal_tokens=equal_tokens,
         judge=judge,
     )
-    return run_eval(chosen, out, parallel, quiet=quiet)
+    return run_eval(chosen, out, parallel, langsmith=langsmith, quiet=quiet)
+
+
+@app.command("push")
+def push(data: _Data = None, limit: _Limit = None, seed: _Seed = 0) -> None:
+    """Create or update data sets in LangSmith; a second push changes nothing."""
+    from contend.cli.actions.evals import push_data  # slow to import
+
+    push_data(tuple(data or ["questions"]), limit, seed)
 
 
 @app.command("report")

@@ -1,6 +1,19 @@
 """Our readers on replies as models write them."""
 
-from contend.evals.signals import read_signals, signal_cases
+import pytest
+from langsmith import testing
+
+from contend.evals.signals import UNREADABLE, SignalCase, read_signals, signal_cases
+
+
+@pytest.mark.langsmith
+@pytest.mark.parametrize("case", signal_cases(), ids=lambda case: case.id)
+def test_a_reply_is_read_as_meant_or_not_at_all(case: SignalCase) -> None:
+    testing.log_inputs({"reader": case.reader, "text": case.text})
+    testing.log_reference_outputs({"expected": case.expected})
+    (read,) = read_signals([case])
+    testing.log_outputs({"read": read.read})
+    assert read.read in (case.expected, UNREADABLE)
 
 
 def test_no_reply_is_misread_and_few_are_unreadable() -> None:
