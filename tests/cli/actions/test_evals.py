@@ -1,6 +1,7 @@
 """`contend eval`: run, report, compare, recorded and signals, as a user calls them."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Command, Ended
+from tests.evals.test_langsmith_sets import Stub, stub
 from tests.support.model_server import ModelServer, Reply, Request
+
+__all__ = ["stub"]  # a fixture
 
 ITEMS = [
     {"id": f"i{n}", "question": f"Question {n}?", "kind": "yes_no", "answer": "yes"}
@@ -75,6 +79,7 @@ def test_a_malformed_line_is_named_and_the_rest_runs(contend: Command, data: str
         (("--set", "max_rounds=3"), "max_rounds"),
         (("--data", "riddles"), "There is no data set 'riddles'"),
         (("--judge", "nobody"), "nobody"),
+        (("--langsmith",), "LANGSMITH_API_KEY is not set"),
     ],
 )
 def test_bad_input_costs_no_call(
@@ -129,3 +134,34 @@ def test_recorded_answers_and_signals_need_no_model(
     signals = contend.here("eval", "signals")
     assert (signals.code, "0 misread" in signals.out) == (0, True)
     assert models.calls == []
+
+
+def test_a_push_and_an_upload_name_what_they_did(contend: Command, stub: Stub, data: str) -> None:
+    contend.env |= {name: os.environ[name] for name in ("LANGSMITH_ENDPOINT", "LANGSMITH_API_KEY")}
+    pushed = contend.here("eval", "push", "--data", data)
+    assert pushed.code == 0, pushed.err
+    assert "items: 3 created, 0 updated, 0 unchanged." in pushed.err
+    stub.calls.clear()
+    assert _run(contend, data).code == 0
+    assert stub.calls == []
+    ended = _run(contend, data, "--langsmith")
+    assert ended.code == 0, ended.err
+    assert "Uploaded to LangSmith: contend-single-" in ended.err
+    assert "View the evaluation" not in ended.out
+    assert ("POST", "/sessions") in stub.calls
+
+
+def test_a_push_without_a_key_sends_nothing(contend: Command, data: str) -> None:
+    refused = contend.here("eval", "push", "--data", data)
+    assert (refused.code, "LANGSMITH_API_KEY is not set" in refused.err) == (2, True)
+
+
+def test_a_judge_is_measured(contend: Command, models: ModelServer) -> None:
+    models.script = lambda _: Reply('{"better": "first"}')
+    ended = contend.here("eval", "judge", "openai:m", "--limit", "2")
+    assert ended.code == 0, ended.err
+    assert "**Too few pairs for a claim: n = 2.**" in ended.out
+    assert "| chose the answer shown first (half is fair) | 100.0% |" in ended.out
+    assert len(models.calls) == 4
+    refused = contend.here("eval", "judge", "openai:m", "--data", "llmbar=nowhere.json")
+    assert (refused.code, "File not found: nowhere.json" in refused.err) == (2, True)
