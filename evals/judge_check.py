@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contend.evals.items import DATASETS, read_own, read_text
 from contend.evals.measures import Share, share
-from contend.evals.public_sets import read_json
+from contend.evals.public_sets import read_json_file
 from contend.evals.rubric import judge_seat
 from contend.evals.run_store import RunStore
 from contend.graph.errors import BadInput, ModelFailed
@@ -104,7 +104,7 @@ def read_llmbar(path: Path) -> list[JudgePair]:
     """Read a file of LLMBar, or every file of a folder."""
     pairs = []
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
-        for number, row in enumerate(read_json(file), 1):
+        for number, row in enumerate(read_json_file(file), 1):
             try:
                 outputs = [row["output_1"], row["output_2"]]
                 good = outputs.pop(int(row["label"]) - 1)

@@ -89,7 +89,7 @@ def _strategyqa(path: Path) -> LoadedItems:
             topic="facts",
         )
 
-    return _from_rows(read_json(path), item, path.name)
+    return _from_rows(read_json_file(path), item, path.name)
 
 
 def _bbh(path: Path) -> LoadedItems:
@@ -97,7 +97,7 @@ def _bbh(path: Path) -> LoadedItems:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     loaded = LoadedItems()
     for file in files:
-        for number, row in enumerate(_rows(read_json(file), "examples", file), 1):
+        for number, row in enumerate(_rows(read_json_file(file), "examples", file), 1):
             loaded.add(
                 f"{file.name} example {number}",
                 lambda: _bbh_item(row, f"bbh-{file.stem}-{number}", file.stem),  # noqa: B023
@@ -146,7 +146,7 @@ def _mmlu(path: Path) -> LoadedItems:
     if path.suffix == ".jsonl":
         return read_lines(path, item)
     numbered = iter(range(1, 10**9))
-    return _from_rows(read_json(path), lambda row: item(row, next(numbered)), path.name)
+    return _from_rows(read_json_file(path), lambda row: item(row, next(numbered)), path.name)
 
 
 def _forecastbench(path: Path) -> LoadedItems:
@@ -195,7 +195,7 @@ def _rows(found: Any, key: str, path: Path) -> Sequence[Mapping[str, Any]]:
     return rows
 
 
-def read_json(path: Path) -> Any:
+def read_json_file(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
     except ValueError as error:

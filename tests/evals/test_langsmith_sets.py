@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
-from langsmith import tracing_context
+from langsmith import tracing_context, utils
 
 from contend.evals.items import Item
 from contend.evals.langsmith_sets import open_client, push_items, upload_results
@@ -107,16 +107,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    from langsmith import utils
+    forget = cast("Any", utils.get_env_var).cache_clear  # it keeps what it has read
 
     with Stub() as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("LANGSMITH_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
         monkeypatch.setenv("LANGSMITH_API_KEY", KEY)
-        utils.get_env_var.cache_clear()
+        forget()
         yield server
         server.shutdown()
-    utils.get_env_var.cache_clear()
+    forget()
 
 
 def _items(*items: Item) -> list[DataItem]:
