@@ -11,7 +11,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from contend.cli.commands import ask, config, doctor, forecasts, keys, models, serve, templates
+from contend.cli.commands import (
+    ask,
+    config,
+    doctor,
+    evals,
+    forecasts,
+    keys,
+    models,
+    serve,
+    templates,
+)
 from contend.cli.commands.batch import batch
 from contend.cli.commands.delete import delete
 from contend.cli.commands.demo import demo
@@ -28,6 +38,7 @@ from contend.cli.commands.rate import rate
 from contend.cli.commands.rename import rename
 from contend.cli.commands.replay import replay
 from contend.cli.commands.show import show_debate
+from contend.cli.commands.stats import stats
 from contend.cli.commands.tree import tree
 from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
@@ -39,9 +50,10 @@ _EPILOG = (
 
 _GROUPS = {
     "Debates": ("ask", "resume", "batch", "estimate", "demo"),
-    "Results": ("list", "show", "open", "rate", "rename", "export", "delete", "prune"),
+    "Results": ("list", "show", "stats", "open", "rate", "rename", "export", "delete", "prune"),
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
+    "Evals": ("eval",),
     "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
 }
 
@@ -77,10 +89,11 @@ app.command("estimate", short_help="Estimate the calls, tokens and cost of a deb
 app.command("demo")(demo)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
+app.command("stats", short_help="Sum up ratings, scores and what debating changed.")(stats)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
 app.command("rename", short_help="Give a debate a title.")(rename)
-app.command("export", short_help="Export a debate as a document or a folder.")(export)
+app.command("export", short_help="Export a debate, or training data from all.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("history")(history)
@@ -98,6 +111,7 @@ app.command("serve", short_help="Serve the web page and the HTTP API.")(serve.se
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("graph")(config.graph)
+app.add_typer(evals.app, name="eval")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(templates.app, name="templates")

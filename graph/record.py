@@ -133,6 +133,15 @@ class RecordedAdjustment(Value):
     text: str
 
 
+class DraftVote(Value):
+    """The short answers of the first round, before any exchange, beside the final one."""
+
+    answers: dict[str, str | None]  # by seat id; None if a seat stated none
+    vote: str | None  # None if there is no majority
+    final: str
+    changed: bool | None  # whether the debate departed from the vote; None without a vote
+
+
 class DebateRecord(_OnlySetFields):
     """Everything known about a debate, finished or not; missing results are None or empty."""
 
@@ -161,6 +170,7 @@ class DebateRecord(_OnlySetFields):
     usage: TotalUsage
     degraded: list[Degradation]
     demonstration: bool
+    drafts: DraftVote | None = None
 
     # forum and moderated
     winner: str | None = None  # a seat id

@@ -13,6 +13,7 @@ StopReason = Literal[
     "moderator_stop",
     "one_left",
     "converged",
+    "drafts_agree",
     "user",
     "failed",
     "timeout",
@@ -27,6 +28,7 @@ class StopDecision(Value):
     round: int
     evidence: str
     early: bool | None = None  # whether more rounds were allowed; None in debates from release 0.1
+    calls_saved: int | None = None  # the least number of calls saved, if the first answers agreed
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:

@@ -25,7 +25,7 @@ from contend.models.providers.registry import (
 )
 from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
-from contend.models.tracing import scrub_traces
+from contend.models.tracing import call_metadata, scrub_traces
 
 # Errors that openai's client raises for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
@@ -102,8 +102,9 @@ async def _ask(
             spec, settings, listener.budget, prompt, ceiling, aids.limit
         ) as reservation:
             opened = open_model(spec, _options(seat, settings, reservation.ceiling))
+            model = opened.bind_tools(tools) if tools else opened
             reply = await stream_answer(
-                opened.bind_tools(tools) if tools else opened,
+                model.with_config(metadata=_metadata(seat, settings, listener)),
                 spec,
                 sent,
                 settings,
@@ -144,7 +145,8 @@ async def _extract(
         prompt = partial(_form_tokens, messages, schema)
         async with reserved(spec, settings, listener.budget, prompt, ceiling, None) as reservation:
             options = _options(seat, settings, reservation.ceiling, structured=True)
-            extracted = await _fill(spec, messages, schema, settings, options)
+            about = _metadata(seat, settings, listener)
+            extracted = await _fill(spec, messages, schema, settings, options, about)
             reservation.settle(extracted.usage)
         return extracted
 
@@ -157,6 +159,7 @@ async def _fill(
     schema: type[Block],
     settings: DebateSettings,
     options: Options,
+    about: dict[str, Any],
 ) -> Extracted[Block]:
     method = provider_of(spec).structured_method
     how: dict[str, Any] = {"method": method} if method else {}
@@ -164,7 +167,7 @@ async def _fill(
     bound = model.with_structured_output(schema, include_raw=True, **how)
     try:
         async with asyncio.timeout(settings.total_timeout):
-            answer = await bound.ainvoke(messages)
+            answer = await bound.ainvoke(messages, {"metadata": about})
     except TimeoutError as error:
         why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
         raise BadAnswer("total", why) from error
@@ -173,7 +176,7 @@ async def _fill(
             return Extracted(None, priced(_usage_of_error(error), spec, settings.prices))
         raise
     raw, parsed = answer["raw"], answer["parsed"]  # type: ignore[index]
-    # ChatOllama repairs truncated JSON, inventing what is missing.
+    # ChatOllama repairs truncated JSON, by inventing what is missing.
     usable = isinstance(parsed, schema) and finish_reason(raw) in (None, *COMPLETE)
     usage = priced(usage_of(raw) or Usage(), spec, settings.prices)
     return Extracted(parsed if usable else None, usage)
@@ -181,6 +184,10 @@ async def _fill(
 
 def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
     return prompt_tokens(messages) + most_tokens(json.dumps(schema.model_json_schema()))
+
+
+def _metadata(seat: Seat, settings: DebateSettings, listener: Listener) -> dict[str, Any]:
+    return call_metadata(settings.protocol, listener.debate, seat.id, listener.asked)
 
 
 def _ceiling(

@@ -1,5 +1,6 @@
 """Keeps secrets out of the traces sent to LangSmith if the user has enabled tracing."""
 
+import re
 from typing import Any
 
 from langsmith.run_trees import get_cached_client
@@ -7,11 +8,20 @@ from langsmith.utils import tracing_is_enabled
 
 from contend.models.failures import scrub
 
+_ROUND = re.compile(r"r(\d+)\.")
+
 
 def scrub_traces() -> None:
     """Remove secrets from everything that is traced in this process."""
     if tracing_is_enabled():
         get_cached_client(anonymizer=scrub_data)
+
+
+def call_metadata(protocol: str, debate: str, seat: str, asked: str) -> dict[str, Any]:
+    """Return what names a call in a trace; `asked` begins with the round, such as r2."""
+    round_number = _ROUND.match(asked)
+    about = {"debate_id": debate, "protocol": protocol, "seat": seat, "call": asked}
+    return about | ({"round": int(round_number[1])} if round_number else {})
 
 
 def scrub_data(data: Any) -> Any:

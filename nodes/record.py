@@ -17,6 +17,7 @@ from contend.graph.state import DebateState, Turn, turns_of
 from contend.graph.stop_reasons import StopDecision
 from contend.models.seats import is_demonstration, is_demonstration_model
 from contend.nodes import timing
+from contend.nodes.drafts import draft_vote
 from contend.nodes.forum.concessions import count_concessions
 from contend.nodes.moderated.record import moderated_record, moderated_round
 from contend.nodes.moderated.score_notes import sharing_models
@@ -64,6 +65,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
             if not (rated and each.what == "not_rated")  # it has been rated since
         ],
         demonstration=_is_demonstration(state),
+        **_drafts(state),
         **_concessions(state),
         **moderated_record(state),
         **_forecast(state),
@@ -97,6 +99,11 @@ def _concessions(state: DebateState) -> dict[str, Any]:
         "judge_decisions": _judge_decisions(state),
         "verdict": next((turn.text for turn in turns_of(state, "verdict")), None),
     }
+
+
+def _drafts(state: DebateState) -> dict[str, Any]:
+    drafts = draft_vote(state)
+    return {"drafts": drafts} if drafts else {}
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:

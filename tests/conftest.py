@@ -63,6 +63,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONTEND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OLLAMA_HOST", _NOBODY)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    # Tests marked `langsmith` are plain tests here: they must pass without a key.
+    monkeypatch.setenv("LANGSMITH_TEST_TRACKING", "false")
     monkeypatch.setitem(sys.modules, "keyring", None)
 
 

@@ -7,19 +7,37 @@ from contend.cli import database
 from contend.cli.view.console import print_message
 from contend.cli.view.format import plain
 from contend.debates.exports.folder import write_folder
-from contend.debates.exports.formats import EXPORT_FORMATS
+from contend.debates.exports.formats import EXPORT_FORMATS, ExportFormat
+from contend.debates.exports.training import training_data
+from contend.debates.stats import read_all
 from contend.graph.errors import BadInput
 from contend.graph.settings import FolderPlan, outputs_home
 
+DEFAULT_MIN_SCORE = 8.0
 
-def export_debate(
-    reference: str, format_name: str, output: Path | None, *, transcript: bool
-) -> None:
-    """Write one document to a file or stdout, or write a folder and print its path."""
-    form = EXPORT_FORMATS.get(format_name)
+
+def find_format(name: str) -> ExportFormat:
+    form = EXPORT_FORMATS.get(name)
     if form is None:
         known = ", ".join(EXPORT_FORMATS)
-        raise BadInput(f"There is no export format '{format_name}'. Known: {known}.")
+        raise BadInput(f"There is no export format '{name}'. Known: {known}.")
+    return form
+
+
+def export_debate(
+    reference: str | None,
+    format_name: str,
+    output: Path | None,
+    min_score: float | None,
+    *,
+    transcript: bool,
+) -> None:
+    """Write a document to a file or stdout, or a folder whose path is printed."""
+    form = find_format(format_name)
+    if reference is None:
+        raise BadInput("Name the debate to export; `contend list` shows their ids.")
+    if min_score is not None:
+        raise BadInput("--min-score works only with --format sft and dpo.")
     if transcript and not form.files:
         raise BadInput(
             "--transcript works only with --format folder; a document always has every turn."
@@ -34,6 +52,34 @@ def export_debate(
             except OSError as error:
                 raise BadInput(f"Cannot write {place}: {error.strerror or error}.") from error
             write_document(f"{folder}\n", None)
+
+
+def export_training_data(
+    reference: str | None,
+    form: str,
+    output: Path | None,
+    min_score: float | None,
+    *,
+    transcript: bool,
+) -> None:
+    """Write the rows of all debates that qualify, and a card that says how they were made."""
+    if reference is not None:
+        raise BadInput(f"--format {form} takes all debates; leave out the id '{reference}'.")
+    if transcript:
+        raise BadInput("--transcript works only with --format folder.")
+    least = DEFAULT_MIN_SCORE if min_score is None else min_score
+    if database.is_empty():
+        raise BadInput('There are no debates yet. Start one with: contend ask "..."')
+    with database.records() as records:
+        found = training_data(read_all(records, database.print_skipped), form, least)
+    if not found.rows:
+        why = "; ".join(f"{n} {reason}" for reason, n in found.left_out.items())
+        raise BadInput(f"No debate qualifies as training data: {why}.")
+    write_document(found.as_jsonl(), output)
+    if output:
+        write_document(found.card(), output.with_name(f"{output.stem}.card.md"))
+    else:
+        print_message(f"{len(found.rows)} rows. With --output, a card says how they were made.")
 
 
 def write_document(text: str, output: Path | None) -> None:

@@ -5,14 +5,21 @@ from typing import Annotated
 
 import typer
 
-from contend.cli.commands.options import DebateId
+from contend.cli.completion import complete_debate
 from contend.debates.exports.formats import EXPORT_FORMATS
 
 _FORMATS = "; ".join(f"{name}: {each.description}" for name, each in EXPORT_FORMATS.items())
 
 
 def export(
-    debate: DebateId,
+    debate: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID",
+            help="The debate's id, or a unique prefix of it; none for training data.",
+            autocompletion=complete_debate,
+        ),
+    ] = None,
     form: Annotated[
         str,
         typer.Option(
@@ -38,8 +45,24 @@ def export(
             "--transcript", help="With a folder format: also write one file with all turns."
         ),
     ] = False,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            "--min-score",
+            metavar="N",
+            min=0,
+            max=10,
+            help="Training data: least score or rating of a debate (default: 8).",
+        ),
+    ] = None,
 ) -> None:
-    """Export a debate as one document, or as a folder of small files with an index."""
-    from contend.cli.actions.export import export_debate  # slow to import
+    """Export a debate as one document, or as a folder of small files with an index.
 
-    export_debate(debate, form, output, transcript=transcript)
+    The formats sft and dpo write training data from all debates instead, with a card beside it.
+    """
+    from contend.cli.actions.export import export_debate, export_training_data, find_format
+
+    if find_format(form).is_training_data:
+        export_training_data(debate, form, output, min_score, transcript=transcript)
+    else:
+        export_debate(debate, form, output, min_score, transcript=transcript)

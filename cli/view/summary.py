@@ -15,6 +15,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     after = f"after {counted(record['total_rounds'], 'round')}: "
     facts = [
         ("Stopped", after + wording.why_it_stopped(record)),
+        *wording.draft_facts(record),
         *_elimination_facts(record),
         *_points_fact(record),
         *_evidence_facts(record),

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """An export format: one document made by `render` or `record`, or a folder with `files`."""
+    """An export format: one document, a folder with `files`, or training data."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None
     record: "Callable[[Repository, StoredDebate], str] | None" = None  # with the recorded calls
     files: "OutputFormat | None" = None
+    is_training_data: bool = False  # of all debates
 
     def document(self, records: "Repository", debate: "StoredDebate") -> str | None:
         """Return the debate as one document; None if it is a folder."""
@@ -57,4 +58,8 @@ EXPORT_FORMATS = {
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),
     "folder-text": ExportFormat("a folder of text files", files="text"),
+    "sft": ExportFormat("training data: final answers of all debates", is_training_data=True),
+    "dpo": ExportFormat(
+        "training data: revised answers of all debates against first drafts", is_training_data=True
+    ),
 }

@@ -17,28 +17,34 @@ _COLOURS = 8
 
 def to_page(debate: StoredDebate) -> str:
     names = [seat.name for seat in debate.as_state().get("seats", [])]
-    style = (files(__package__) / "page.css").read_text("utf-8")
     asked = f"<p>{escape(debate.question)}</p>\n" if debate.title else ""
+    header = f'<h1>{escape(debate.shown_title)}</h1>\n{asked}<p class="facts">{_facts(debate)}</p>'
     body = "\n".join(_section(text, names) for text in sections_of(debate))
+    footer = f"Debate {escape(debate.id)}, exported by Contend"
+    return html_page(" ".join(debate.shown_title.split())[:120], header, body, footer)
+
+
+def html_page(title: str, header: str, body: str, footer: str, more_style: str = "") -> str:
+    """Return a page; all but its title is HTML already."""
+    style = (files(__package__) / "page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(" ".join(debate.shown_title.split())[:120])}</title>
+<title>{escape(title)}</title>
 <style>
-{style}</style>
+{style}{more_style}</style>
 </head>
 <body>
 <main>
 <header>
-<h1>{escape(debate.shown_title)}</h1>
-{asked}<p class="facts">{_facts(debate)}</p>
+{header}
 </header>
 {body}
 </main>
-<footer>Debate {escape(debate.id)}, exported by Contend</footer>
+<footer>{footer}</footer>
 </body>
 </html>
 """

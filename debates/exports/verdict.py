@@ -38,6 +38,7 @@ def verdict_facts(record: Record) -> list[tuple[str, str]]:
     facts = [("Open", words) for words in _open_words(record)]
     facts += _score_facts(record)
     facts.append(("Stopped", f"{after}: {wording.why_it_stopped(record)}"))
+    facts += wording.draft_facts(record)
     facts.append(("Took part", _participants(record["seats"])))
     usage, took = record["usage"], wording.duration(record["timing"]["total_ms"])
     cost = _cost_words(usage["cost_usd"])

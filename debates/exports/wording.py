@@ -21,6 +21,7 @@ STOP_WORDS = {
     "moderator_stop": "the moderator ended the rounds",
     "one_left": "one position was left",
     "converged": "the positions converged",
+    "drafts_agree": "the first answers agreed",
     "user": "you asked for the answer",
     "failed": "every model failed",
     "timeout": "the time limit of the debate was reached",
@@ -296,3 +297,15 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
         "resolved": list(points["resolved"]),
         "dropped": [point for point in left if point["status"] == "dropped"],
     }
+
+
+def draft_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Say whether the debate departed from the vote of its first answers."""
+    drafts = record.get("drafts")
+    if not drafts:
+        return []
+    stated = ", ".join(answer or "none stated" for answer in drafts["answers"].values())
+    if drafts["vote"] is None:
+        return [("First answers", f"{stated}: no majority; the final answer is {drafts['final']}")]
+    fate = f"changed it to {drafts['final']}" if drafts["changed"] else "kept it"
+    return [("First answers", f"{stated}; the debate {fate}")]

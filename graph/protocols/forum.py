@@ -16,6 +16,7 @@ from contend.graph.settings.seats import DEBATER
 from contend.graph.state import ClosingNode, DebateState, seat_with_id, turns_of
 from contend.graph.stop_reasons import StopDecision, describe_rounds_used, stop
 from contend.graph.values import Seat
+from contend.nodes.drafts import stop_if_agreed
 from contend.nodes.forum.concessions import count_concessions, seats_that_stay, upheld_concession
 from contend.nodes.forum.prompt_values import (
     concessions_so_far,
@@ -48,7 +49,9 @@ class ForumStrategy(Strategy[ForumSettings]):
         self.most_tool_calls = settings.max_tool_calls
 
     def expected_calls(self) -> tuple[int, int]:
-        return self._calls(self.rounds[0]), self._calls(self.rounds[1])
+        gated = self.settings.debate_if == "drafts_disagree"
+        fewest = self.first_round if gated else self.rounds[0]
+        return self._calls(fewest), self._calls(self.rounds[1])
 
     def _calls(self, rounds: int) -> int:
         seats, mode = len(self.settings.opening_seats), self.settings.judge_mode
@@ -107,6 +110,9 @@ class ForumStrategy(Strategy[ForumSettings]):
         number, active = state["round"], state["active"]
         if len(active) == 1:
             return self._last_seat(state, active[0])
+        saved = self._calls(self.rounds[0]) - self._calls(number)
+        if number == self.first_round and (agreed := stop_if_agreed(state, self.settings, saved)):
+            return agreed
         judged = [turn for turn in turns_of(state, "judge_continue") if turn.round == number]
         decision = judged[-1].assessment if judged else None
         if isinstance(decision, Decision) and decision.decision == "stop":

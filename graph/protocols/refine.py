@@ -10,6 +10,7 @@ from contend.graph.settings.seats import DEBATER
 from contend.graph.state import DebateState, turns_of
 from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import Seat
+from contend.nodes.drafts import stop_if_agreed
 
 
 class RefineStrategy(Strategy[RefineSettings]):
@@ -29,9 +30,11 @@ class RefineStrategy(Strategy[RefineSettings]):
         self.most_tool_calls = settings.max_tool_calls
 
     def expected_calls(self) -> tuple[int, int]:
-        seats, rounds = len(self.settings.opening_seats), self.rounds[1]
-        calls = seats * (1 + rounds) + rounds + 2
-        return calls, calls
+        most = self._calls(self.rounds[1])
+        return (self._calls(0) if self.settings.debate_if == "drafts_disagree" else most), most
+
+    def _calls(self, rounds: int) -> int:
+        return len(self.settings.opening_seats) * (1 + rounds) + rounds + 2
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
@@ -66,6 +69,8 @@ class RefineStrategy(Strategy[RefineSettings]):
         number, (_, most) = state["round"], self.rounds
         if not self.settings.enable_debate:
             return stop("max_rounds", number, "the debate is switched off")
+        if number == self.first_round and (agreed := self._agreement(state)):
+            return agreed
         answers = [turn for turn in turns_of(state, "propose") if turn.round == number]
         if all(turn.status == "kept_previous" for turn in answers):
             return stop("failed", number, "every model failed, so the initial answers stand")
@@ -73,6 +78,10 @@ class RefineStrategy(Strategy[RefineSettings]):
             return None
         used = f"all {most} refinement rounds were" if most > 1 else "the one refinement round was"
         return stop("max_rounds", number, f"{used} used" if most else "no refinement was asked for")
+
+    def _agreement(self, state: DebateState) -> StopDecision | None:
+        saved = self._calls(self.rounds[1]) - self._calls(0)
+        return stop_if_agreed(state, self.settings, saved)
 
 
 STRATEGY = RefineStrategy

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator
 
@@ -12,6 +12,7 @@ from contend.graph.values import Seat, ToolName
 
 FEWEST_SEATS, MOST_SEATS = 2, 8
 DEBATER = "debater"
+DebateIf = Literal["always", "drafts_disagree"]
 
 # Ids that a user's seat must not get, because turns and records use them for something else.
 _TAKEN_IDS = ("judge", "user", "embedding", "index")
@@ -78,6 +79,11 @@ class ManySeatSettings(DebateSettings):
     seats: tuple[SeatChoice, ...] = Field(
         _DEFAULT_SEATS,
         description=f"The models that debate: {FEWEST_SEATS} to {MOST_SEATS}, each with a name.",
+    )
+    debate_if: DebateIf = Field(
+        "always",
+        description="When to debate: always, or only if the first answers disagree. Answers are "
+        "compared by what they state as `Answer: ...`.",
     )
     max_tool_calls: int = Field(
         5, ge=1, le=50, description="Maximum number of tool calls by a seat in one turn."

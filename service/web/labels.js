@@ -8,6 +8,7 @@ export const STOP_WORDS = {
   judge_stop: "the judge stopped the debate",
   one_left: "one position was left",
   converged: "the positions converged",
+  drafts_agree: "the first answers agreed",
   moderator_stop: "the moderator ended the rounds",
   user: "you asked for the answer",
   failed: "every model failed",

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from contend.models.tracing import scrub_data
+from contend.models.tracing import call_metadata, scrub_data
 
 KEY = "canary-key-0123456789"
 PROGRAM = """
@@ -98,3 +98,14 @@ def test_all_that_is_nested_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None
         "a": ["x ***", 1],
         "b": {"c": "***"},
     }
+
+
+def test_a_call_is_named_in_its_trace() -> None:
+    assert call_metadata("refine", "d1", "ann", "r2.propose.ann") == {
+        "debate_id": "d1",
+        "protocol": "refine",
+        "seat": "ann",
+        "call": "r2.propose.ann",
+        "round": 2,
+    }
+    assert "round" not in call_metadata("refine", "d1", "ann", "sample.1")

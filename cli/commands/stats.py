@@ -1,0 +1,10 @@
+"""Options of `contend stats`."""
+
+from contend.cli.commands.options import Json
+
+
+def stats(json: Json = False) -> None:
+    """Sum up all debates: ratings, scores, and whether debating changed the first answers."""
+    from contend.cli.actions.stats import print_stats  # slow to import
+
+    print_stats(as_json=json)

@@ -1,0 +1,152 @@
+"""The items of a data set: questions with a checkable answer, or open ones with a rubric."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from contend.graph.errors import BadInput
+from contend.models.files import read_regular
+from contend.models.replies.short_answer import parse_number
+
+Kind = Literal["choice", "number", "yes_no", "text", "forecast", "open"]
+DATASETS = Path(__file__).parent / "datasets"
+OWN_SETS = ("questions", "open")
+_MOST_BYTES = 200_000_000
+
+
+class Item(BaseModel):
+    """One question. `answer` is a letter, a number, yes or no, or a text; open ones have none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(min_length=1, max_length=200)
+    question: str = Field(min_length=1)
+    kind: Kind
+    answer: str = ""
+    options: tuple[str, ...] = ()
+    also: tuple[str, ...] = Field(default=(), description="Other spellings of a text answer.")
+    tolerance: float = Field(0.0, ge=0, lt=1, description="Relative error of a number allowed.")
+    tempting: str | None = Field(None, description="The wrong answer that many give.")
+    topic: str = "general"
+    rubric: tuple[str, ...] = Field(default=(), description="What a good open answer contains.")
+
+    @model_validator(mode="after")
+    def _check_answer(self) -> Self:
+        problem = _CHECKS[self.kind](self)
+        if problem:
+            raise ValueError(problem)
+        return self
+
+    @property
+    def letters(self) -> str:
+        return ascii_uppercase[: len(self.options)]
+
+
+def _check_choice(item: Item) -> str:
+    if not 2 <= len(item.options) <= len(ascii_uppercase):
+        return "a choice needs 2 to 26 options"
+    return "" if item.answer in item.letters and item.answer else "answer must name an option"
+
+
+def _check_yes_no(item: Item) -> str:
+    return "" if item.answer in ("yes", "no") else "answer must be yes or no"
+
+
+_CHECKS: dict[Kind, Callable[[Item], str]] = {
+    "choice": _check_choice,
+    "number": lambda item: (
+        "" if parse_number(item.answer) is not None else "answer must be a number"
+    ),
+    "yes_no": _check_yes_no,
+    "forecast": _check_yes_no,
+    "text": lambda item: "" if item.answer.strip() else "answer is missing",
+    "open": lambda item: "" if item.rubric else "an open question needs a rubric",
+}
+
+
+@dataclass
+class LoadedItems:
+    """What a file held: its items, and a sentence about every row that is not one."""
+
+    items: list[Item] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, where: str, make: Callable[[], Item]) -> None:
+        """Add an item; what cannot be read is a problem with its place, and the rest counts."""
+        try:
+            item = make()
+        except ValidationError as error:
+            self.problems.append(f"{where}: {'; '.join(_problems(error))}")
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            said = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            self.problems.append(f"{where}: {said}")
+        else:
+            if item.id in self._ids:
+                self.problems.append(f"{where}: a second item with the id '{item.id}'")
+                return
+            self._ids.add(item.id)
+            self.items.append(item)
+
+    def __post_init__(self) -> None:
+        self._ids = {item.id for item in self.items}
+
+
+def _problems(error: ValidationError) -> list[str]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    named = ((".".join(map(str, each["loc"])), each["msg"]) for each in found)
+    return [
+        ": ".join(filter(None, (place, said.removeprefix("Value error, "))))
+        for place, said in named
+    ]
+
+
+def read_lines(path: Path, make: Callable[[dict[str, Any], int], Item]) -> LoadedItems:
+    """Read a file of JSON lines; a malformed line is named by its number."""
+    loaded = LoadedItems()
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            loaded.add(f"{path.name} line {number}", lambda: make(_object(line), number))  # noqa: B023
+    return loaded
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 - it is about a file, not a type
+    return found
+
+
+def read_own(name: str) -> LoadedItems:
+    return read_item_file(DATASETS / f"{name}.jsonl")
+
+
+def read_item_file(path: Path) -> LoadedItems:
+    """Read items in the form of `Item`."""
+    return read_lines(path, lambda row, _number: Item.model_validate(row))
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text.") from error
+
+
+def choose_items(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
+    """Return `limit` items in an order that depends on the seed and the ids alone."""
+
+    # Not random.sample: an item added to the set must not change which others are chosen.
+    def order(item: Item) -> bytes:
+        return hashlib.sha256(f"{seed} {item.id}".encode()).digest()
+
+    chosen = {item.id for item in sorted(items, key=order)[:limit]}
+    return [item for item in items if item.id in chosen]

@@ -1,0 +1,214 @@
+"""The folder of an eval run: every paid call and every result, so that it can continue."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
+
+from contend.graph.errors import BadInput
+from contend.graph.values import NO_USAGE, Usage
+from contend.models.files import make_private_folder, read_regular, write_private_file
+from contend.models.recording import CallKey, RecordedCall, Tape
+
+_RUN, _RESULTS, _CALLS, _LOCK = "run.json", "results.jsonl", "calls.jsonl", ".lock"
+_MOST_BYTES = 2_000_000_000
+Row = TypeVar("Row", bound=BaseModel)
+RunStatus = Literal["done", "failed", "not_applicable"]
+
+
+class ArmDraft(BaseModel):
+    """An independent answer that an arm began with."""
+
+    seat: str
+    answer: str | None
+    right: bool | None
+    probability: float | None = None
+
+
+class EvalResult(BaseModel):
+    """What one arm made of one item. A failed run has no answer, and is never a wrong one."""
+
+    item: str
+    data: str
+    topic: str
+    kind: str
+    arm: str
+    status: RunStatus
+    error: str | None = None
+    reply: str = ""
+    answer: str | None = None
+    right: bool | None = None
+    probability: float | None = None
+    truth: str = ""
+    drafts: list[ArmDraft] = []
+    vote: str | None = None
+    vote_right: bool | None = None
+    rubric: float | None = None
+    rubric_agreement: float | None = None
+    rubric_error: str | None = None
+    debated: bool | None = None
+    stop_reason: str | None = None
+    calls: int = 0
+    failed_calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int | None:
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def is_unreadable(self) -> bool:
+        return self.status == "done" and self.answer is None
+
+
+class StoredCall(BaseModel):
+    item: str
+    arm: str
+    key: tuple[str, str, int]
+    call: RecordedCall
+
+
+class RunStore:
+    """Appends to the folder; what was written before a kill is read again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.options: dict[str, Any] = {}
+        self.results: dict[tuple[str, str], EvalResult] = {}
+        self._calls: dict[tuple[str, str], list[StoredCall]] = defaultdict(list)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        lock = FileLock(self.folder / _LOCK, blocking=False, fallback_to_soft=False)
+        try:
+            make_private_folder(self.folder)
+            lock.acquire()
+        except Timeout as held:
+            raise BadInput(f"Another process is using the eval run in {self.folder}.") from held
+        except OSError as error:
+            raise BadInput(f"Cannot write to {self.folder}: {error.strerror or error}.") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def open(self, options: Mapping[str, Any]) -> None:
+        """Begin a run, or continue one that has the same options."""
+        if (self.folder / _RUN).exists():
+            self.read()
+            changed = [name for name in options if options[name] != self.options.get(name)]
+            if changed:
+                raise BadInput(
+                    f"The folder {self.folder} has a run with other options: "
+                    f"{', '.join(changed)}. Choose another folder with --out."
+                )
+            return
+        if any(each.name != _LOCK for each in self.folder.iterdir()):
+            raise BadInput(f"The folder {self.folder} has other files in it. Choose another one.")
+        self.options = dict(options)
+        text = json.dumps(self.options, ensure_ascii=False, indent=1)
+        write_private_file(self.folder / _RUN, text.encode())
+
+    def read(self) -> None:
+        """Read a run; raise BadInput if the folder has none."""
+        if not (self.folder / _RUN).is_file():
+            raise BadInput(f"There is no eval run in {self.folder}.")
+        try:
+            self.options = json.loads(read_regular(self.folder / _RUN, _MOST_BYTES))
+        except ValueError as error:
+            raise BadInput(f"{self.folder / _RUN} is damaged.") from error
+        for result in _read_rows(self.folder / _RESULTS, EvalResult):
+            self.results[result.item, result.arm] = result
+        for stored in _read_rows(self.folder / _CALLS, StoredCall):
+            self._calls[stored.item, stored.arm].append(stored)
+
+    def tape(self, item: str, arm: str) -> Tape:
+        """Return a tape that answers finished calls and stores new ones before they count."""
+        known = {
+            CallKey(*each.key): each.call for each in self._calls[item, arm] if each.call.answer
+        }
+
+        async def keep(key: CallKey, call: RecordedCall) -> None:
+            # What was streamed is in the answer; only the troubles cost something.
+            slim = call.model_copy(
+                update={"received": [each for each in call.received if each.trouble]}
+            )
+            stored = StoredCall(item=item, arm=arm, key=tuple(key), call=slim)
+            self._append(_CALLS, stored.model_dump_json(exclude_defaults=True))
+            self._calls[item, arm].append(stored)
+
+        return Tape(known=known, keep=keep)
+
+    def spent(self, item: str, arm: str) -> dict[str, Any]:
+        """Return what all calls for an item cost, failed ones included."""
+        calls = [each.call for each in self._calls[item, arm]]
+        usage = sum((_usage_of(call) for call in calls), NO_USAGE)
+        return {
+            "calls": len(calls),
+            "failed_calls": sum(call.answer is None for call in calls),
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+            "seconds": round(sum(call.seconds for call in calls), 3),
+        }
+
+    def add(self, result: EvalResult) -> None:
+        self._append(_RESULTS, result.model_dump_json(exclude_defaults=True))
+        self.results[result.item, result.arm] = result
+
+    def is_finished(self, item: str, arm: str) -> bool:
+        """Return whether nothing is left to do; failed runs are tried again."""
+        found = self.results.get((item, arm))
+        return found is not None and found.status != "failed"
+
+    def _append(self, name: str, line: str) -> None:
+        try:
+            with (self.folder / name).open("a+b") as file:
+                # A kill may have left half a line, which must not spoil this one.
+                if file.tell() and _last_byte(file) != b"\n":
+                    file.write(b"\n")
+                file.write(f"{line}\n".encode())
+        except OSError as error:
+            why = error.strerror or error
+            raise BadInput(f"Cannot write to {self.folder}: {why}.") from error
+
+
+def _last_byte(file: Any) -> bytes:
+    file.seek(-1, 2)
+    byte: bytes = file.read(1)
+    return byte
+
+
+def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
+    """Yield the rows of a file, without one that a kill cut off."""
+    if not path.exists():
+        return
+    for number, line in enumerate(read_regular(path, _MOST_BYTES).decode().split("\n"), 1):
+        try:
+            if line.strip():
+                yield form.model_validate_json(line)
+        except ValidationError as error:
+            if any(each["type"] == "json_invalid" for each in error.errors()):
+                continue
+            raise BadInput(f"{path} line {number} is from another release.") from error
+
+
+def _usage_of(call: RecordedCall) -> Usage:
+    """Return what a call and its failed attempts used; unknown stays unknown."""
+    usage = NO_USAGE
+    if call.answer is not None:
+        usage = Usage.model_validate(call.answer["result"]["usage"])
+    for each in call.received:
+        if each.trouble:
+            usage += each.trouble.usage
+    return usage

@@ -1,0 +1,94 @@
+"""Control-signal cases: texts as models write them, and what our readers make of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from contend.evals.items import DATASETS, read_text
+from contend.graph.readings import Point
+from contend.models.replies.conviction import claim_from_words, named_seat
+from contend.models.replies.critique_words import assessment_from_words
+from contend.models.replies.decision import decision_from_words
+from contend.models.replies.rating import ratings_from_words
+
+UNREADABLE = "unreadable"
+# The seats and the earlier objections that the cases speak of.
+_SEATS = {"Ann": "ann", "Ben": "ben"}
+_POINTS = (
+    Point(id="S1", severity="critical", status="open", text="The rule that applies is not cited."),
+    Point(id="S2", severity="major", status="open", text="The date and its source are missing."),
+)
+
+
+class SignalCase(BaseModel):
+    """A reply, the reader it is for, and what a careful person would read in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    reader: Literal["decision", "conviction", "critique", "rating"]
+    text: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class ReadCase:
+    case: SignalCase
+    read: str
+
+    @property
+    def is_right(self) -> bool:
+        return self.read == self.case.expected
+
+    @property
+    def is_misread(self) -> bool:
+        """Whether it was read as something else; what is unreadable is asked about again."""
+        return not self.is_right and self.read != UNREADABLE
+
+
+def signal_cases() -> list[SignalCase]:
+    lines = read_text(DATASETS / "signals.jsonl").split("\n")
+    return [SignalCase.model_validate_json(line) for line in lines if line]
+
+
+def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:
+    """Read every case by the protocol's words, without any model call."""
+    return [ReadCase(case, _READERS[case.reader](case.text)) for case in cases]
+
+
+def _decision(text: str) -> str:
+    read = decision_from_words(text)
+    return read.decision if read else UNREADABLE
+
+
+def _conviction(text: str) -> str:
+    claim = claim_from_words(text)
+    if claim is None:
+        return UNREADABLE
+    return (named_seat(claim.named, _SEATS) or UNREADABLE) if claim.convinced else "stays"
+
+
+def _critique(text: str) -> str:
+    read = assessment_from_words(text, _POINTS)
+    if read is None:
+        return UNREADABLE
+    if not read.none_critical and any(
+        point.severity == "critical" and point.status != "resolved" for point in read.points
+    ):
+        return "critical"
+    return "ready" if read.ready else "not ready"
+
+
+def _rating(text: str) -> str:
+    read = ratings_from_words(text)
+    return f"{read.weighted:g}" if read else UNREADABLE
+
+
+_READERS: dict[str, Callable[[str], str]] = {
+    "decision": _decision,
+    "conviction": _conviction,
+    "critique": _critique,
+    "rating": _rating,
+}

@@ -1,0 +1,167 @@
+"""`contend eval`: run, report, compare, recorded and signals, as a user calls them."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import Command, Ended
+from tests.evals.test_langsmith_sets import Stub, stub
+from tests.support.model_server import ModelServer, Reply, Request
+
+__all__ = ["stub"]  # a fixture
+
+ITEMS = [
+    {"id": f"i{n}", "question": f"Question {n}?", "kind": "yes_no", "answer": "yes"}
+    for n in range(3)
+]
+
+
+def _answering(request: Request) -> Reply:
+    number = int((re.findall(r"Question (\d)", request.user) or ["0"])[0])
+    return Reply("So it is.\n\nAnswer: yes" if number < 2 else "Answer: no")
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer(_answering, models=["m", "other"]) as running:
+        yield running
+
+
+@pytest.fixture
+def data(contend: Command) -> str:
+    path = contend.home.parent / "items.jsonl"
+    path.write_text("\n".join(json.dumps(each) for each in ITEMS), "utf-8")
+    return "items.jsonl"
+
+
+def _run(contend: Command, data: str, *more: str, out: str = "run", arms: str = "single") -> Ended:
+    return contend.here(
+        "eval", "run", "--data", data, "--arms", arms, "-m", "openai:m", "--out", out, *more
+    )
+
+
+def test_a_run_writes_its_report_and_continues_without_a_call(
+    contend: Command, models: ModelServer, data: str
+) -> None:
+    ended = _run(contend, data, "--samples", "3", arms="single,self_consistency")
+    assert ended.code == 0, ended.err
+    assert len(models.calls) == 3 * (1 + 3)
+    assert "| single | 66.7% | 20.8% to 93.9% | 3 | 1.0 |" in ended.out
+    assert "Too few items for a claim: n = 3" in ended.out
+    folder = contend.home.parent / "run"
+    assert (folder / "report.md").read_text("utf-8") == ended.out
+    assert "<svg" in (folder / "report.html").read_text("utf-8")
+    again = _run(contend, data, "--samples", "3", arms="single,self_consistency")
+    assert (again.code, len(models.calls)) == (0, 12)
+    assert "6 of 6 runs are done already." in again.err
+    report = contend.here("eval", "report", "run", "--json").json
+    assert report["arms"][0]["accuracy"]["count"] == 2
+
+
+def test_a_malformed_line_is_named_and_the_rest_runs(contend: Command, data: str) -> None:
+    with (contend.home.parent / data).open("a") as file:
+        file.write("\n{oops\n")
+    ended = _run(contend, data)
+    assert ended.code == 0
+    assert "Skipped: items.jsonl line 4: not JSON" in ended.err
+    assert "| 3 |" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--arms", "telepathy"), "There is no arm 'telepathy'. Known: single,"),
+        (("--equal-tokens",), "one of the arms must be a protocol"),
+        (("--set", "max_rounds=3"), "max_rounds"),
+        (("--data", "riddles"), "There is no data set 'riddles'"),
+        (("--judge", "nobody"), "nobody"),
+        (("--langsmith",), "LANGSMITH_API_KEY is not set"),
+    ],
+)
+def test_bad_input_costs_no_call(
+    contend: Command, models: ModelServer, data: str, more: tuple[str, ...], said: str
+) -> None:
+    ended = _run(contend, data, *more)
+    assert ended.code == 2
+    assert said in ended.err
+    assert models.calls == []
+
+
+def test_failed_runs_are_reported_as_such(contend: Command, models: ModelServer, data: str) -> None:
+    def moody(request: Request) -> Reply:
+        fails = "Question 1" in request.user
+        return Reply("", status=401) if fails else _answering(request)
+
+    models.script = moody
+    ended = _run(contend, data)
+    assert ended.code == 4
+    assert "| single | 50.0% |" in ended.out
+    assert "Error: 1 run failed. Run the same command again to continue." in ended.err
+    assert "items/i1, single failed: Debater 1" in ended.err
+
+
+def test_a_drop_is_an_error_of_its_own_exit_code(contend: Command, models: ModelServer) -> None:
+    items = [{**ITEMS[0], "id": f"i{n}"} for n in range(12)]
+    (contend.home.parent / "many.jsonl").write_text("\n".join(map(json.dumps, items)), "utf-8")
+    assert _run(contend, "many.jsonl", "-q", out="before").code == 0
+    models.script = lambda _: Reply("Answer: no")
+    assert _run(contend, "many.jsonl", "-q", out="after").code == 0
+    dropped = contend.here("eval", "compare", "before", "after")
+    assert dropped.code == 1
+    assert "| single | 12 | 100.0% | 0.0% | dropped (too few items for a claim" in dropped.out
+    same = contend.here("eval", "compare", "before", "before", "--json")
+    assert (same.code, same.json[0]["dropped"]) == (0, False)
+    assert contend.here("eval", "compare", "after", "before").code == 0
+    nothing = contend.here("eval", "compare", "before", "nowhere")
+    assert (nothing.code, "no eval run in nowhere" in nothing.err) == (2, True)
+
+
+def test_recorded_answers_and_signals_need_no_model(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
+    table = contend.home.parent / "table.csv"
+    table.write_text("question_id,answer,a,b\n1,A,A,A\n2,B,B,C\n")
+    ended = contend.here("eval", "recorded", "--data", f"mmlu_pro={table}", "--models", "a,b")
+    assert ended.code == 0
+    assert "2 questions that all of a, b answered. The gate needs 2.00 calls" in ended.out
+    assert "| a | 100.0% |" in ended.out
+    refused = contend.here("eval", "recorded", "--data", f"other={table}")
+    assert (refused.code, "mmlu_pro=PATH" in refused.err) == (2, True)
+    signals = contend.here("eval", "signals")
+    assert (signals.code, "0 misread" in signals.out) == (0, True)
+    assert models.calls == []
+
+
+def test_a_push_and_an_upload_name_what_they_did(contend: Command, stub: Stub, data: str) -> None:
+    contend.env |= {name: os.environ[name] for name in ("LANGSMITH_ENDPOINT", "LANGSMITH_API_KEY")}
+    pushed = contend.here("eval", "push", "--data", data)
+    assert pushed.code == 0, pushed.err
+    assert "items: 3 created, 0 updated, 0 unchanged." in pushed.err
+    stub.calls.clear()
+    assert _run(contend, data).code == 0
+    assert stub.calls == []
+    ended = _run(contend, data, "--langsmith")
+    assert ended.code == 0, ended.err
+    assert "Uploaded to LangSmith: contend-single-" in ended.err
+    assert "View the evaluation" not in ended.out
+    assert ("POST", "/sessions") in stub.calls
+
+
+def test_a_push_without_a_key_sends_nothing(contend: Command, data: str) -> None:
+    refused = contend.here("eval", "push", "--data", data)
+    assert (refused.code, "LANGSMITH_API_KEY is not set" in refused.err) == (2, True)
+
+
+def test_a_judge_is_measured(contend: Command, models: ModelServer) -> None:
+    models.script = lambda _: Reply('{"better": "first"}')
+    ended = contend.here("eval", "judge", "openai:m", "--limit", "2")
+    assert ended.code == 0, ended.err
+    assert "**Too few pairs for a claim: n = 2.**" in ended.out
+    assert "| chose the answer shown first (half is fair) | 100.0% |" in ended.out
+    assert len(models.calls) == 4
+    refused = contend.here("eval", "judge", "openai:m", "--data", "llmbar=nowhere.json")
+    assert (refused.code, "File not found: nowhere.json" in refused.err) == (2, True)

@@ -1,0 +1,264 @@
+"""Arms on scripted models: what each asks, what it answers, what is paid, and continuing."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contend.evals.arms import ARMS, Plan
+from contend.evals.items import Item
+from contend.evals.run import DataItem, EvalOptions, EvalRun, check_arms, load_items
+from contend.evals.run_store import EvalResult, RunStore
+from contend.graph.errors import BadInput
+from contend.graph.settings import ForecastSettings
+from tests.support.scripted import Cast, Sent, judging, refine_settings, refining_cast
+
+CHOICE = Item(id="c1", question="Which?", kind="choice", options=("One", "Two"), answer="B")
+OTHER = Item(id="c2", question="What?", kind="choice", options=("One", "Two"), answer="A")
+NUMBER = Item(id="n1", question="How many?", kind="number", answer="4")
+OPEN = Item(id="o1", question="Why?", kind="open", rubric=("Says why", "Says how"))
+
+
+def _plans(**changes: Any) -> dict[str, Plan]:
+    settings = refine_settings(**changes)
+    return {"refine": Plan(settings, settings.build_seats())}
+
+
+def _says(*answers: str) -> Callable[[Sent], str]:
+    """Give the answers in turn; the last one again and again."""
+    left = list(answers)
+    return lambda _: f"I think.\n\nAnswer: {left.pop(0) if len(left) > 1 else left[0]}"
+
+
+async def _run(
+    folder: Path, cast: Cast, *items: Item, arms: tuple[str, ...], parallel: int = 2, **more: Any
+) -> dict[tuple[str, str], EvalResult]:
+    options = EvalOptions(arms=arms, data=("test",), **more)
+    store = RunStore(folder)
+    with store.locked(), cast.on_stage():
+        store.open(options.identity())
+        run = EvalRun(store, options, _plans())
+        await run.run([DataItem("test", item) for item in items], parallel)
+    return {(item.removeprefix("test/"), arm): each for (item, arm), each in store.results.items()}
+
+
+async def test_one_call_is_one_call(tmp_path: Path) -> None:
+    cast = refining_cast(ann=_says("B"))
+    found = (await _run(tmp_path, cast, CHOICE, arms=("single",)))["c1", "single"]
+    assert (found.status, found.answer, found.right, found.calls) == ("done", "B", True, 1)
+    assert (found.input_tokens, found.output_tokens, found.cost_usd) == (10, 5, None)
+    assert len(cast.sent) == 1
+    assert (
+        "Which?\n\nA. One\nB. Two\n\nEnd your reply with one line: `Answer: X`" in cast.sent[0].user
+    )
+
+
+async def test_samples_vote(tmp_path: Path) -> None:
+    cast = refining_cast(ann=_says("A", "B", "B"))
+    found = await _run(tmp_path, cast, CHOICE, arms=("self_consistency",), samples=3)
+    each = found["c1", "self_consistency"]
+    assert (each.answer, each.right, each.calls, each.vote_right) == ("B", True, 3, True)
+    assert [draft.right for draft in each.drafts] == [False, True, True]
+    assert all(sent.options and sent.options.temperature == 0.7 for sent in cast.sent)
+
+
+async def test_a_panel_of_different_models_votes(tmp_path: Path) -> None:
+    cast = refining_cast(ann=_says("A"), ben=_says("B"), cyd=_says("B"))
+    each = (await _run(tmp_path, cast, CHOICE, arms=("panel_vote",)))["c1", "panel_vote"]
+    assert (each.answer, each.calls) == ("B", 3)
+    assert [sent.model for sent in cast.sent] == ["ann", "ben", "cyd"]
+
+
+async def test_a_tie_is_no_answer(tmp_path: Path) -> None:
+    cast = refining_cast(ann=_says("A", "B"))
+    found = await _run(tmp_path, cast, CHOICE, arms=("self_consistency",), samples=2)
+    each = found["c1", "self_consistency"]
+    assert (each.answer, each.right, each.is_unreadable) == (None, False, True)
+
+
+async def test_a_model_corrects_itself(tmp_path: Path) -> None:
+    cast = refining_cast(ann=["Answer: A", "Count again.", "Answer: B"])
+    each = (await _run(tmp_path, cast, CHOICE, arms=("self_refine",)))["c1", "self_refine"]
+    assert (each.answer, each.right, each.vote_right, each.calls) == ("B", True, False, 3)
+    assert "Count again." in cast.sent[-1].text
+
+
+async def test_a_debate_and_the_same_debate_behind_the_gate(tmp_path: Path) -> None:
+    def cast() -> Cast:
+        return refining_cast(
+            ann=_says("B"), ben=_says("B"), cyd=_says("B"), judge=judging(merge="Answer: A")
+        )
+
+    found = await _run(tmp_path, cast(), CHOICE, arms=("refine", "gated"), parallel=1)
+    debated, gated = found["c1", "refine"], found["c1", "gated"]
+    assert (debated.calls, debated.debated, debated.stop_reason) == (13, True, "max_rounds")
+    assert (gated.calls, gated.debated, gated.stop_reason) == (5, False, "drafts_agree")
+    assert (debated.answer, debated.vote, debated.vote_right) == ("A", "B", True)
+    assert [draft.seat for draft in debated.drafts] == ["ann", "ben", "cyd"]
+
+
+async def test_a_forecast_does_not_suit_a_question_without_outcomes(tmp_path: Path) -> None:
+    cast, settings = refining_cast(), ForecastSettings()
+    plans = _plans() | {"forecast": Plan(settings, settings.build_seats())}
+    store, options = RunStore(tmp_path), EvalOptions(arms=("forecast",), data=("test",))
+    with store.locked(), cast.on_stage():
+        store.open(options.identity())
+        await EvalRun(store, options, plans).run([DataItem("test", NUMBER)], 1)
+    each = store.results["test/n1", "forecast"]
+    assert (each.status, each.right, each.calls) == ("not_applicable", None, 0)
+    assert cast.sent == []
+
+
+async def test_a_model_that_fails_half_the_time_has_failed_runs_and_no_wrong_answers(
+    tmp_path: Path,
+) -> None:
+    def moody(sent: Sent) -> str:
+        if "What?" in sent.user:
+            raise RuntimeError("the model is down")
+        return "Answer: B"
+
+    found = await _run(tmp_path, refining_cast(ann=moody), CHOICE, OTHER, arms=("single",))
+    assert found["c1", "single"].right is True
+    failed = found["c2", "single"]
+    assert (failed.status, failed.right, failed.answer) == ("failed", None, None)
+    assert failed.error is not None
+    assert "the model is down" in failed.error
+    assert failed.failed_calls == 1
+    # The next run asks again for what failed, and for nothing else.
+    cast = refining_cast(ann=_says("A"))
+    found = await _run(tmp_path, cast, CHOICE, OTHER, arms=("single",))
+    assert found["c2", "single"].right is True
+    assert found["c2", "single"].calls == 2  # the failed one was paid too
+    assert len(cast.sent) == 1
+
+
+async def test_a_killed_run_continues_and_pays_no_call_twice(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dies(sent: Sent) -> str:
+        if len([each for each in first.sent if each.model == "judge"]) == 2:
+            raise Killed
+        return judging(merge="Answer: B")(sent)
+
+    first = refining_cast(ann=_says("B"), ben=_says("A"), cyd=_says("B"), judge=dies)
+    with pytest.raises(Killed):
+        await _run(tmp_path, first, CHOICE, arms=("refine",))
+    # As a kill leaves it: the last line is cut off.
+    with (tmp_path / "calls.jsonl").open("ab") as file:
+        file.write(b'{"item": "test/c1", "ar')
+    paid = len(first.sent) - 1  # the one that died has no answer
+    second = refining_cast(
+        ann=_says("B"), ben=_says("A"), cyd=_says("B"), judge=judging(merge="Answer: B")
+    )
+    each = (await _run(tmp_path, second, CHOICE, arms=("refine",)))["c1", "refine"]
+    assert paid > 4
+    assert (each.status, each.right) == ("done", True)
+    assert len(second.sent) == 13 - paid
+    assert each.calls == 13
+    third = refining_cast()
+    await _run(tmp_path, third, CHOICE, arms=("refine",))
+    assert third.sent == []
+
+
+async def test_arms_and_items_can_be_added_to_a_run(tmp_path: Path) -> None:
+    await _run(tmp_path, refining_cast(ann=_says("B")), CHOICE, arms=("single",))
+    cast = refining_cast(ann=_says("B"))
+    arms = ("single", "self_consistency")
+    found = await _run(tmp_path, cast, CHOICE, OTHER, arms=arms)
+    assert len(found) == 4
+    assert len(cast.sent) == 1 + 5 + 5
+
+
+async def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+    await _run(tmp_path, refining_cast(ann=_says("B")), CHOICE, arms=("single",))
+    with pytest.raises(BadInput, match="other options: samples"):
+        await _run(tmp_path, refining_cast(), CHOICE, arms=("single",), samples=9)
+    (tmp_path / "results.jsonl").write_text('{"item": "x"}\n')
+    with pytest.raises(BadInput, match="line 1 is from another release"):
+        await _run(tmp_path, refining_cast(), CHOICE, arms=("single",))
+
+
+async def test_every_arm_gets_the_tokens_of_the_debate(tmp_path: Path) -> None:
+    arms = ("self_consistency", "panel_vote", "self_refine", "single", "refine")
+    cast = refining_cast(
+        ann=_says("B"), ben=_says("B"), cyd=_says("B"), judge=judging(merge="Answer: B")
+    )
+    found = await _run(tmp_path, cast, CHOICE, arms=arms, equal_tokens=True)
+    budget = found["c1", "refine"].tokens
+    assert budget == 13 * 15
+    assert found["c1", "self_consistency"].tokens == budget
+    assert found["c1", "panel_vote"].calls == 12
+    refined = found["c1", "self_refine"].tokens
+    assert refined is not None
+    assert budget - 3 * 15 <= refined <= budget
+    assert found["c1", "single"].calls == 1
+
+
+async def test_open_answers_are_marked_in_both_orders(tmp_path: Path) -> None:
+    marked: list[str] = []
+
+    def mark(sent: Sent) -> str:
+        marked.append(sent.user)
+        return json.dumps({"met": [True, len(marked) == 2]})
+
+    cast = refining_cast(ann="Because of tea.", judge=mark)
+    found = await _run(tmp_path, cast, OPEN, arms=("single",), judge="scripted:judge")
+    each = found["o1", "single"]
+    # First: says why; then, in reverse order: says how and says why.
+    assert (each.rubric, each.rubric_agreement, each.right) == (0.75, 0.5, None)
+    assert "1. Says why\n2. Says how" in marked[0]
+    assert "1. Says how\n2. Says why" in marked[1]
+    assert all("single" not in text for text in marked)
+    assert each.calls == 1  # the judge's calls are not the arm's
+
+
+async def test_a_judge_that_marks_too_little_gives_no_score(tmp_path: Path) -> None:
+    cast = refining_cast(ann="Because of tea.", judge='{"met": [true]}')
+    found = await _run(tmp_path, cast, OPEN, arms=("single",), judge="scripted:judge")
+    assert found["o1", "single"].rubric is None
+    assert found["o1", "single"].rubric_error == "the judge did not mark every point"
+
+
+async def test_a_stop_keeps_what_is_finished(tmp_path: Path) -> None:
+    second = asyncio.Event()
+
+    async def wait(sent: Sent) -> None:
+        if "What?" in sent.user:
+            second.set()
+            await asyncio.Event().wait()
+
+    cast = refining_cast(ann=_says("B"))
+    cast.before = wait
+    options, store = EvalOptions(arms=("single",), data=("test",)), RunStore(tmp_path)
+    with store.locked(), cast.on_stage():
+        store.open(options.identity())
+        run = EvalRun(store, options, _plans())
+        going = asyncio.create_task(run.run([DataItem("test", CHOICE), DataItem("test", OTHER)], 1))
+        await second.wait()
+        run.stop()
+        await going
+    assert list(store.results) == [("test/c1", "single")]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"arms": ("telepathy",)}, "There is no arm 'telepathy'"),
+        ({"arms": ()}, "Name at least one arm"),
+        ({"arms": ("single",), "equal_tokens": True}, "one of the arms must be a protocol"),
+    ],
+)
+def test_unknown_arms_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        check_arms(EvalOptions(data=("questions",), **options))
+
+
+def test_no_items_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "none.jsonl"
+    path.write_text("{\n")
+    with pytest.raises(BadInput, match=r"There are no items to run\. none\.jsonl line 1: not JSON"):
+        load_items(EvalOptions(arms=ARMS, data=(str(path),)))
