@@ -107,8 +107,8 @@ def slow_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a run open after its last event, until the service asks whether it is ending."""
     asked, is_ending = threading.Event(), Runs._is_ending
 
-    async def run(*given: Any) -> StoredDebate:
-        ended = await run_debate(*given)
+    async def run(*given: Any, **more: Any) -> StoredDebate:
+        ended = await run_debate(*given, **more)
         assert await asyncio.to_thread(asked.wait, 60)
         return ended
 
