@@ -139,6 +139,8 @@ class RunStore:
         }
 
         async def keep(key: CallKey, call: RecordedCall) -> None:
+            if key in known:
+                return
             # What was streamed is in the answer; only the troubles cost something.
             slim = call.model_copy(
                 update={"received": [each for each in call.received if each.trouble]}

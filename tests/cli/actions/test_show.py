@@ -55,7 +55,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert refused.code == 2
     unknown = contend.here("export", short, "--format", "pdf")
     assert unknown.code == 2
-    assert "Known: md, html, json, folder" in unknown.err
+    assert "Known: md, html, json, cassette, folder" in unknown.err
 
 
 def test_an_id_must_be_unique(contend: Command) -> None:

@@ -281,7 +281,7 @@ def test_a_provider_whose_package_is_missing_is_refused(spec: str, install: str)
 
 def test_every_extra_that_an_error_names_can_be_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {*generic._EXTRAS.values(), "keyring"} == set(project["optional-dependencies"])
+    assert {*generic._EXTRAS.values(), "keyring", "evals"} == set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize("answer", [HTML, (200, "{}"), (200, "[1]"), (404, "no"), (500, "no")])
