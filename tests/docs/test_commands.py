@@ -85,6 +85,7 @@ def contend(tmp_path: Path, models: ModelServer, embedding_model: str) -> Comman
         "EDITOR": "sed -i '1s/^/To be clear: /'",
         "OPENROUTER_BASE_URL": models.openrouter_url,
         "OPENROUTER_API_KEY": "or-canary-0123456789abcdef",
+        "CONTEND_PRICES": '{"openai:gpt-5-mini": [0.25, 2.0]}',
     }
     return command
 
@@ -134,6 +135,10 @@ def test_command(line: str, contend: Command) -> None:
         line = f"{ONLY_EXPLAINED} --help"
     if "scoreboard" in line:
         assert contend.here("resolve", _forecast(contend), "yes").code == 0
+    if "--cassette" in line:
+        recording = str(contend.home.parent / "debate.json")
+        export = "export", _debate(contend, waiting=False), "--format", "cassette"
+        assert contend.here(*export, "--output", recording).code == 0
     if " ID" in line:
         forecast = "resolve" in line
         debate = _forecast(contend) if forecast else _debate(contend, waiting="resume" in line)
