@@ -207,7 +207,7 @@ class _Run:
             refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
             begun = start_event(self.debate)
-            begun["metadata"]["run_with"] = fingerprint_of(self.settings)
+            begun["metadata"]["run_with"] = await asyncio.to_thread(fingerprint_of, self.settings)
             self.announcer.pass_on(begun)
             return {**self.state}
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
@@ -232,7 +232,7 @@ class _Run:
 
     async def _say_resumed(self) -> None:
         """Announce that the debate goes on, and what has changed since it stopped."""
-        now = fingerprint_of(self.settings)
+        now = await asyncio.to_thread(fingerprint_of, self.settings)
         before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
         changed = describe_changes(before, now) if before else ""
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from contend.debates.repository import Repository
 from contend.debates.run import run_debate
 from contend.debates.settings_sources import Given, configure
 from contend.debates.spending import spent_by, with_budget
-from contend.graph.errors import BadInput
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
@@ -218,7 +218,10 @@ class _Session:
 
     def _turn_of_person(self) -> dict[str, Any] | None:
         """Return what the person in a seat is asked, if the debate waits for that."""
-        asked = self._records.journal.pending_request(self._debate.id)
+        asked = None
+        if any(seat.is_human for seat in self._debate.as_state().get("seats", [])):
+            with suppress(DatabaseUnavailable):  # paused by an outage, which is reported elsewhere
+                asked = self._records.journal.pending_request(self._debate.id)
         return asked if asked and "seat" in asked else None
 
     async def _run(self, remark: Remark) -> StoredDebate:
