@@ -14,13 +14,11 @@ if TYPE_CHECKING:  # slow to import, and only runs and replays need it
 
 
 def load_recording(records: "Repository", debate: "StoredDebate", tape: "Tape") -> None:
-    """Let recorded calls answer those that a debate repeats."""
+    """Let a recording answer the calls of a debate that runs on one."""
     parent = records.origin(debate.id) if debate.reused_turns else None
-    tape.known = records.recordings.read(parent.parent_id if parent else debate.id)
     if not (debate.is_from_cassette or parent):
-        # A crash may have lost the result of a call that is recorded: it is not paid again.
-        tape.known = {key: call for key, call in tape.known.items() if call.answer is not None}
         return
+    tape.known = records.recordings.read(parent.parent_id if parent else debate.id)
     tape.retrieval = debate.as_state().get("retrieval")
     if debate.is_from_cassette:
         tape.is_complete, tape.keep = True, None

@@ -86,7 +86,8 @@ async def run_debate(
             if not rate_again:
                 _refuse_done(current)
             if settings:
-                changed = settings.model_dump(mode="json")
+                # With what is stored beside the settings, such as that a recording is in use.
+                changed = {**current.settings, **settings.model_dump(mode="json")}
                 await asyncio.to_thread(records.change_settings, debate.id, changed)
                 current = current.model_copy(update={"settings": changed})
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)

@@ -57,6 +57,7 @@ class EvalOptions:
             "data": list(self.data),
             "model": self.model,
             "settings": json.loads(json.dumps(dict(self.flags), default=str)),
+            "config": _read_config(self.config),
             "seed": self.seed,
             "samples": self.samples,
             "equal_tokens": self.budget_arm,
@@ -135,13 +136,25 @@ async def plan_arms(
         found = configure(protocol, flags, options.model, options.config, environ)
         if found.settings.pause != "never":
             raise BadInput("An eval cannot wait for a person; leave the setting `pause` at never.")
+        if found.settings.budget or found.settings.max_cost:
+            raise BadInput("An eval has no budget; limit it with --limit, or use --equal-tokens.")
         draft = prepare.draft_debate(longest, found.settings)
         prepared = await prepare.prepare_debate(draft, reporter)
+        if any(seat.is_human for seat in prepared.plan.seats):
+            raise BadInput("An eval cannot wait for a person; give every seat a model.")
         plans[protocol] = Plan(prepared.settings, prepared.plan.seats)
         notices |= dict.fromkeys((*found.notices, prepared.plan.notice))
     if options.judge:
         notices |= dict.fromkeys(await check_models([options.judge]))
     return plans, [notice for notice in notices if notice]
+
+
+def _read_config(file: Path | None) -> str | None:
+    """Return the settings file as it is now, because a run must not continue under another."""
+    try:
+        return file.read_text("utf-8") if file else None
+    except (OSError, UnicodeDecodeError):
+        return None  # reported when the settings are read
 
 
 def _refuse_unknown_settings(flags: Mapping[str, Any], protocols: Iterable[str]) -> None:

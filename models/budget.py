@@ -25,7 +25,7 @@ _LEAST_ANSWER = 1024
 _LEAST_THINKING = 4096
 # What providers add to the texts of a prompt: marks of roles, and the form of tools.
 _TOKENS_OF_A_CALL, _TOKENS_OF_A_MESSAGE, _TOKENS_OF_AN_IMAGE = 64, 16, 5_000
-_PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<ascii>[!-~])|(?P<other>[^\x00-\x7f]+)|(?P<gap>\s)")
+_PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<other>[^\x00-\x7f]+)|(?P<spaces> +)|(?s:.)")
 WARN_AT = 0.8
 _SECONDS_BETWEEN_LOOKS = 0.1
 # With these statuses a model may have run although no answer arrived: gateways give up earlier.
@@ -96,8 +96,8 @@ def _most(found: re.Match[str]) -> int:
             return -(-len(found.group()) // 2)
         case "other":  # no vocabulary needs more than one token for a byte
             return len(found.group().encode())
-        case "gap":
-            return int(found.group() != " ")
+        case "spaces":  # one belongs to the next word
+            return -(-(len(found.group()) - 1) // 4)
         case _:
             return 1
 

@@ -7,7 +7,7 @@ from contend.graph.stop_reasons import StopDecision
 from contend.models.replies.short_answer import answer_key, brief_answer, most_frequent
 from contend.nodes.prompting.answers import answer_part
 
-_OWN_WORDS = ("ok", "fallback_model")
+_OWN_WORDS = ("ok", "fallback_model", "human")
 
 
 def first_answers(state: DebateState) -> list[Turn]:

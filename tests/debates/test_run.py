@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from contend.debates.events import Event, events_of_record
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.prepare import PreparedDebate, write_debate
 from contend.debates.record import StoredDebate
-from contend.debates.recordings import Recordings
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
 from contend.graph.checkpoints.location import database_path
@@ -133,29 +131,15 @@ async def test_words_said_over_half_a_step_repeat_no_paid_call(
     assert len(speeches) == 1
 
 
-class Crash(BaseException):
-    """The process dies."""
-
-
-@pytest.mark.parametrize("lost", range(6))
-async def test_a_recorded_call_whose_result_is_lost_is_not_paid_again(
-    records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch, lost: int
+async def test_what_is_stored_beside_the_settings_outlives_a_larger_budget(
+    records: Repository,
 ) -> None:
-    debate, add = await begin(records), Recordings.add
-    numbers = count()
-
-    def record_and_crash(*given: Any) -> None:
-        add(*given)
-        if next(numbers) == lost:
-            raise Crash
-
-    monkeypatch.setattr(Recordings, "add", record_and_crash)
-    with pytest.raises(Crash):
-        await run(records, debate)
-    execute(records, "UPDATE debates SET lease_until = NULL, lease_owner = NULL")
-    ended = await run(records, debate)
-    assert ended.status == "done"
-    assert len(server.calls) == len({call.request.text for call in server.calls}) == 6
+    debate = await begin(records, budget=100_000)
+    records.change_settings(debate.id, {**debate.settings, "reused_turns": []})
+    larger = debate.as_settings().model_copy(update={"budget": 200_000})
+    await run_debate(records, debate, lambda _: None, RunControl(), settings=larger)
+    stored = records.find(debate.id).settings
+    assert (stored["budget"], stored["reused_turns"]) == (200_000, [])
 
 
 async def test_what_failed_for_good_stays_in_the_record(

@@ -51,10 +51,12 @@ async def spend(ledger: Ledger, usage: Usage, cap: Amount = CAP, **budget: Any) 
         ("{}[]();:,.", 10),
         ("日本語", 9),  # at most a token for each byte
         ("a\n\n\nb", 5),
+        ("\x00\x01\x02", 3),
+        (" " * 80, 5),  # runs of at most 16 in some vocabularies
     ],
 )
 def test_a_text_never_counts_as_less_than_it_has(text: str, real: int) -> None:
-    assert real <= most_tokens(text) <= 3 * real
+    assert real <= most_tokens(text) <= 4 * real
 
 
 def test_a_prompt_counts_its_messages_and_images() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from contend.nodes.drafts import agreed_answer
 from contend.nodes.record import build_record
 from tests.support.scripted import (
     THREAD,
@@ -46,6 +47,14 @@ async def test_answers_that_differ_or_cannot_be_compared_are_debated(
 ) -> None:
     played = await refine(*answers, **GATED)
     assert played.state["stop"].reason == "max_rounds"
+
+
+async def test_a_person_who_disagrees_is_counted() -> None:
+    state = (await refine("Answer: B", "Answer: B", "Answer: C")).state
+    *others, person = [turn for turn in state["turns"] if turn.phase == "propose"][:3]
+    person = person.model_copy(update={"status": "human"})
+    assert agreed_answer({**state, "turns": [*others, person]}) is None
+    assert agreed_answer({**state, "turns": others}) == "B"
 
 
 async def test_by_default_every_question_is_debated() -> None:

@@ -71,6 +71,18 @@ def test_a_malformed_line_is_named_and_the_rest_runs(contend: Command, data: str
     assert "| 3 |" in ended.out
 
 
+def test_a_run_does_not_continue_under_another_settings_file(
+    contend: Command, models: ModelServer, data: str
+) -> None:
+    file = contend.home.parent / "settings.yaml"
+    file.write_text("retry_wait: 0.01\n", "utf-8")
+    given = data, "--limit", "1", "--config", str(file)
+    assert _run(contend, *given).code == 0
+    file.write_text("retry_wait: 0.02\n", "utf-8")
+    refused = _run(contend, *given)
+    assert (refused.code, len(models.calls)) == (2, 1), refused.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -80,6 +92,8 @@ def test_a_malformed_line_is_named_and_the_rest_runs(contend: Command, data: str
         (("--data", "riddles"), "There is no data set 'riddles'"),
         (("--judge", "nobody"), "nobody"),
         (("--langsmith",), "LANGSMITH_API_KEY is not set"),
+        (("--arms", "adversarial", "--set", "skeptic_model=human"), "cannot wait for a person"),
+        (("--arms", "adversarial", "--set", "budget=90000"), "An eval has no budget"),
     ],
 )
 def test_bad_input_costs_no_call(
