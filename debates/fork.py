@@ -19,7 +19,7 @@ from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
 from contend.debates.replay import at_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
-from contend.debates.stored_events import Source, StoredEvent, encode
+from contend.debates.stored_events import EventSource, StoredEvent, encode
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
@@ -184,7 +184,7 @@ def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
     """Return the events of the shared part, with times shifted so that the last is now."""
-    events = [(each.source or Source(parent_id, each.seq), each.as_event()) for each in stored]
+    events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
         for source, event in events

@@ -16,7 +16,7 @@ from contend.graph.errors import BadInput
 _OWN = ("debate_id", "seq", "ts")
 
 
-class Source(NamedTuple):
+class EventSource(NamedTuple):
     """The place where a shared event is stored whole."""
 
     debate_id: str
@@ -28,7 +28,7 @@ class StoredEvent:
     seq: int
     name: str
     text: str  # the event as JSON
-    source: Source | None = None
+    source: EventSource | None = None
 
     @property
     def is_chunk(self) -> bool:
@@ -61,7 +61,7 @@ def read_event(row: Any) -> StoredEvent:
     if row.source_id is None:
         return StoredEvent(row.seq, row.name, row.event)
     text = _to_json(json.loads(row.shared) | json.loads(row.event))
-    return StoredEvent(row.seq, row.name, text, Source(row.source_id, row.source_seq))
+    return StoredEvent(row.seq, row.name, text, EventSource(row.source_id, row.source_seq))
 
 
 def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | None:
@@ -91,9 +91,9 @@ def hand_on_shared_events(connection: sa.Connection, debate_id: str) -> None:
     # A write locks the debate in SQLite too, so that no fork of it appears in the meantime.
     connection.execute(debates.update().where(debates.c.id == debate_id).values(id=debate_id))
     query = EVENTS.where(events.c.source_id == debate_id)
-    heirs: dict[int, Source] = {}
+    heirs: dict[int, EventSource] = {}
     for row in connection.execute(query.order_by(events.c.debate_id)).all():
-        place = Source(row.debate_id, row.seq)
+        place = EventSource(row.debate_id, row.seq)
         heir = heirs.setdefault(row.source_seq, place)
         values: dict[str, Any] = {"source_id": heir.debate_id, "source_seq": heir.seq}
         if heir == place:
