@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from contend.debates.events import Event
+from contend.debates.stored_events import StoredEvent
 from contend.debates.tables import debates, forks
 
 
@@ -24,7 +24,7 @@ class SharedPart:
     """The part that a fork shares with its parent."""
 
     origin: Origin
-    events: list[Event]
+    events: list[StoredEvent]
 
 
 @dataclass(frozen=True)

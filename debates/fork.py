@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -19,6 +19,7 @@ from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
 from contend.debates.replay import at_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
+from contend.debates.stored_events import EventSource, StoredEvent, encode
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
@@ -174,39 +175,43 @@ def _write(
         update={"id": fork_id, "settings": about, "state": dump_state(state), "turns": []}
     )
     stored = records.journal.read_without_chunks(parent.id, 0, parent.last_seq)
-    said = [each.as_event() for each in stored]
-    events = _shared_events(said, start, start_event(draft), fork_id)
+    events = _shared_events(parent.id, stored, start, start_event(draft), fork_id)
     shared = SharedPart(origin, events)
     records.start(fork_id, parent.protocol, given, about, demonstration=is_demo, shared=shared)
 
 
 def _shared_events(
-    events: Sequence[Event], start: _Start, first: NodeEvent, fork_id: str
-) -> list[Event]:
+    parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
+) -> list[StoredEvent]:
     """Return the events of the shared part, with times shifted so that the last is now."""
+    events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
-        event
-        for event in events
+        (source, event)
+        for source, event in events
         if event["event"] not in _OF_A_RUN
         and not (start.reopens and _ends_rounds(event))
         and datetime.fromisoformat(event["ts"]) <= start.shared_until
     ]
     now = datetime.now(UTC)
-    last = datetime.fromisoformat(shared[-1]["ts"]) if shared else now
+    last = datetime.fromisoformat(shared[-1][1]["ts"]) if shared else now
     moved = [
-        {**event, "ts": (datetime.fromisoformat(event["ts"]) - last + now).isoformat()}
-        for event in shared
+        (source, {**event, "ts": (datetime.fromisoformat(event["ts"]) - last + now).isoformat()})
+        for source, event in shared
     ]
     begun = number_event(fork_id, 0, first)
     added = [
-        number_event(fork_id, 0, event)
+        (None, number_event(fork_id, 0, event))
         for event in start.said
         if not event["event"].endswith("_chunk")
     ]
-    whole = [{**begun, "ts": moved[0]["ts"] if moved else begun["ts"]}, *moved, *added]
-    return [
+    begin = {**begun, "ts": moved[0][1]["ts"] if moved else begun["ts"]}
+    whole = [(None, begin), *moved, *added]
+    numbered = encode(
         cast("Event", {**event, "debate_id": fork_id, "seq": number})
-        for number, event in enumerate(whole, 1)
+        for number, (_, event) in enumerate(whole, 1)
+    )
+    return [
+        replace(event, source=source) for event, (source, _) in zip(numbered, whole, strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
@@ -26,6 +26,32 @@ _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Additions by a person are appended to these lists.
 _LISTS = {"turns", "degraded"}
+
+
+class _Line(BaseCheckpointSaver[Any]):
+    """The checkpoints that led to the newest one, in memory.
+
+    LangGraph reads all earlier checkpoints again to rebuild the transcript at each of them.
+    """
+
+    def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
+        super().__init__()
+        every = {_id(each.config): each for each in newest_first}
+        self._saved: dict[str, CheckpointTuple] = {}
+        at = newest_first[0] if newest_first else None
+        while at:
+            self._saved[_id(at.config)] = at
+            at = every.get(_id(at.parent_config)) if at.parent_config else None
+
+    def writes(self, config: Any) -> Sequence[Any]:
+        return self._saved[_id(config)].pending_writes or []
+
+    async def aget_tuple(self, config: Any) -> CheckpointTuple | None:
+        return self._saved.get(_id(config))
+
+    async def alist(self, *_: Any, **__: Any) -> AsyncIterator[CheckpointTuple]:
+        for each in self._saved.values():
+            yield each
 
 
 @dataclass(frozen=True)
@@ -61,20 +87,16 @@ async def read_history(
 ) -> list[HistoryStep]:
     """Return the steps that led to the debate's current state, oldest first."""
     config: Any = {"configurable": {"thread_id": debate_id}}
-    # Read completely first, because an unfinished read blocks writers.
-    snapshots = {_id(each.config): each async for each in graph.aget_state_history(config)}
-    line: list[StateSnapshot] = []
-    at = next(iter(snapshots.values()), None)
-    while at:
-        line.append(at)
-        at = snapshots.get(_id(at.parent_config)) if at.parent_config else None
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
+    # Read completely first, because an unfinished read blocks writers.
+    saved = _Line([each async for each in saver.alist(config)])
+    states = graph.copy({"checkpointer": saved}).aget_state_history(config)
+    newest_first = [each async for each in states]
+    nodes = tuple(name for name in graph.nodes if name != START)
     steps: list[HistoryStep] = []
-    for snapshot in reversed(line):
-        saved = await saver.aget_tuple(snapshot.config)
-        nodes = tuple(name for name in graph.nodes if name != START)
+    for snapshot in reversed(newest_first):
         before = steps[-1] if steps else _beginning(origin)
-        steps.append(_step(snapshot, before, nodes, (saved and saved.pending_writes) or []))
+        steps.append(_step(snapshot, before, nodes, saved.writes(snapshot.config)))
     return steps
 
 

@@ -9,10 +9,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from contend.debates.events import Event
 from contend.debates.leases import Lease, written
+from contend.debates.stored_events import (
+    COLUMNS,
+    EVENTS,
+    StoredEvent,
+    encode,
+    insert_events,
+    is_chunk,
+    newest_event,
+    read_event,
+    with_sources,
+)
 from contend.debates.tables import debates, events, write
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
@@ -24,21 +34,6 @@ GROUP_SECONDS = 0.033
 _CHUNKS_KEPT = timedelta(hours=1)
 
 _log = logging.getLogger("contend.debates")
-
-
-@dataclass(frozen=True)
-class StoredEvent:
-    seq: int
-    name: str
-    text: str  # the event as JSON
-
-    @property
-    def is_chunk(self) -> bool:
-        return _is_chunk(self.name)
-
-    def as_event(self) -> Event:
-        event: Event = json.loads(self.text)
-        return event
 
 
 @dataclass(frozen=True)
@@ -155,19 +150,20 @@ class Journal:
     def _select(
         self, wanted: sa.ColumnElement[bool], limit: int | None = None
     ) -> list[StoredEvent]:
-        query = sa.select(*_STORED).where(wanted).order_by(events.c.seq).limit(limit)
+        query = EVENTS.where(wanted).order_by(events.c.seq).limit(limit)
         with self._engine.connect() as connection:
-            return [StoredEvent(*row) for row in connection.execute(query)]
+            return [read_event(row) for row in connection.execute(query)]
 
     def read_update(self, debate_id: str, after: int, limit: int) -> Update | None:
         """Return the events after this number and the status; None if the debate was deleted."""
         new = sa.and_(events.c.debate_id == debates.c.id, events.c.seq > after)
-        query = sa.select(*_STORED, debates.c.status).join_from(debates, events, new, isouter=True)
+        rows = with_sources(debates.outerjoin(events, new))
+        query = sa.select(*COLUMNS, debates.c.status).select_from(rows)
         query = query.where(debates.c.id == debate_id).order_by(events.c.seq).limit(limit)
         with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-        stored = [StoredEvent(*row[:3]) for row in rows if row.seq is not None]
-        return Update(stored, rows[0].status) if rows else None
+            found = connection.execute(query).all()
+        stored = [read_event(row) for row in found if row.seq is not None]
+        return Update(stored, found[0].status) if found else None
 
     def last_seq(self, debate_id: str) -> int:
         """Return the number of the newest event, or 0 if there is none."""
@@ -205,9 +201,7 @@ class Journal:
     def completed_turns(self, debate_id: str) -> set[str]:
         """Return the ids of the turns that have a stored `seat_complete` event."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")
-        with self._engine.connect() as connection:
-            stored = connection.execute(sa.select(events.c.event).where(mine)).scalars().all()
-        return {str(json.loads(text)["metadata"]["turn"]) for text in stored}
+        return {str(each.as_event()["metadata"]["turn"]) for each in self._select(mine)}
 
     def _plan_round(self) -> _Round:
         if self._writing is None or self._writing.done():
@@ -300,33 +294,9 @@ class Journal:
                 connection.execute(chunks)
 
 
-_STORED = (events.c.seq, events.c.name, events.c.event)
-
-
 def _between(debate_id: str, after: int, until: int | None) -> sa.ColumnElement[bool]:
     wanted = sa.and_(events.c.debate_id == debate_id, events.c.seq > after)
     return wanted if until is None else sa.and_(wanted, events.c.seq <= until)
-
-
-def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | None:
-    mine = sa.select(*_STORED).where(events.c.debate_id == debate_id)
-    row = connection.execute(mine.order_by(events.c.seq.desc()).limit(1)).first()
-    return StoredEvent(*row) if row else None
-
-
-def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store events, given by debate id, except those that are already stored."""
-    rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
-    if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        connection.execute(dialect.insert(events).on_conflict_do_nothing(), rows)
-
-
-def encode(said: Iterable[Event]) -> list[StoredEvent]:
-    return [
-        StoredEvent(each["seq"], each["event"], json.dumps(each, separators=(",", ":")))
-        for each in said
-    ]
 
 
 def merge_chunks(said: Iterable[Event]) -> list[Event]:
@@ -335,7 +305,7 @@ def merge_chunks(said: Iterable[Event]) -> list[Event]:
     whole: list[Event] = []
     for event in said:
         # An empty chunk starts a turn, possibly again.
-        if not (_is_chunk(event["event"]) and event["content"]):
+        if not (is_chunk(event["event"]) and event["content"]):
             whole += [*merged.values(), event]
             merged = {}
             continue
@@ -345,12 +315,3 @@ def merge_chunks(said: Iterable[Event]) -> list[Event]:
         content = before["content"] + event["content"] if before else event["content"]
         merged[turn] = {**event, "content": content}
     return [*whole, *merged.values()]
-
-
-def _row(debate_id: str, stored: StoredEvent) -> dict[str, Any]:
-    about = {"seq": stored.seq, "name": stored.name, "is_chunk": stored.is_chunk}
-    return {"debate_id": debate_id, **about, "event": stored.text}
-
-
-def _is_chunk(name: str) -> bool:
-    return name.endswith("_chunk")

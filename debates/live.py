@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from contend.debates.events import END_EVENTS
-from contend.debates.journal import Group, Journal, StoredEvent
+from contend.debates.journal import Group, Journal
 from contend.debates.live_html import EventPage, HtmlEvents, read_without_finished_chunks
 from contend.debates.repository import Repository
+from contend.debates.stored_events import StoredEvent
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.models.failures import scrub

@@ -8,7 +8,8 @@ from typing import Any
 
 from contend.debates.events import Event
 from contend.debates.exports.safe_html import StreamedHtml, to_html
-from contend.debates.journal import Journal, StoredEvent
+from contend.debates.journal import Journal
+from contend.debates.stored_events import StoredEvent
 
 _PAGE = 500
 # The content of these events is Markdown written by a model.

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from contend.debates.events import END_EVENTS, Event, end_event, events_of_record, number_event
-from contend.debates.journal import encode, insert_events, newest_event
 from contend.debates.leases import is_held
 from contend.debates.loading import load_debate
+from contend.debates.stored_events import encode, insert_events, newest_event
 from contend.debates.tables import debates
 from contend.graph.events import NodeEvent
 

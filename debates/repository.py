@@ -19,7 +19,7 @@ from contend.debates.family import (
     read_origin,
     write_origin,
 )
-from contend.debates.journal import Journal, encode, insert_events
+from contend.debates.journal import Journal
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
@@ -37,6 +37,12 @@ from contend.debates.past import PastDebate, read_past
 from contend.debates.record import StoredDebate, dump_state
 from contend.debates.recordings import Recordings
 from contend.debates.spending import Spending
+from contend.debates.stored_events import (
+    encode,
+    hand_on_shared_events,
+    insert_events,
+    lock_sources,
+)
 from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.events import node_event
 from contend.graph.record import Status
@@ -111,7 +117,8 @@ class Repository:
                 _accept(connection, debate_id, task_id)
             if shared:
                 write_origin(connection, debate_id, shared.origin)
-                insert_events(connection, {debate_id: encode(shared.events)})
+                lock_sources(connection, shared.events)
+                insert_events(connection, {debate_id: shared.events})
 
     def save(
         self,
@@ -312,6 +319,7 @@ class Repository:
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
+                hand_on_shared_events(connection, debate_id)
                 return tables.delete_debate(connection, debate_id)
         finally:
             lease.release()

@@ -66,13 +66,23 @@ events = sa.Table(
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("name", sa.String(32), nullable=False),
     sa.Column("is_chunk", sa.Boolean, nullable=False),
+    # Without its content if the event repeats another one, which is stored elsewhere.
     sa.Column("event", sa.Text, nullable=False),
+    sa.Column("source_id", sa.String(36)),
+    sa.Column("source_seq", sa.Integer),
 )
 sa.Index(
     "ix_debate_events_chunks",
     events.c.debate_id,
     sqlite_where=events.c.is_chunk,
     postgresql_where=events.c.is_chunk,
+)
+sa.Index(
+    "ix_debate_events_sources",
+    events.c.source_id,
+    events.c.source_seq,
+    sqlite_where=events.c.source_id.is_not(None),
+    postgresql_where=events.c.source_id.is_not(None),
 )
 
 calls = sa.Table(

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from contend.debates.journal import StoredEvent
+from contend.debates.stored_events import StoredEvent
 from contend.graph.errors import DatabaseUnavailable
 
 # A viewer that reads nothing for this long is dropped; it can reconnect without missing anything.

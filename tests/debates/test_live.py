@@ -10,11 +10,12 @@ import pytest
 from contend.debates import live as module
 from contend.debates.events import Announcer, Event
 from contend.debates.exports import safe_html
-from contend.debates.journal import Journal, encode
+from contend.debates.journal import Journal
 from contend.debates.leases import Lease
 from contend.debates.live import LiveEvents, Viewing
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
+from contend.debates.stored_events import encode
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.events import EventName

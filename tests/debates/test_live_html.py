@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from contend.debates import live_html as module
 from contend.debates.events import Announcer, Event
 from contend.debates.exports.safe_html import to_html
-from contend.debates.journal import StoredEvent, encode, insert_events
 from contend.debates.live_html import HtmlEvents, read_without_finished_chunks
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
+from contend.debates.stored_events import StoredEvent, encode, insert_events
 from contend.graph.events import EventName
 from tests.debates.exports.test_safe_html import split_blocks
 

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from contend.debates import live
-from contend.debates.journal import StoredEvent
+from contend.debates.stored_events import StoredEvent
 from contend.graph.errors import DatabaseUnavailable
 from contend.service import protocol, sse
 from contend.service.app import create_app

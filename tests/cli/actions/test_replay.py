@@ -168,6 +168,8 @@ def test_a_fork_is_played_from_the_beginning(
     assert rounds == sorted(rounds)
     times = [event["ts"] for event in played[1]]
     assert times == sorted(times)
+    contend("delete", parent, "--yes")
+    assert contend("replay", fork, *quick).out.splitlines() == lines[1]
 
 
 def _names(events: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:

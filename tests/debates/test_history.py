@@ -1,0 +1,31 @@
+"""The steps of a debate: its checkpoints are read once, however many there are."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from contend.debates.history import compile_graph, read_history
+from contend.graph.checkpoints.saver import serializer
+from tests.support.states import rounds
+
+
+async def test_no_checkpoint_is_read_again_for_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    saver = InMemorySaver(serde=serializer())
+    graph = compile_graph("adversarial", saver)
+    config: Any = {"configurable": {"thread_id": "a"}}
+    turns = rounds(3)
+    for turn in turns:
+        update = {"turns": [turn], "round": turn.round}
+        await graph.aupdate_state(config, update, as_node=turn.phase)
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a checkpoint is read again")
+
+    monkeypatch.setattr(saver, "aget_tuple", refuse)
+    monkeypatch.setattr(saver, "aget_delta_channel_history", refuse)
+    steps = await read_history(graph, "a")
+    assert [step.turns for step in steps] == [(turn,) for turn in turns]
+    assert [step.state["turns"] for step in steps] == [turns[:n] for n in range(1, 7)]
