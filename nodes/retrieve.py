@@ -27,7 +27,8 @@ _IMAGES = TypeAdapter(list[Image])
 
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    if state.get("turns"):
+    # Comments may come first: a debate can be paused and resumed before it has begun.
+    if any(turn.phase != "remark" for turn in state.get("turns", [])):
         raise BadInput("This thread already holds a debate. Start a new thread for a new question.")
     question = checked_question(state.get("question", ""))
     strategy = strategy_for(runtime.context)

@@ -131,6 +131,18 @@ async def test_words_said_over_half_a_step_repeat_no_paid_call(
     assert len(speeches) == 1
 
 
+async def test_a_comment_on_a_debate_that_paused_before_its_first_step_is_heard(
+    records: Repository, server: ModelServer
+) -> None:
+    control = RunControl()
+    control.request_drain("at once")
+    paused = await run(records, await begin(records), control=control)
+    assert (paused.status, len(server.calls)) == ("paused", 0)
+    ended = await run(records, paused, Remark(say="Mind the night shifts."))
+    assert ended.status == "done"
+    assert "Proposer" in heard(server, "Mind the night shifts.")
+
+
 async def test_what_is_stored_beside_the_settings_outlives_a_larger_budget(
     records: Repository,
 ) -> None:
