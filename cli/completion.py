@@ -35,6 +35,12 @@ def complete_protocol(incomplete: str) -> list[str]:
     return [each for each in PROTOCOLS if each.startswith(incomplete)]
 
 
+def complete_preset(incomplete: str) -> list[str]:
+    from contend.debates.presets import preset_names  # slow to import
+
+    return [each for each in preset_names() if each.startswith(incomplete)]
+
+
 def _debates() -> list[Choice]:
     from contend.cli.view.format import one_line  # slow to import
 

@@ -54,7 +54,7 @@ _GROUPS = {
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Evals": ("eval",),
-    "Setup": ("doctor", "config", "keys", "models", "templates", "graph", "serve"),
+    "Setup": ("doctor", "config", "presets", "keys", "models", "templates", "graph", "serve"),
 }
 
 
@@ -110,6 +110,7 @@ app.command("schema")(forecasts.schema)
 app.command("serve", short_help="Serve the web page and the HTTP API.")(serve.serve)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
+app.command("presets")(config.presets)
 app.command("graph")(config.graph)
 app.add_typer(evals.app, name="eval")
 app.add_typer(keys.app, name="keys")

@@ -14,6 +14,7 @@ from contend.debates import prepare
 from contend.debates.events import Event
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
+from contend.debates.presets import DEFAULT_PROTOCOL, find_preset
 from contend.debates.record import StoredDebate
 from contend.debates.run import open_repository, run_debate
 from contend.debates.settings_sources import Given, settings_from
@@ -173,6 +174,7 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
     images: Sequence[Path | str] = (),
     *,
     protocol: str | None = None,
+    preset: str | None = None,
     model: str | None = None,
     outcomes: Sequence[str] = (),
     due: date | None = None,
@@ -181,15 +183,17 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
 ) -> Debate:
     """Create a debate; raise BadInput if settings, participants or files are invalid.
 
-    `protocol` defaults to moderated if there are participants, otherwise to adversarial. `model` is
-    the default for all roles. Settings can be given in `settings` and as keyword arguments, in
-    snake_case or camelCase. A forecast needs `outcomes`, such as "yes: It opens", or a whole
-    `request`.
+    `protocol` defaults to moderated if there are participants, otherwise to the preset's or
+    adversarial. `model` is the default for all roles. Settings can be given in `settings` and as
+    keyword arguments, in snake_case or camelCase. A forecast needs `outcomes`, such as "yes: It
+    opens", or a whole `request`.
     """
     if isinstance(settings, DebateSettings):
         protocol = protocol or settings.protocol
         settings = settings.model_dump(exclude_unset=True)
-    protocol = protocol or ("moderated" if participants else "adversarial")
+    named = find_preset(preset) if preset else None
+    default = named.protocol if named else DEFAULT_PROTOCOL
+    protocol = protocol or ("moderated" if participants else default)
     if participants and protocol != "moderated":
         raise BadInput("participants work only with protocol='moderated'.")
     forecast = _forecast_request(protocol, question, outcomes, due, request)
@@ -200,18 +204,16 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
         **(settings or {}),
         **more,
     }
-    chosen = settings_from(protocol, values, "create_debate")
+    chosen = settings_from(protocol, values, "create_debate", named)
     paths = [[Path(each) for each in files] for files in (documents, images)]
     return Debate(prepare.draft_debate(question, chosen, *paths), forecast)
 
 
-async def aask(question: str, protocol: str = "adversarial", **settings: Any) -> DebateRecord:
+async def aask(question: str, protocol: str | None = None, **settings: Any) -> DebateRecord:
     """Run a debate until it ends or pauses, and return its record.
 
     Takes the same arguments as `create_debate`. Raises ModelFailed if the debate fails.
     """
-    if settings.get("participants"):
-        protocol = "moderated"
     debate = create_debate(question, protocol=protocol, **settings)
     record = await debate.result()
     if record.status == "failed":
@@ -219,7 +221,7 @@ async def aask(question: str, protocol: str = "adversarial", **settings: Any) ->
     return record
 
 
-def ask(question: str, protocol: str = "adversarial", **settings: Any) -> DebateRecord:
+def ask(question: str, protocol: str | None = None, **settings: Any) -> DebateRecord:
     """Run a debate like `aask`, but from code that is not async."""
     with suppress(RuntimeError):
         asyncio.get_running_loop()

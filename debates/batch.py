@@ -18,6 +18,7 @@ from contend.debates.batch_questions import BatchQuestion
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.leases import LeaseLost
+from contend.debates.presets import Preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository
 from contend.debates.run import run_debate
@@ -43,11 +44,15 @@ class BatchOptions:
     flags: Mapping[str, Any]
     model: str | None
     config: Path | None
+    preset: Preset | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return the options that must be the same when a batch continues."""
         kept = {name: value for name, value in self.flags.items() if name not in _MAY_CHANGE}
-        return {"protocol": self.protocol, "model": self.model, "settings": kept}
+        found = {"protocol": self.protocol, "model": self.model, "settings": kept}
+        if self.preset:
+            found["preset"] = {"model": self.preset.model, **self.preset.settings}
+        return found
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ def check_questions(
                     options.model,
                     options.config,
                     environ,
+                    options.preset,
                 )
                 known[key] = _unattended(found.settings)
             notices += [note for note in found.notices if note not in notices]

@@ -1,4 +1,4 @@
-"""Reads settings from flags, a YAML file, CONTEND_* variables and defaults; the first one wins."""
+"""Reads settings: from flags, a preset, a YAML file, CONTEND_* variables and defaults."""
 
 import difflib
 import types
@@ -11,6 +11,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from contend.debates.presets import Preset
+from contend.debates.settings_files import read_mapping
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.terms import OwnCriterion, OwnRole
 from contend.graph.settings import (
@@ -97,12 +99,17 @@ def configure(
     model: str | None,
     config: Path | None,
     environ: Mapping[str, str],
+    preset: Preset | None = None,
 ) -> Configured:
     schema = _schema(protocol)
     given, notices = _from_environment(schema, environ)
     given |= _from_file(schema, config)
+    if preset:
+        given |= _from_preset(schema, preset)
     given |= _from_flags(schema, flags)
     if model is not None:
+        if preset:
+            raise BadInput("A preset chooses the models. Give either a preset or a model.")
         seats = schema.of_one_model(model)
         given = {name: Given(value, "--model") for name, value in seats.items()} | given
     settings = _validated(schema, given)
@@ -110,13 +117,14 @@ def configure(
     return Configured(settings, sources, notices)
 
 
-def settings_from(protocol: str, values: Mapping[str, Any], source: str) -> DebateSettings:
-    """Return the settings given by a program, without reading any file or variable."""
+def settings_from(
+    protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
+) -> DebateSettings:
+    """Return the settings given by a program, without reading variables or the config file."""
     schema = _schema(protocol)
-    return _validated(
-        schema,
-        {_known(schema, name, source): Given(value, source) for name, value in values.items()},
-    )
+    given = _from_preset(schema, preset) if preset else {}
+    given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}
+    return _validated(schema, given)
 
 
 def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
@@ -211,30 +219,24 @@ def _from_file(schema: type[DebateSettings], config: Path | None) -> dict[str, G
     path = config or data_home() / CONFIG_NAME
     if config is None and not path.is_file():
         return {}
-    source, values = str(path), _mapping(path)
+    source, values = str(path), read_mapping(path)
     return {_known(schema, str(key), source): Given(values[key], source) for key in values}
 
 
-def _mapping(path: Path) -> dict[Any, Any]:
-    try:
-        loaded = parse_yaml(path.expanduser().read_text("utf-8"))
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise BadInput(f"The config file {path} cannot be read: {why}.") from error
-    except UnicodeError as error:
-        raise BadInput(f"The config file {path} is not UTF-8 text.") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BadInput(f"The config file {path} is not valid YAML{_where(error)}.") from error
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise BadInput(f"The config file {path} must hold NAME: VALUE lines, one per setting.")
-    return loaded
+def _from_preset(schema: type[DebateSettings], preset: Preset) -> dict[str, Given]:
+    source = f"preset {preset.name}"
+    named = leave_out_others(schema, preset.settings)
+    values = {_known(schema, str(key), source): value for key, value in named.items()}
+    if preset.model:
+        values = {**schema.of_one_model(preset.model), **values}
+    return {name: Given(value, source) for name, value in values.items()}
 
 
-def _where(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+def leave_out_others(schema: type[DebateSettings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the values of settings that only other protocols have."""
+    known = {name for each in SETTINGS.values() for name in each.model_fields}
+    others = known - schema.model_fields.keys()
+    return {name: value for name, value in values.items() if snake_case(name) not in others}
 
 
 def _from_flags(schema: type[DebateSettings], flags: Mapping[str, Any]) -> dict[str, Given]:

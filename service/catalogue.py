@@ -10,12 +10,13 @@ from pydantic import BaseModel, Field
 
 from contend.debates import forecasts
 from contend.debates.estimate import estimate
+from contend.debates.presets import find_preset, preset_names
 from contend.debates.record import StoredDebate
 from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
-from contend.service.errors import refusing_bad_input, refusing_models
+from contend.service.errors import refusing_bad_input, refusing_models, refusing_settings
 from contend.service.lookup import TheRuns
 from contend.service.openapi import errors
 from contend.service.runs import Runs
@@ -106,6 +107,27 @@ def _protocol(name: str) -> Protocol:
         seats=seats,
         schema=model.model_json_schema(),
     )
+
+
+class PresetSummary(BaseModel):
+    """A preset: models and settings under a name."""
+
+    name: str
+    description: str
+    protocol: str
+    model: str | None
+    settings: dict[str, Any]
+
+
+class Presets(BaseModel):
+    presets: list[PresetSummary]
+
+
+@router.get("/presets", summary="The presets", responses=errors(401, 503))
+async def get_presets() -> Presets:
+    with refusing_settings():
+        found = await asyncio.to_thread(lambda: [find_preset(name) for name in preset_names()])
+    return Presets(presets=[PresetSummary.model_validate(asdict(each)) for each in found])
 
 
 @router.get("/models", summary="The models that can be used now", responses=errors(401, 503))

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from contend.debates.forecasts import PROTOCOL
-from contend.debates.settings_sources import configure
+from contend.debates.presets import Preset
+from contend.debates.settings_sources import configure, leave_out_others
 from contend.graph.errors import BadInput
-from contend.graph.settings import SETTINGS, DebateSettings, snake_case
+from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.settings.forecast import ForecastSettings
 
 
@@ -39,14 +40,15 @@ class ServiceOptions:
         return cast("ForecastSettings", loaded)
 
     def settings_of(
-        self, protocol: str, wanted: Mapping[str, object], model: str | None = None
+        self,
+        protocol: str,
+        wanted: Mapping[str, object],
+        model: str | None = None,
+        preset: Preset | None = None,
     ) -> DebateSettings:
         """Return the service's settings for a protocol, overridden by the caller's."""
-        others = {name for each in SETTINGS.values() for name in each.model_fields}
-        if protocol in SETTINGS:
-            others -= SETTINGS[protocol].model_fields.keys()
-        given = self.assignments.items()
-        ours = {name: value for name, value in given if snake_case(name) not in others}
+        schema = SETTINGS.get(protocol)
+        ours = leave_out_others(schema, self.assignments) if schema else {}
         flags: dict[str, Any] = {**ours, **wanted}
-        model = model or self.model
-        return configure(protocol, flags, model, self.config, dict(os.environ)).settings
+        model = model or (None if preset else self.model)
+        return configure(protocol, flags, model, self.config, dict(os.environ), preset).settings

@@ -10,6 +10,7 @@ from fastapi import Request
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
+from contend.debates.presets import DEFAULT_PROTOCOL, Preset, find_preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, TaskAccepted, task_of_debate
 from contend.graph.errors import BadInput
@@ -58,8 +59,17 @@ async def _write_debate(runs: Runs, upload: Upload) -> StoredDebate:
         raise Refused(409, "already_exists", detail, debate_id=debate_id) from taken
 
 
+def protocol_of(start: Start) -> str:
+    preset = _preset_of(start)
+    return start.protocol or (preset.protocol if preset else DEFAULT_PROTOCOL)
+
+
+def _preset_of(start: Start) -> Preset | None:
+    return None if start.preset is None else find_preset(start.preset)
+
+
 def forecast_request(start: Start) -> DebateRequest | None:
-    if start.protocol != FORECAST:
+    if protocol_of(start) != FORECAST:
         if start.outcomes or start.due:
             raise BadInput("Only a forecast has outcomes and a due date.")
         return None
@@ -72,9 +82,10 @@ def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
     """Return the settings; refuse paths on this machine and models that are not allowed."""
-    own = own_settings(options, start.protocol)
+    protocol = protocol_of(start)
+    own = own_settings(options, protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
-    settings = options.settings_of(start.protocol, wanted, start.model)
+    settings = options.settings_of(protocol, wanted, start.model, _preset_of(start))
     if getattr(settings, "output_dir", None) != getattr(own, "output_dir", None):
         raise BadInput("output_dir can only be set by the operator of this service.")
     if settings.files_of_seats() not in ({}, own.files_of_seats()):

@@ -31,9 +31,14 @@ class Start(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: StrictStr = Field(max_length=200_000)
-    protocol: StrictStr = "adversarial"
+    protocol: StrictStr | None = Field(
+        None, description="The preset's by default, otherwise adversarial."
+    )
     model: Annotated[StrictStr, Field(max_length=200)] | None = Field(
         None, description="The model for every seat without a model of its own."
+    )
+    preset: Annotated[StrictStr, Field(max_length=40)] | None = Field(
+        None, description="Named models and settings; GET /api/v1/presets lists them."
     )
     settings: dict[str, Any] = Field(
         default_factory=dict,

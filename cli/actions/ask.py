@@ -29,6 +29,7 @@ from contend.debates import prepare
 from contend.debates.events import Event, Watch
 from contend.debates.exports.wording import sentence
 from contend.debates.forecasts import PROTOCOL as FORECAST
+from contend.debates.presets import Preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
@@ -54,6 +55,7 @@ class Request:
     flags: dict[str, Any]
     model: str | None
     config: Path | None
+    preset: Preset | None
     documents: list[Path]
     images: list[Path]
     forecast: forecast_request.ForecastOptions
@@ -125,7 +127,14 @@ def _draft(request: Request, output: Output) -> _Draft:
         question = forecast.prediction_context.task.question
     asked = settings_of(forecast) if request.forecast.request and forecast else {}
     flags = asked | request.flags
-    configured = configure(request.protocol, flags, request.model, request.config, dict(os.environ))
+    configured = configure(
+        request.protocol,
+        flags,
+        request.model,
+        request.config,
+        dict(os.environ),
+        request.preset,
+    )
     draft = prepare.draft_debate(question, configured.settings, request.documents, request.images)
     reporter = TerminalReporter(quiet=output.quiet)
     notices = [

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from contend.cli.view.console import print_message, stdout, write_json
+from contend.debates.presets import Preset, find_preset, preset_names, presets_folder
 from contend.debates.settings_sources import configure
 from contend.graph.settings import DebateSettings, data_home
 from contend.models.embeddings import EMBEDDED_EMBEDDING
@@ -17,9 +19,15 @@ from contend.models.providers.weights import default_chat_model
 
 
 def print_settings(
-    protocol: str, flags: dict[str, Any], model: str | None, file: Path | None, *, as_json: bool
+    protocol: str,
+    flags: dict[str, Any],
+    model: str | None,
+    file: Path | None,
+    preset: Preset | None = None,
+    *,
+    as_json: bool,
 ) -> None:
-    configured = configure(protocol, flags, model, file, dict(os.environ))
+    configured = configure(protocol, flags, model, file, dict(os.environ), preset)
     for notice in configured.notices:
         print_message(f"Note: {notice}", style="warning")
     described = configured.described()
@@ -32,6 +40,22 @@ def print_settings(
     settings = configured.settings
     lines = (_chat_line(settings), _embedding_line(settings), _prices_line(settings))
     stdout().print(f"\n{' '.join(lines)}", soft_wrap=True)
+
+
+def print_presets(*, as_json: bool) -> None:
+    presets = [find_preset(name) for name in preset_names()]
+    if as_json:
+        write_json([_describe_preset(each) for each in presets])
+        return
+    for each in presets:
+        about = each.description or f"Your own, in {each.path}."
+        line = f"{each.name} ({each.protocol})  {about}"
+        stdout().print(line, soft_wrap=True, markup=False)
+    stdout().print(f"\nAdd your own in {presets_folder()}.", soft_wrap=True)
+
+
+def _describe_preset(preset: Preset) -> dict[str, Any]:
+    return {**asdict(preset), "path": str(preset.path)}
 
 
 def _as_yaml(value: Any) -> str:

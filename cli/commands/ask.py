@@ -70,7 +70,7 @@ _Continue = Annotated[
 ]
 # What neither a recording nor a follow-up can take into account.
 _OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
-_OF_SEATS = ("protocol", "seat", "position")
+_OF_SEATS = ("protocol", "preset", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
@@ -84,7 +84,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
             metavar="QUESTION", show_default=False, help="The question, or - to read it from stdin."
         ),
     ] = None,
-    protocol: options.Protocol = "adversarial",
+    protocol: options.Protocol = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     seat: options.Seats = None,
     position: options.Positions = None,
@@ -123,7 +124,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
     if cassette:
-        options.refuse_options(context, "--cassette", (*_OF_NEW_DEBATES, "follow_up"))
+        options.refuse_options(context, "--cassette", (*_OF_NEW_DEBATES, "preset", "follow_up"))
     if follow_up:
         options.refuse_options(context, "--continue", (*_OF_NEW_DEBATES, *_OF_SEATS))
     if question is None and request is None and cassette is None:
@@ -136,7 +137,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
         from contend.debates.cassettes import read_cassette
 
     recorded = read_cassette(cassette) if cassette else None
-    if recorded and not options.is_given(context, "protocol"):
+    if recorded and protocol is None:
         given["protocol"] = recorded.debate.protocol
     asked, output = read_request(given), Output(json, events, quiet, plain)
     if follow_up:
@@ -150,7 +151,8 @@ def read_request(given: Mapping[str, Any]) -> "Request":
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.debates.settings_sources import parse_options
 
-    protocol, pause = given["protocol"], given["pause"]
+    preset, pause = options.chosen_preset(given["preset"]), given["pause"]
+    protocol = options.chosen_protocol(given["protocol"], preset)
     wanted = list(given["assignments"] or []) + ([f"pause={pause}"] if pause else [])
     wanted += ["templates=false"] if given["no_templates"] else []
     flags = parse_options(protocol, wanted, given["seat"] or [], given["position"] or [])
@@ -161,6 +163,7 @@ def read_request(given: Mapping[str, Any]) -> "Request":
         flags=flags | options.given_budget(given["budget"], given["max_cost"]),
         model=given["model"],
         config=given["config"],
+        preset=preset,
         documents=_paths("--docs", given["docs"]),
         images=_paths("--image", given["image"]),
         forecast=ForecastOptions(given["outcome"] or [], *forecast),

@@ -18,7 +18,8 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write the results.")
     ],
-    protocol: options.Protocol = "adversarial",
+    protocol: options.Protocol = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     seat: options.Seats = None,
     position: options.Positions = None,
@@ -42,6 +43,9 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
         from contend.debates.batch import BatchOptions
         from contend.debates.settings_sources import parse_options
 
-    flags = parse_options(protocol, assignments or [], seat or [], position or [])
+    found = options.chosen_preset(preset)
+    chosen = options.chosen_protocol(protocol, found)
+    flags = parse_options(chosen, assignments or [], seat or [], position or [])
     flags |= options.given_budget(budget, max_cost)
-    return run_batch(file, out, BatchOptions(protocol, flags, model, config), parallel, quiet=quiet)
+    wanted = BatchOptions(chosen, flags, model, config, found)
+    return run_batch(file, out, wanted, parallel, quiet=quiet)

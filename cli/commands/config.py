@@ -7,8 +7,9 @@ import typer
 from contend.cli.commands import options
 
 
-def config(
-    protocol: options.Protocol = "adversarial",
+def config(  # noqa: PLR0913, PLR0917 - one parameter per option
+    protocol: options.Protocol = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     seat: options.Seats = None,
     position: options.Positions = None,
@@ -20,8 +21,17 @@ def config(
     from contend.cli.actions.config import print_settings  # slow to import
     from contend.debates.settings_sources import parse_options
 
-    flags = parse_options(protocol, assignments or [], seat or [], position or [])
-    print_settings(protocol, flags, model, config, as_json=json)
+    found = options.chosen_preset(preset)
+    chosen = options.chosen_protocol(protocol, found)
+    flags = parse_options(chosen, assignments or [], seat or [], position or [])
+    print_settings(chosen, flags, model, config, found, as_json=json)
+
+
+def presets(json: options.Json = False) -> None:
+    """List the presets: named models and settings for `--preset`."""
+    from contend.cli.actions.config import print_presets  # slow to import
+
+    print_presets(as_json=json)
 
 
 def graph(

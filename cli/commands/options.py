@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import click
 import typer
 
-from contend.cli.completion import complete_debate, complete_model, complete_protocol
+from contend.cli.completion import (
+    complete_debate,
+    complete_model,
+    complete_preset,
+    complete_protocol,
+)
 from contend.graph import protocols
 
 if TYPE_CHECKING:
+    from contend.debates.presets import Preset as FoundPreset
     from contend.debates.settings_sources import Given
 
 # The module names, because the settings are slow to import; a test compares the two.
 PROTOCOLS = [each.name for each in iter_modules(protocols.__path__) if each.name != "base"]
+DEFAULT_PROTOCOL = "adversarial"
 
 DebateId = Annotated[
     str,
@@ -28,13 +35,23 @@ DebateId = Annotated[
     ),
 ]
 Protocol = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--protocol",
         "-p",
         metavar="NAME",
-        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}.",
+        help=f"Debate protocol: {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]} "
+        f"(default: {DEFAULT_PROTOCOL}, or the preset's).",
         autocompletion=complete_protocol,
+    ),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="Use the models and settings of a preset; `contend presets` lists them.",
+        autocompletion=complete_preset,
     ),
 ]
 Model = Annotated[
@@ -93,6 +110,16 @@ def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]"
 
             raise BadInput(f"The value of {option} is empty.")
     return {name: Given(*each) for name, each in given.items() if each[0] is not None}
+
+
+def chosen_preset(name: str | None) -> "FoundPreset | None":
+    from contend.debates.presets import find_preset  # slow to import
+
+    return None if name is None else find_preset(name)
+
+
+def chosen_protocol(given: str | None, preset: "FoundPreset | None") -> str:
+    return given or (preset.protocol if preset else DEFAULT_PROTOCOL)
 
 
 def is_given(context: typer.Context, name: str) -> bool:
