@@ -31,6 +31,7 @@ from contend.cli.commands.export import export
 from contend.cli.commands.fork import fork
 from contend.cli.commands.history import history
 from contend.cli.commands.list import list_debates
+from contend.cli.commands.mcp import mcp
 from contend.cli.commands.open import open_debate
 from contend.cli.commands.options import show_help
 from contend.cli.commands.prune import prune
@@ -54,7 +55,8 @@ _GROUPS = {
     "Time travel": ("history", "replay", "fork", "tree", "diff"),
     "Forecasts": ("resolve", "due", "scoreboard", "schema"),
     "Evals": ("eval",),
-    "Setup": ("doctor", "config", "presets", "keys", "models", "templates", "graph", "serve"),
+    "Setup": ("doctor", "config", "presets", "keys", "models", "templates", "graph"),
+    "Servers": ("serve", "mcp"),
 }
 
 
@@ -108,6 +110,7 @@ app.command("due", short_help="List unresolved forecasts past their due date.")(
 app.command("scoreboard", short_help="Show how accurate forecasts were.")(forecasts.scoreboard)
 app.command("schema")(forecasts.schema)
 app.command("serve", short_help="Serve the web page and the HTTP API.")(serve.serve)
+app.command("mcp", short_help="Serve debates as MCP tools over stdin and stdout.")(mcp)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.command("presets")(config.presets)

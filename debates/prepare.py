@@ -108,6 +108,11 @@ async def prepare_debate(
     return PreparedDebate(draft.question, settings, plan, files)
 
 
+def waits_for_person(prepared: PreparedDebate) -> bool:
+    is_gated = prepared.settings.pause != "never"
+    return is_gated or any(seat.is_human for seat in prepared.plan.seats)
+
+
 async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
     """Run the same checks as `prepare_debate`, without downloading or storing anything."""
     plan, draft = await _plan_seats(draft)

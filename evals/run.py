@@ -134,14 +134,15 @@ async def plan_arms(
         known = SETTINGS[protocol].model_fields
         flags = {name: value for name, value in options.flags.items() if name in known}
         found = configure(protocol, flags, options.model, options.config, environ)
-        if found.settings.pause != "never":
-            raise BadInput("An eval cannot wait for a person; leave the setting `pause` at never.")
         if found.settings.budget or found.settings.max_cost:
             raise BadInput("An eval has no budget; limit it with --limit, or use --equal-tokens.")
         draft = prepare.draft_debate(longest, found.settings)
         prepared = await prepare.prepare_debate(draft, reporter)
-        if any(seat.is_human for seat in prepared.plan.seats):
-            raise BadInput("An eval cannot wait for a person; give every seat a model.")
+        if prepare.waits_for_person(prepared):
+            raise BadInput(
+                "An eval cannot wait for a person; leave the setting `pause` at never, and give "
+                "every seat a model."
+            )
         plans[protocol] = Plan(prepared.settings, prepared.plan.seats)
         notices |= dict.fromkeys((*found.notices, prepared.plan.notice))
     if options.judge:

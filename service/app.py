@@ -10,12 +10,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.routing import Route
 
 from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service import catalogue, debates, errors, listing, steering
+from contend.service import catalogue, chat, debates, errors, listing, steering
 from contend.service.guards import Guard
 from contend.service.limits import StreamLimit
+from contend.service.mcp_route import McpEndpoint
 from contend.service.options import ServiceOptions
 from contend.service.page import add_page
 from contend.service.routes import health, router
@@ -32,6 +34,8 @@ _ABOUT = (
 def create_app(options: ServiceOptions | None = None) -> FastAPI:
     runs = Runs(options or ServiceOptions())
 
+    tools = McpEndpoint(runs)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         _prepare_routes(made)
@@ -39,6 +43,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
         try:
             yield
         finally:
+            await tools.close()
             await runs.close()
 
     made = FastAPI(
@@ -52,10 +57,11 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
-    for each in (listing, debates, steering, catalogue):
+    for each in (listing, debates, steering, catalogue, chat):
         made.include_router(each.router)
     made.include_router(health)
     add_page(made)
+    made.router.routes.append(Route("/mcp", endpoint=tools))
     made.exception_handler(errors.Refused)(errors.on_refused)
     made.exception_handler(DatabaseUnavailable)(errors.on_away)
     made.exception_handler(DamagedDebate)(errors.on_damaged)

@@ -15,8 +15,13 @@ from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, Q
 from contend.models.failures import scrub
 from contend.service.logs import log_error, log_trouble
 
-# The option with which a setting was given, which means nothing to a caller of the API.
-_OPTION = re.compile(r" \(--\w+\)")
+# Options of the command line mean nothing to a client; a setting does.
+_OPTIONS = (
+    (re.compile(r" \(--\w+\)"), ""),
+    (re.compile(r"--set '?(\w+)=(\{.*?\}'?|[^\s,;]*\w)"), r"the setting \1"),
+    (re.compile(r"--seat NAME=MODEL"), "entry in `seats`"),
+    (re.compile(r"--(\w+)"), r"`\1`"),
+)
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _LATER = {"Retry-After": "10"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: _LATER, 503: _LATER}
@@ -85,7 +90,13 @@ def refusing_bad_input() -> Iterator[None]:
     try:
         yield
     except BadInput as unusable:
-        raise Refused(422, "invalid", _OPTION.sub("", scrub(str(unusable)))) from unusable
+        raise Refused(422, "invalid", _without_options(scrub(str(unusable)))) from unusable
+
+
+def _without_options(text: str) -> str:
+    for option, instead in _OPTIONS:
+        text = option.sub(instead, text)
+    return text
 
 
 async def on_refused(_: Request, refused: Refused) -> JSONResponse:

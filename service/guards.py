@@ -10,7 +10,7 @@ from contend.service.errors import Refused, refuse
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # In `langgraph dev`, all other paths belong to its own API.
-_OWN_PATHS = ("/api/v1", "/static", "/healthz", "/readyz")
+_OWN_PATHS = ("/api/v1", "/static", "/v1/", "/mcp", "/healthz", "/readyz")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; "

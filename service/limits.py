@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from contend.service.auth import client_of
 from contend.service.errors import Refused, refuse
 
-_EVENTS = re.compile(r"/api/v1/debates/[^/]+/events/?")
+_STREAMS = re.compile(r"/api/v1/debates/[^/]+/events/?|/v1/chat/completions/?")
 
 
 class StreamLimit:
@@ -18,7 +18,7 @@ class StreamLimit:
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _EVENTS.fullmatch(scope["path"]):
+        if scope["type"] != "http" or not _STREAMS.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
         client = client_of(HTTPConnection(scope))

@@ -3,35 +3,31 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from langgraph.runtime import RunControl
 
-from contend.debates.events import Event
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.live import LiveEvents
 from contend.debates.prepare import draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
-from contend.debates.remarks import join_remarks
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate
 from contend.debates.waiting import wait_for_event
-from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
+from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.settings import DebateSettings
 from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.service.errors import (
     Refused,
-    damaged_debate,
     database_away,
     refusing_models,
     refusing_settings,
-    unexpected_error,
 )
 from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
+from contend.service.run import PAUSED, Run
 
 # Added to the debate's own time limit, at which it ends with a partial result.
 _GRACE = 5.0
@@ -40,63 +36,7 @@ _SECONDS_BETWEEN_CHECKS = 30.0
 # The machine that ran a debate last may resume it first: it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _LAST_EVENTS = ("paused", "error", "complete")
-_STOPS, _PAUSED = "the service stops", "paused by a user"
-
-
-@dataclass(eq=False)
-class Run:
-    debate: StoredDebate
-    client: str = ""
-    """The client that started or resumed it; empty if the service did."""
-    control: RunControl = field(default_factory=RunControl)
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
-    task: "asyncio.Task[StoredDebate | None]" = field(init=False)
-    remark: Remark | None = None
-    """A comment made during the current turn, to be used when the debate continues."""
-    is_paused: bool = False
-    """Whether a user paused it, which makes it stop after the current turn."""
-    last_seq: int | None = None
-    """The number of its newest event; None until the debate starts or continues."""
-    failure: Exception | None = None
-    settings: DebateSettings | None = None
-    """What replaces the settings of the debate."""
-
-    async def wait_for_start(self) -> None:
-        """Wait until the debate is running; raise Refused if it cannot start."""
-        begun = asyncio.create_task(self.begun.wait())
-        await asyncio.wait({self.task, begun}, return_when=asyncio.FIRST_COMPLETED)
-        begun.cancel()
-        if not self.begun.is_set():
-            raise self._refusal()
-
-    def _refusal(self) -> Refused:
-        """Return the error for a debate that could not start; details are in the log."""
-        about = {"debate_id": self.debate.id}
-        match self.failure:
-            case BadInput() | LeaseLost():
-                return Refused(409, "not_possible", str(self.failure), **about)
-            case DamagedDebate():
-                return damaged_debate(self.debate.id)
-            case None | DatabaseUnavailable():  # without an exception, an outage paused it
-                return database_away(self.debate.id)
-            case _:
-                return unexpected_error(self.debate.id)
-
-    def observe(self, event: Event) -> None:
-        self.last_seq = event["seq"]
-        if event["event"] != "paused":  # an outage can pause it before it starts
-            self.begun.set()
-
-    def pause(self) -> None:
-        """Stop after the current turn; comments are kept until the debate is resumed."""
-        self.is_paused = True
-        self.control.request_drain(_PAUSED)
-
-    def add_remark(self, remark: Remark) -> None:
-        """Stop after the current turn, and continue with the user's comment."""
-        self.remark = join_remarks(self.remark or Remark(), remark)
-        self.is_paused = False
-        self.control.request_drain("a user has something to say")
+_STOPS = "the service stops"
 
 
 class Runs:
@@ -116,7 +56,8 @@ class Runs:
         self._records = await asyncio.to_thread(open_repository)
         self._live = LiveEvents(self._records)
         self._live.forget_old_chunks_hourly()
-        self._resuming = asyncio.create_task(self._resume_unfinished())
+        if self.options.resumes_unfinished:
+            self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -359,7 +300,7 @@ class Runs:
         """Continue with the user's comment, or without it if it comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
-            run.control.request_drain(_PAUSED)
+            run.control.request_drain(PAUSED)
         # If the rounds are already over, the comment alone may still be accepted.
         for usable in (remark, Remark(say=remark.say)) if remark.finish else (remark,):
             try:

@@ -16,15 +16,17 @@ from contend.graph.errors import DatabaseUnavailable
 # A viewer that reads nothing for this long is dropped; it can reconnect without missing anything.
 # Under `contend serve`, the server closes the connection sooner.
 _SECONDS_TO_SEND = 60.0
-_HEARTBEAT = b": heartbeat\n\n"
+HEARTBEAT = b": heartbeat\n\n"
 
 Groups = AsyncGenerator[list[StoredEvent]]
 
 
-class EventStream(StreamingResponse):
-    def __init__(self, groups: Groups) -> None:
+class MessageStream(StreamingResponse):
+    """Sends encoded messages until they end or the client stops reading."""
+
+    def __init__(self, messages: AsyncGenerator[bytes]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        self._messages = _encode(groups)
+        self._messages = messages
         super().__init__(self._messages, 200, headers, "text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,12 +39,17 @@ class EventStream(StreamingResponse):
                 await super().__call__(scope, receive, send_in_time)
 
 
+class EventStream(MessageStream):
+    def __init__(self, groups: Groups) -> None:
+        super().__init__(_encode(groups))
+
+
 async def _encode(groups: Groups) -> AsyncGenerator[bytes]:
-    yield _HEARTBEAT  # tells a viewer that it is connected, even if nothing happens in the debate
+    yield HEARTBEAT  # tells a viewer that it is connected, even if nothing happens in the debate
     async with aclosing(groups):
         with suppress(DatabaseUnavailable):  # the viewer reconnects
             async for group in groups:
-                yield b"".join(map(_message, group)) or _HEARTBEAT
+                yield b"".join(map(_message, group)) or HEARTBEAT
 
 
 @lru_cache(maxsize=1024)  # all viewers of a debate get the same messages

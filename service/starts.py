@@ -9,7 +9,12 @@ from fastapi import Request
 
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
-from contend.debates.prepare import draft_debate, prepare_debate, write_debate
+from contend.debates.prepare import (
+    draft_debate,
+    prepare_debate,
+    waits_for_person,
+    write_debate,
+)
 from contend.debates.presets import DEFAULT_PROTOCOL, Preset, find_preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, TaskAccepted, task_of_debate
@@ -23,6 +28,7 @@ from contend.models.seats import models_of
 from contend.service.auth import client_of
 from contend.service.errors import Refused, refusing_bad_input, refusing_settings
 from contend.service.options import ServiceOptions
+from contend.service.run import Run
 from contend.service.runs import Runs
 from contend.service.uploads import Start, Upload, read_upload
 
@@ -30,13 +36,17 @@ from contend.service.uploads import Start, Upload, read_upload
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
     """Start a debate; a slow request does not count as a running debate while it is read."""
     async with read_upload(request) as upload:
-        with runs.one_more(client_of(request)), refusing_bad_input():
-            debate = await _write_debate(runs, upload)
-            runs.begin(debate, client=client_of(request))
-    return debate.model_copy(update={"status": "running"})
+        return (await start_run(runs, upload, client_of(request))).debate
 
 
-async def _write_debate(runs: Runs, upload: Upload) -> StoredDebate:
+async def start_run(runs: Runs, upload: Upload, client: str, *, is_attended: bool = True) -> Run:
+    """Start a debate; refuse one that would wait for a person if nobody attends to it."""
+    with runs.one_more(client), refusing_bad_input():
+        debate = await _write_debate(runs, upload, is_attended=is_attended)
+        return runs.begin(debate, client=client)
+
+
+async def _write_debate(runs: Runs, upload: Upload, *, is_attended: bool) -> StoredDebate:
     start = upload.start
     forecast = forecast_request(start)
     settings = await asyncio.to_thread(checked_settings, runs.options, start, forecast)
@@ -44,6 +54,9 @@ async def _write_debate(runs: Runs, upload: Upload) -> StoredDebate:
         draft_debate, start.question, settings, upload.documents, upload.images
     )
     prepared = await prepare_debate(draft, fetch=False)
+    if not is_attended and waits_for_person(prepared):
+        detail = "Nobody can answer here: leave `pause` at never, and give every seat a model."
+        raise BadInput(detail)
     debate_id = str(start.id or uuid4())
     try:
         return await asyncio.to_thread(

@@ -23,7 +23,8 @@ from contend.service.lookup import (
     not_possible,
     summarize_now,
 )
-from contend.service.runs import Run, Runs
+from contend.service.run import Run
+from contend.service.runs import Runs
 from contend.service.summaries import DebateSummary
 
 router = APIRouter(

@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from contend.service.runs import Run
+from contend.service.run import Run
 from tests.service.test_debates import (
     api,
     events,

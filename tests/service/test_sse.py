@@ -121,7 +121,8 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 class Service:
     def __init__(self, server: uvicorn.Server, address: tuple[str, int], runs: Runs) -> None:
         self.server, self.address, self.runs = server, address, runs
-        self.http = httpx.AsyncClient(base_url=f"http://{address[0]}:{address[1]}", timeout=300)
+        self.url = f"http://{address[0]}:{address[1]}"
+        self.http = httpx.AsyncClient(base_url=self.url, timeout=300)
 
     async def start(self, **settings: Any) -> str:
         body = {"question": QUESTION, "settings": QUICK | settings}

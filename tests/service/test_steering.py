@@ -13,7 +13,8 @@ from contend.debates.record import StoredDebate
 from contend.debates.run import run_debate
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.service.client import ApiError
-from contend.service.runs import Run, Runs
+from contend.service.run import Run
+from contend.service.runs import Runs
 from tests.cli.support import debaters
 from tests.service.test_debates import (
     api,

@@ -1,0 +1,247 @@
+"""OpenAI's chat API, through which any chat client can use a debate as a model."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from datetime import date, datetime
+from typing import Any, Literal
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
+
+from contend.debates.presets import preset_names
+from contend.debates.record import StoredDebate
+from contend.graph.record import DebateRecord
+from contend.graph.settings import SETTINGS
+from contend.service.auth import client_of, require_token_from_network
+from contend.service.bodies import describe_body, parse_body, read_json
+from contend.service.errors import Refused
+from contend.service.lookup import TheRuns
+from contend.service.progress import follow_progress
+from contend.service.run import Run
+from contend.service.runs import Runs
+from contend.service.sse import HEARTBEAT, MessageStream
+from contend.service.starts import start_run
+from contend.service.uploads import Start, Upload
+
+_OWNER = "contend"
+_DONE = b"data: [DONE]\n\n"
+# What would change the form of the answer. Sampling parameters, such as temperature, have no
+# meaning for a debate and are ignored, because chat clients always send some.
+_NOT_SUPPORTED = ("tools", "functions", "response_format", "logprobs", "audio", "modalities")
+_PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
+
+
+class DebateOptions(BaseModel):
+    """What the chat API has no field for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    settings: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    outcomes: list[StrictStr] = Field(default_factory=list, max_length=20)
+    due: date | None = None
+
+
+class TextPart(BaseModel):
+    type: Literal["text"]
+    text: StrictStr
+
+
+class ChatMessage(BaseModel):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: StrictStr | list[TextPart]
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "\n\n".join(part.text for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    include_usage: StrictBool = False
+
+
+class ChatRequest(BaseModel):
+    """A request of OpenAI's chat API."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: StrictStr = Field(max_length=200, description="contend/PROTOCOL or contend/PRESET")
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    stream: StrictBool = False
+    stream_options: StreamOptions | None = None
+    n: int = 1
+    contend: DebateOptions = Field(default_factory=DebateOptions)
+
+
+class _ChatRoute(APIRoute):
+    """Returns errors in the form that OpenAI's clients read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_in_form(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Refused as refused:
+                code = 400 if refused.code == 422 else refused.code
+                return JSONResponse(_error(refused), code)
+
+        return handle_in_form
+
+
+router = APIRouter(
+    prefix="/v1",
+    tags=["chat"],
+    dependencies=[Depends(require_token_from_network)],
+    route_class=_ChatRoute,
+)
+
+
+def _error(refused: Refused) -> dict[str, Any]:
+    message = " ".join([refused.body.detail, *refused.body.problems])
+    kind = "invalid_request_error" if refused.code < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": refused.body.error}}
+
+
+@router.get("/models", summary="Protocols and presets as chat models")
+async def get_chat_models() -> dict[str, Any]:
+    names = [*SETTINGS, *await asyncio.to_thread(preset_names)]
+    return {
+        "object": "list",
+        "data": [
+            {"id": f"{_OWNER}/{name}", "object": "model", "created": 0, "owned_by": _OWNER}
+            for name in names
+        ],
+    }
+
+
+@router.post(
+    "/chat/completions",
+    summary="Debate the last message, as a chat model",
+    response_model=None,
+    openapi_extra=describe_body(ChatRequest),
+)
+async def post_chat(request: Request, runs: TheRuns) -> Response:
+    """Debate the last message; the debate goes on if the client disconnects."""
+    asked = parse_body(ChatRequest, await read_json(request))
+    _refuse_unsupported(asked)
+    start = await asyncio.to_thread(_start_of, asked)
+    run = await start_run(runs, Upload(start), client_of(request), is_attended=False)
+    if asked.stream:
+        return MessageStream(_stream(runs, run, asked, follow_progress(run)))
+    await asyncio.wait({run.task})
+    return JSONResponse(_completion(await _ended(runs, run), asked))
+
+
+def _refuse_unsupported(asked: ChatRequest) -> None:
+    given = asked.model_extra or {}
+    for name in _NOT_SUPPORTED:
+        if given.get(name) not in _PLAIN:
+            raise Refused(422, "unsupported", f"A debate does not support `{name}`.")
+    if asked.n != 1:
+        raise Refused(422, "unsupported", "A debate gives one answer; leave `n` at 1.")
+
+
+def _start_of(asked: ChatRequest) -> Start:
+    name = asked.model.removeprefix(f"{_OWNER}/")
+    kind = "protocol" if name in SETTINGS else "preset"
+    if kind == "preset" and name not in preset_names():
+        detail = f"There is no model {asked.model!r}; GET /v1/models lists them."
+        raise Refused(404, "model_not_found", detail)
+    given = {kind: name, **asked.contend.model_dump()}
+    return Start(question=_question(asked.messages), **given)
+
+
+def _question(messages: list[ChatMessage]) -> str:
+    """Return the last message, followed by the conversation before it."""
+    *earlier, last = messages
+    if last.role != "user":
+        raise Refused(422, "invalid", "The last message must come from the user.")
+    if not earlier:
+        return last.text
+    said = "\n\n".join(f"{each.role.capitalize()}: {each.text}" for each in earlier)
+    return f"{last.text}\n\nThe conversation before this question:\n\n{said}"
+
+
+def _completion(ended: StoredDebate, asked: ChatRequest) -> dict[str, Any]:
+    record = ended.as_record()
+    message = {"role": "assistant", "content": _answer(record)}
+    return {
+        **_head(ended, asked, "chat.completion"),
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": _usage(record),
+    }
+
+
+async def _ended(runs: Runs, run: Run) -> StoredDebate:
+    """Return the finished debate; raise Refused if it has no answer."""
+    debate_id = run.debate.id
+    ended = await asyncio.to_thread(runs.records.find, debate_id)
+    if ended.status == "done":
+        return ended
+    if ended.status == "failed":
+        why = ended.error or "The debate failed."
+        raise Refused(502, "debate_failed", why, debate_id=debate_id)
+    detail = f"Debate {debate_id} was paused; continue it on the page of this service."
+    raise Refused(503, "paused", detail, debate_id=debate_id)
+
+
+async def _stream(
+    runs: Runs, run: Run, asked: ChatRequest, progress: AsyncGenerator[str]
+) -> AsyncGenerator[bytes]:
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return _data({**head, "choices": [choice]})
+
+    head = _head(run.debate, asked, "chat.completion.chunk")
+    yield chunk({"role": "assistant", "content": ""})
+    async with aclosing(progress):
+        async for text in progress:
+            yield chunk({"reasoning_content": f"{text}\n\n"}) if text else HEARTBEAT
+    try:
+        record = (await _ended(runs, run)).as_record()
+    except Refused as refused:
+        yield _data(_error(refused))
+    else:
+        yield chunk({"content": _answer(record)})
+        yield chunk({}, "stop")
+        if asked.stream_options and asked.stream_options.include_usage:
+            yield _data({**head, "choices": [], "usage": _usage(record)})
+    yield _DONE
+
+
+def _head(debate: StoredDebate, asked: ChatRequest, kind: str) -> dict[str, Any]:
+    created = int(datetime.fromisoformat(debate.created_at).timestamp())
+    return {
+        "id": f"chatcmpl-{debate.id}",
+        "object": kind,
+        "created": created,
+        "model": asked.model,
+    }
+
+
+def _answer(record: DebateRecord) -> str:
+    """Return the answer with its warnings above it."""
+    cautions = [f"> {each}" for each in record.warnings]
+    return "\n\n".join(filter(None, ["\n>\n".join(cautions), record.final_answer]))
+
+
+def _usage(record: DebateRecord) -> dict[str, Any] | None:
+    sent, written = record.usage.input_tokens, record.usage.output_tokens
+    if sent is None or written is None:
+        return None
+    return {
+        "prompt_tokens": sent,
+        "completion_tokens": written,
+        "total_tokens": sent + written,
+        "prompt_tokens_details": {"cached_tokens": record.usage.cached_tokens or 0},
+    }
+
+
+def _data(message: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(message, ensure_ascii=False)}\n\n".encode()
