@@ -127,6 +127,12 @@ def settings_from(
     return _validated(schema, given)
 
 
+def settings_of_preset(preset: Preset) -> dict[str, Any]:
+    """Return only the settings that a preset sets for its own protocol, as JSON."""
+    chosen = settings_from(preset.protocol, {}, "", preset)
+    return chosen.model_dump(mode="json", exclude_unset=True)
+
+
 def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
     """Return stored settings with some of them changed by options."""
     schema = type(settings)

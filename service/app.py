@@ -1,6 +1,6 @@
 """The HTTP API: a small FastAPI app, run by `contend serve`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -31,7 +31,9 @@ _ABOUT = (
 )
 
 
-def create_app(options: ServiceOptions | None = None) -> FastAPI:
+def create_app(
+    options: ServiceOptions | None = None, on_start: Callable[[], Awaitable[None]] | None = None
+) -> FastAPI:
     runs = Runs(options or ServiceOptions())
 
     tools = McpEndpoint(runs)
@@ -40,6 +42,8 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         _prepare_routes(made)
         await runs.open()
+        if on_start:
+            await on_start()
         try:
             yield
         finally:
