@@ -42,7 +42,7 @@ ONLY_SHOWN = ("make test", "make dev")
 # This one would serve for ever; tests/service starts it.
 ONLY_EXPLAINED = "contend serve"
 _SHELL = set("<>|$`~;&")
-OLLAMA_MODELS = ["qwen3:32b", "llama3.3:70b", "qwen3:8b", "llama3.1:8b"]
+OLLAMA_MODELS = ["qwen3:32b", "llama3.3:70b", "qwen3:8b", "llama3.1:8b", "gemma3:12b"]
 OPENROUTER_MODELS = [
     "openai/gpt-5-mini",
     "mistralai/mistral-large",
