@@ -1,4 +1,4 @@
-"""Opens a round: chooses the seats that speak, and the node that closes the round."""
+"""Opens a round: chooses the speakers, and the node that closes the round."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Lets the roles argue in parallel; in the last round the judge argues after the others."""
+"""Lets the roles argue in parallel; in the last round the judge argues after them."""
 
 from typing import Any
 

@@ -38,7 +38,7 @@ def _stays(
 
 
 def is_supported(conviction: Conviction) -> bool:
-    """Return whether a concession names an argument and quotes words that were actually said."""
+    """Return whether a concession names an argument and quotes words that were really said."""
     return bool(conviction.argument) and conviction.quote_found
 
 
