@@ -60,14 +60,14 @@ class DebateExists(Exception):
 
 
 class TaskAccepted(Exception):
-    """The task already has an unfinished debate."""
+    """Raised if the task already has an unfinished debate."""
 
 
 @dataclass(frozen=True)
 class UnfinishedTask:
     debate: StoredDebate
     elsewhere: bool
-    """Whether another machine ran it last and may have newer checkpoints."""
+    """Whether another machine ran the debate last and may have newer checkpoints."""
 
 
 class Repository:
@@ -130,7 +130,7 @@ class Repository:
         said: Sequence[Event] = (),
     ) -> None:
         """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
-        turns, stored = state.get("turns", []), dump_state(state)  # before others must wait
+        turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
@@ -174,7 +174,6 @@ class Repository:
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
     def search(self, wanted: Filter, limit: int) -> ListPage:
-        """Return a page of the list of debates, newest first."""
         with self._engine.connect() as connection:
             return read_page(connection, wanted, limit)
 
@@ -190,7 +189,7 @@ class Repository:
             elsewhere = {row.id: is_elsewhere(row) for row in connection.execute(query).all()}
             debates = list(load_readable(connection, list(elsewhere), damaged.append))
         for each in damaged:
-            with suppress(BadInput):  # a process is running it
+            with suppress(BadInput):  # a process is running the debate
                 self.acquire(each.debate_id).release()
                 self.give_up(each.debate_id, str(each))
         found = [UnfinishedTask(each, elsewhere[each.id]) for each in debates]
@@ -200,10 +199,10 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def accept(self, debate_id: str) -> None:
-        """Let services finish an unfinished debate, even after a restart."""
+        """Let services finish this debate, even after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_of_debate(debate_id))
-        # Include failed debates, which may be running again without their new status being saved.
+        # Include failed debates, which may be running again with their new status unsaved.
         unfinished = sa.select(debates.id, task).where(
             debates.id == debate_id, debates.status != "done"
         )
@@ -212,7 +211,7 @@ class Repository:
             connection.execute(insert)
 
     def withdraw(self, debate_id: str) -> None:
-        """Keep services from continuing a debate until somebody resumes it."""
+        """Keep services from continuing a debate until a person resumes it."""
         with tables.write(self._engine) as connection:
             connection.execute(_acceptance_of(debate_id))
 
@@ -230,7 +229,6 @@ class Repository:
             return read_family(connection, debate_id)
 
     def newest_of_task(self, task_id: str) -> str | None:
-        """Return the id of the newest debate for a task."""
         debates = tables.debates.c
         named = debates.state["request"]["task_id"].as_string() == task_id
         query = sa.select(debates.id).where(named).order_by(debates.created_at.desc()).limit(1)
@@ -250,7 +248,7 @@ class Repository:
             connection.execute(_acceptance_of(debate_id).where(ended))
 
     def store_missing_events(self, debate_id: str) -> bool:
-        """Store events that are missing but known from the record; return whether any were."""
+        """Store events that can be rebuilt from the record; return whether any were missing."""
         with tables.write(self._engine) as connection:
             return add_missing_events(connection, debate_id)
 
@@ -269,7 +267,7 @@ class Repository:
             connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return all finished debates that used a protocol, without their turns, oldest first."""
+        """Return a protocol's finished debates without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         return self._list(query, report)
@@ -284,7 +282,7 @@ class Repository:
             return list(load_readable(connection, ids, report))
 
     def past(self, protocol: str) -> list[PastDebate]:
-        """Return what the newest finished debates of a protocol took."""
+        """Return the costs and times of a protocol's newest finished debates."""
         with self._engine.connect() as connection:
             return read_past(connection, protocol)
 
@@ -299,7 +297,7 @@ class Repository:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of debates that are not running and unchanged since then, oldest first."""
+        """Return the ids of debates unchanged since `before` and not running, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
@@ -325,11 +323,11 @@ class Repository:
             lease.release()
 
     def compact(self) -> int | None:
-        """Shrink the database; return the bytes freed on disk, or None if that was not possible."""
+        """Shrink the database; return the bytes freed on disk, or None if that is not possible."""
         return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Store which outcome of a forecast came true, and replace one stored earlier."""
+        """Store which outcome came true, replacing an outcome stored earlier."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -354,14 +352,14 @@ class Repository:
 
 
 def task_of_debate(debate_id: str) -> str:
-    """Return a task id for a debate whose caller did not give one."""
+    """Return a task id for a debate whose client sent none."""
     return f"debate {debate_id}"
 
 
 def _write_turns(
     connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
 ) -> None:
-    """Replace the stored turns from position `known` onwards."""
+    """Replace the stored turns from position `known` onward."""
     stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
     connection.execute(tables.turns.delete().where(stale))
     rows = [

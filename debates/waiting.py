@@ -1,4 +1,4 @@
-"""Waits for an event with a time limit."""
+"""Waits for an event with a timeout."""
 
 import asyncio
 from contextlib import suppress
