@@ -21,6 +21,8 @@ _INSTRUCTION = (
 
 
 class RubricMarks(BaseModel):
+    """Whether each point is met."""
+
     met: list[bool] = Field(description="One value per point, in the order of the points.")
 
 
