@@ -1,4 +1,4 @@
-"""SQLite as the store for debates: what counts as an outage, and a queue of writers per file."""
+"""The connection to SQLite: which errors mean an outage, and a queue of writers per file."""
 
 import sqlite3
 from collections import deque
@@ -10,7 +10,7 @@ from threading import Event, Lock
 
 from contend.graph.errors import DatabaseUnavailable
 
-# Longer than a backup tool holds a lock on the file.
+# Longer than a backup tool locks the file.
 BUSY_TIMEOUT_MS = 60_000
 
 _LOCKED = "another program keeps it locked"
@@ -32,7 +32,7 @@ class _Place:
 
 
 class SqliteFile:
-    """One database file; `opened_file` returns the same object for the same path."""
+    """A database file; `opened_file` returns the same object for the same path."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._mutex, self._line = path, Lock(), deque[_Place]()
@@ -42,7 +42,7 @@ class SqliteFile:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Turn errors that mean an outage, not a bad statement, into DatabaseUnavailable."""
+        """Convert errors that mean an outage, not a bad statement, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:
