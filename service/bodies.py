@@ -18,7 +18,7 @@ SECONDS_FOR_JSON = 30.0
 
 
 async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
-    """Return the body; refuse it as soon as it is too large."""
+    """Return the body; refuse it as soon as it exceeds the limit."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
         raise Refused(415, "not_json", "Send the request as application/json.")

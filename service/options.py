@@ -24,13 +24,13 @@ class ServiceOptions:
     max_running: int = 32
     """How many debates may run at the same time."""
     max_running_per_client: int = 32
-    """How many debates started by one client may run at the same time."""
+    """How many debates of one client may run at the same time."""
     max_streams_per_client: int = 64
     """How many event streams one client may have open."""
     open_to_network: bool = False
     """Whether other machines can connect; if so, every request needs the token."""
     allowed_models: tuple[str, ...] = ("*",)
-    """Patterns for the models that callers may choose."""
+    """Patterns for the models that clients may choose."""
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         loaded = self.settings_of(PROTOCOL, wanted)
@@ -41,7 +41,7 @@ class ServiceOptions:
     def settings_of(
         self, protocol: str, wanted: Mapping[str, object], model: str | None = None
     ) -> DebateSettings:
-        """Return the service's settings for a protocol, overridden by the caller's."""
+        """Return the service's settings for a protocol, with the client's changes."""
         others = {name for each in SETTINGS.values() for name in each.model_fields}
         if protocol in SETTINGS:
             others -= SETTINGS[protocol].model_fields.keys()

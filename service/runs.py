@@ -1,4 +1,4 @@
-"""Runs debates for callers; a debate continues even if its client disconnects."""
+"""Runs debates for clients; a debate continues even if its client disconnects."""
 
 import asyncio
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ from contend.service.errors import (
 from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
 
-# Added to the debate's own time limit, at which it ends with a partial result.
+# Added to the debate's own time limit, after which it returns a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_CHECKS = 30.0
-# The machine that ran a debate last may resume it first: it checks several times in this period.
+# The machine that ran a debate last may resume it first; it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _LAST_EVENTS = ("paused", "error", "complete")
 _STOPS, _PAUSED = "the service stops", "paused by a user"
@@ -47,19 +47,19 @@ _STOPS, _PAUSED = "the service stops", "paused by a user"
 class Run:
     debate: StoredDebate
     client: str = ""
-    """The client that started or resumed it; empty if the service did."""
+    """The client that started or resumed the debate; empty if the service did."""
     control: RunControl = field(default_factory=RunControl)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[StoredDebate | None]" = field(init=False)
     remark: Remark | None = None
-    """A comment made during the current turn, to be used when the debate continues."""
+    """A comment made during the current turn, used when the debate continues."""
     is_paused: bool = False
-    """Whether a user paused it, which makes it stop after the current turn."""
+    """Whether a user asked to pause the debate after the current turn."""
     last_seq: int | None = None
-    """The number of its newest event; None until the debate starts or continues."""
+    """The number of the newest event; None until the debate starts or continues."""
     failure: Exception | None = None
     settings: DebateSettings | None = None
-    """What replaces the settings of the debate."""
+    """New settings that replace the debate's own."""
 
     async def wait_for_start(self) -> None:
         """Wait until the debate is running; raise Refused if it cannot start."""
@@ -70,25 +70,25 @@ class Run:
             raise self._refusal()
 
     def _refusal(self) -> Refused:
-        """Return the error for a debate that could not start; details are in the log."""
+        """Return the error for a debate that could not start; the log has the details."""
         about = {"debate_id": self.debate.id}
         match self.failure:
             case BadInput() | LeaseLost():
                 return Refused(409, "not_possible", str(self.failure), **about)
             case DamagedDebate():
                 return damaged_debate(self.debate.id)
-            case None | DatabaseUnavailable():  # without an exception, an outage paused it
+            case None | DatabaseUnavailable():  # without an exception, an outage paused the debate
                 return database_away(self.debate.id)
             case _:
                 return unexpected_error(self.debate.id)
 
     def observe(self, event: Event) -> None:
         self.last_seq = event["seq"]
-        if event["event"] != "paused":  # an outage can pause it before it starts
+        if event["event"] != "paused":  # an outage can pause a debate before it starts
             self.begun.set()
 
     def pause(self) -> None:
-        """Stop after the current turn; comments are kept until the debate is resumed."""
+        """Stop after the current turn; comments are kept until the debate resumes."""
         self.is_paused = True
         self.control.request_drain(_PAUSED)
 
@@ -145,7 +145,7 @@ class Runs:
         while True:
             try:
                 await self.resume_unfinished_once()
-            except DatabaseUnavailable:  # callers are told when they send a request
+            except DatabaseUnavailable:  # clients get an error when they send a request
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
                 log_error("could not check for unfinished debates", error)
@@ -154,7 +154,7 @@ class Runs:
 
     async def resume_unfinished_once(self) -> list[Run]:
         found = await asyncio.to_thread(self.records.unfinished, LEASE)
-        # One that waits for an answer or a larger budget would only pause again.
+        # A debate that waits for an answer or a larger budget would only pause again.
         found = [each for each in found if not each.debate.is_out_of_budget]
         due = self._due([each for each in found if not await self.is_waiting(each.debate)])
         if due:
@@ -192,11 +192,11 @@ class Runs:
         return tuple(self._running)
 
     def find_run(self, debate_id: str) -> Run | None:
-        """Return the current run of a debate, if this service is running it."""
+        """Return the run of a debate, if this service is running it."""
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
-        """Return the current run of a debate; if it is just ending, wait for its end first."""
+        """Return the run of a debate; if the run is just ending, wait for its end first."""
         run = self.find_run(debate_id)
         if run and not run.remark and await self._is_ending(run):
             await asyncio.wait({run.task})
@@ -319,18 +319,18 @@ class Runs:
         )
 
     async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
-        """Run a debate and return it as it ended, or None after an error."""
+        """Run a debate and return its final state, or None after an error."""
         debate_id = run.debate.id
         try:
             return await self._run_with_remarks(run, remark)
-        # Another process is running it, or it cannot be read.
+        # Another process is running the debate, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
             run.failure = unable
             log_trouble(f"debate {debate_id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             run.failure = error
             log_error(f"debate {debate_id} ended in an error", error)
-        finally:  # no await here, so no remark can be added between these lines
+        finally:  # no await here, so no comment can be added between these lines
             self._running.pop(debate_id, None)
             if run.remark:
                 log_trouble(f"Debate {debate_id} ended before it could use a user's comment.")
@@ -352,13 +352,13 @@ class Runs:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):
                 raise
-            task.uncancel()  # run once more, only to store the remark
+            task.uncancel()  # run once more, only to store the comment
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, or without it if it comes too late."""
+        """Continue with the user's comment, or without it if the comment comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
-        if run.is_paused:  # store the remark, and stop again
+        if run.is_paused:  # store the comment, and stop again
             run.control.request_drain(_PAUSED)
         # If the rounds are already over, the comment alone may still be accepted.
         for usable in (remark, Remark(say=remark.say)) if remark.finish else (remark,):
@@ -388,7 +388,7 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
 
 
 def _is_left(run: Run) -> bool:
-    """Return whether the debate was stopped by the service and not by a user."""
+    """Return whether the service, not a user, stopped the debate."""
     if run.task.cancelled():
         return True
     ended = run.task.result()

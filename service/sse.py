@@ -38,7 +38,7 @@ class EventStream(StreamingResponse):
 
 
 async def _encode(groups: Groups) -> AsyncGenerator[bytes]:
-    yield _HEARTBEAT  # tells a viewer that it is connected, even if nothing happens in the debate
+    yield _HEARTBEAT  # shows a viewer that it is connected, even if nothing happens in the debate
     async with aclosing(groups):
         with suppress(DatabaseUnavailable):  # the viewer reconnects
             async for group in groups:
