@@ -16,7 +16,6 @@ Choice = tuple[str, str]
 
 
 def complete_debate(incomplete: str) -> list[Choice]:
-    """Offer the ids of the newest debates."""
     wanted = incomplete.lower()
     return [each for each in _debates() if each[0].startswith(wanted)]
 

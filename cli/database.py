@@ -53,7 +53,7 @@ def print_skipped(damaged: DamagedDebate) -> None:
 
 
 def is_empty() -> bool:
-    """Return whether the database file does not exist yet; do not create it."""
+    """Return whether there is no database file yet."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
 
 

@@ -59,7 +59,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Flips:
-    """Counts of answers that the debate changed; a tied vote of the drafts counts as not right."""
+    """Counts of votes and answers; a tied vote of the drafts counts as not right."""
 
     n: int
     right_to_wrong: int
@@ -182,7 +182,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
 
 
 def share_cells(found: Share) -> tuple[str, str, str]:
-    """Return table cells: the share, its interval, and n."""
     if found.value is None:
         return "–", "–", "0"
     return f"{found.value:.1%}", f"{found.low:.1%} to {found.high:.1%}", str(found.n)

@@ -102,7 +102,7 @@ def _vote(answers: Sequence[str | None]) -> str | None:
 
 
 def _gate(answers: Sequence[str | None]) -> tuple[str | None, int]:
-    """Return the answer and number of calls, if all are asked only when the first two disagree."""
+    """Ask the whole panel only if two models disagree; return the answer and number of calls."""
     first, second, *_ = answers
     if first is not None and first == second:
         return first, 2

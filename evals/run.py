@@ -38,8 +38,6 @@ MOST_FAILURES = 10
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """The options of an eval run."""
-
     arms: tuple[str, ...]
     data: tuple[str, ...]
     model: str | None = None
@@ -80,8 +78,6 @@ class EvalOptions:
 
 @dataclass(frozen=True)
 class DataItem:
-    """An item and the name of its data set."""
-
     data: str
     item: Item
 

@@ -174,11 +174,7 @@ def _price(
     calls: Sequence[PlannedCall],
     said_next: int | None = None,
 ) -> Amount:
-    """Return what calls will likely cost, one of them in its worst case.
-
-    Each is settled before the next one needs its room, so one worst case is enough. Their prompts
-    also have what is said next.
-    """
+    """Return the likely cost of these calls, with a safety margin for the most uncertain one."""
     calls = [each for each in calls if not each.seat.is_human]
     if not calls:
         return NOTHING

@@ -19,7 +19,7 @@ def first_answers(state: DebateState) -> list[Turn]:
 
 
 def agreed_answer(state: DebateState) -> str | None:
-    """Return the short answer that all initial answers give, or None if they differ."""
+    """Return the short answer on which all initial answers agree, or None if they differ."""
     stated = [brief_answer(turn.text) for turn in first_answers(state)]
     known = [answer for answer in stated if answer]
     if len(known) < 2 or len(known) < len(stated) or len({*map(answer_key, known)}) > 1:
@@ -30,7 +30,7 @@ def agreed_answer(state: DebateState) -> str | None:
 def stop_if_agreed(
     state: DebateState, settings: ManySeatSettings, calls_saved: int
 ) -> StopDecision | None:
-    """Stop before the debate if the settings say so and the initial answers agree."""
+    """Stop after the initial answers if they agree and the settings allow it."""
     if settings.debate_if != "drafts_disagree" or calls_saved < 1:
         return None
     agreed = agreed_answer(state)

@@ -68,7 +68,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return a turn that changes the number of rounds, if the block asks and the rules allow it."""
+    """Return a turn that adds or cuts rounds, if the block asks for it and the rules allow it."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []
@@ -124,7 +124,7 @@ async def _propose_positions(
 
 
 def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
-    """Add the positions to the text, because viewers do not see the block that contains them."""
+    """Add the positions to the text, because viewers do not see the control block."""
     held = zip(sides, positions, strict=True)
     lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
     return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})

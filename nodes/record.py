@@ -107,7 +107,7 @@ def _drafts(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the winner, which is the last seat or the answer's author, and the reason."""
+    """Return the winner, the last seat or the answer's author, and why it won."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}

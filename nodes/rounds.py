@@ -32,7 +32,6 @@ def describe_round(
 
 
 def still_active(state: DebateState, settings: DebateSettings) -> list[str]:
-    """Return the answering seats that have not conceded, in seat order."""
     answering = [seat.id for seat in state["seats"] if strategy_for(settings).answers(seat)]
     active = state.get("active", answering)
     return [seat for seat in answering if seat in active]

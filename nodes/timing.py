@@ -23,7 +23,7 @@ def start_clock() -> None:
 
 
 def steady_now() -> datetime:
-    """Return the current time; it ignores changes of the wall clock during the run."""
+    """Return the current time, ignoring changes of the wall clock during the run."""
     began, monotonic = _began.get()
     return began + timedelta(seconds=time.monotonic() - monotonic)
 
@@ -37,7 +37,7 @@ def span_since(started: datetime) -> WorkSpan:
 
 
 def busy_ms(spans: list[Interval]) -> int:
-    """Return the time the intervals cover; overlaps count once."""
+    """Return the time that the intervals cover, counting overlaps once."""
     covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
     for start, end in sorted(spans):
         covered += max(timedelta(), end - max(start, reached))
@@ -72,7 +72,7 @@ def total_usage(state: DebateState) -> TotalUsage:
 
 
 def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the known counts; None if there are counts and all are unknown."""
+    """Return the sum of the known counts; None if counts are given but all unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known or not counts else None
 

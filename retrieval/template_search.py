@@ -114,7 +114,7 @@ def index_folder(home: Path, spec: str) -> Path:
 async def open_searcher(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Return the process-wide searcher, rebuilt if the user's templates have changed."""
+    """Return this process's searcher; rebuild it if the user's templates have changed."""
     home = data_home()
     current = await asyncio.to_thread(fingerprint, home)
 

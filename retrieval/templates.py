@@ -228,7 +228,7 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 
 def remove_template(template_id: str, home: Path) -> Path:
-    """Delete a template of the user or one not yet accepted, never a built-in template."""
+    """Delete a template of the user, accepted or not; refuse a built-in template."""
     own = _own_files(home)
     called = [path for path in own if _id_of(path) == template_id]
     for path in called or [path for path in own if path.stem == template_id]:

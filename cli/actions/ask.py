@@ -109,7 +109,6 @@ def ask_question(request: Request, output: Output) -> int:
 
 
 def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
-    """Check a new debate without starting it."""
     draft = _draft(request, output)
     return asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
 
@@ -215,7 +214,7 @@ class _Session:
         return self._close(ended)
 
     def _turn_of_person(self) -> dict[str, Any] | None:
-        """Return the turn request that waits for a person, or None."""
+        """Return the request for a person's turn if the debate waits for one, otherwise None."""
         asked = None
         if any(seat.is_human for seat in self._debate.as_state().get("seats", [])):
             with suppress(DatabaseUnavailable):  # paused by an outage, which is reported elsewhere

@@ -92,7 +92,7 @@ def print_checks(findings: list[Finding]) -> None:
 
 
 def _model() -> Finding:
-    """Find out which model `contend ask` would use now, and why."""
+    """Report which model `contend ask` would use now, and why."""
     try:
         settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
         plan = asyncio.run(choose_seats(settings))

@@ -242,7 +242,7 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Return an SVG chart of forecasts and how often they came true; larger dots count more."""
+    """Draw forecasts against how often they came true; a larger dot stands for more forecasts."""
 
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)

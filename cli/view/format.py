@@ -63,7 +63,6 @@ def _range_words(found: "Estimate", today: date) -> str:
 
 
 def estimate_table(found: "Estimate") -> list[str]:
-    """Return the estimate as the lines of a table."""
     likely = found.likely
     rows = [["", "low", "likely", "high"]]
     low, high = found.calls

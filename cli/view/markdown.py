@@ -158,7 +158,6 @@ class MarkdownBlocks:
 
 
 def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
-    """Return whether a complete blank line follows the block."""
     start, end = last.map or (0, 0)
     closing = lines[end - 1].strip()
     is_closed = closing and not closing.strip(last.markup[:1]) and end - start > 1
@@ -212,7 +211,6 @@ class MarkdownWriter:
         """Do nothing, because messages are printed above the unfinished block."""
 
     def finish(self) -> None:
-        """Print the rest of the text."""
         self._page.live.remove(self.frame)
         self._print(self._blocks.finish())
 

@@ -59,7 +59,7 @@ class Page:
                 self.line()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print part of a line. Call it only while no live display is active."""
+        """Print part of a line. Do not call this while a live display is active."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def rule(self, title: str) -> None:

@@ -31,7 +31,6 @@ def estimate_line(
 def rest_line(
     state: DebateState, settings: DebateSettings, past: Sequence[PastDebate], spent: Amount
 ) -> str:
-    """Return the estimate for the rest of a paused debate."""
     found = estimate(state["question"], settings, state["seats"], past, state)
     return f"Estimate of the rest: {_estimate_words(found, settings, spent)}"
 

@@ -249,7 +249,7 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print eliminations not printed yet: those before a round, or all."""
+        """Print the new eliminations, or only those before a round."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:

@@ -160,7 +160,7 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a seat's problem, and whether its text starts again."""
+        """Report a seat's problem, and say if its turn starts again."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:

@@ -223,7 +223,6 @@ def _rows(shown: Sequence[Column], columns: int) -> list[Sequence[Column]]:
 
 
 def join_columns(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """Join columns into lines without trailing spaces."""
     lines = []
     for at in range(max(map(len, columns), default=0)):
         reach = max(place for place, column in enumerate(columns) if at < len(column))

@@ -96,7 +96,7 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print the facts about a finished turn; if its text was not streamed, print that first."""
+        """Print a finished turn: its text, unless it was streamed, and the facts about it."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)
@@ -107,7 +107,7 @@ class TurnPrinter:
         self._page.paragraphs(about(turn))
 
     def release(self) -> None:
-        """Print the last words of a turn whose remaining text is not shown."""
+        """Print the words received so far of a turn whose remaining text is not shown."""
         if self._wrapper and self._page.renders_markdown:
             self._wrapper.finish()
         self.cut(between_words=True)

@@ -37,7 +37,7 @@ Call = tuple[DebateState, Seat]  # the seat to ask, and the state to show it
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
-    """The functions that read one kind of decision, in the order they are tried."""
+    """Functions that read one kind of decision, in the order they are tried."""
 
     form: type[Block]  # the schema of the control block and of the extraction call
     short_form: type[Block]  # with length limits, for models that might never stop writing
@@ -177,7 +177,7 @@ def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Bl
 
 
 def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
-    """Return the turn; if it consists only of a control block, its text becomes a placeholder."""
+    """Return the turn, with a placeholder if its text is only a control block."""
     if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})

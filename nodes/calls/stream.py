@@ -33,7 +33,7 @@ def call_name(round_number: int, phase: str, seat: str) -> str:
 
 
 def seconds_now() -> float:
-    """Return the time on the clock used for time limits; tests replace this function."""
+    """Return the time for time limits; tests replace this function."""
     return time.monotonic()
 
 
@@ -47,7 +47,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Send a problem to viewers; with `restart`, they discard what the call has streamed so far."""
+    """Send a problem to viewers; with `restart`, viewers discard the call's earlier text."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)

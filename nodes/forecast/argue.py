@@ -50,7 +50,7 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
-    """Take a role's turn; a failure becomes part of the result."""
+    """Take a role's turn; return a failure as a result."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")

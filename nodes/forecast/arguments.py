@@ -32,7 +32,6 @@ class ScoredArgument:
 
 
 def prefixes_of(state: DebateState) -> dict[str, str]:
-    """Return the id prefix of each role's points."""
     return point_prefixes(seat.role for seat in state["seats"])
 
 
@@ -73,12 +72,11 @@ def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArg
 
 
 def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
-    """Return, for each scored argument, whether its composite score is good enough."""
     return [said.composite > GOOD_ENOUGH for said in arguments if said.composite is not None]
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments reach the goal, even if all `expected` ones will."""
+    """Return whether too few arguments reach the goal, even if all `expected` ones do."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 

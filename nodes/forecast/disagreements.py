@@ -22,7 +22,6 @@ def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
 
 
 def contentions(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield what the arguments in one round disagree on."""
     for outcome in outcomes:
         if _are_apart(said, outcome.id):
             low, high = _ends(said, outcome.id)
@@ -49,7 +48,7 @@ def disagreement_map(
 
 
 def _merge_topics(disputes: Iterable[Dispute]) -> Iterable[Dispute]:
-    """Merge disputes about the same topic; the topic is resolved only if all of them are."""
+    """Merge disputes about the same topic; a topic is resolved only if all its disputes are."""
     merged: dict[object, Dispute] = {}
     for each in disputes:
         key = _topic_words(each.topic) or each.topic

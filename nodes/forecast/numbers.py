@@ -93,7 +93,7 @@ def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> di
 
 
 def consensus_score(values: Sequence[float]) -> float | None:
-    """Return 1 minus std divided by the largest possible std; None for fewer than two values."""
+    """Return 1 - std / largest possible std; None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None

@@ -260,7 +260,6 @@ def _supporting(said: ScoredArgument) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """Return the whole lines that fit, skipping lines that are too long."""
     fitting: list[str] = []
     for line in lines:
         if size_of([*fitting, line]) <= room:

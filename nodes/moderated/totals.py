@@ -72,8 +72,6 @@ def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Sid
 
 
 class Result(NamedTuple):
-    """The winner, or the reason there is none."""
-
     winner: str | None = None
     no_winner: str = ""
     draw: bool = False

@@ -28,7 +28,7 @@ def latest_answers(state: DebateState) -> list[Turn]:
 
 
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Return the name other speakers know a seat by, which is the same in every prompt."""
+    """Return the name that other speakers see for a seat, the same in every prompt."""
     seat = seat_with_id(state, seat_id)
     return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 

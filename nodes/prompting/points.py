@@ -23,7 +23,6 @@ def points_of(state: DebateState) -> list[TrackedPoint]:
 
 
 def track_points(turns: Iterable[Turn]) -> list[TrackedPoint]:
-    """Return every objection with its replies and latest status."""
     ledger: dict[str, TrackedPoint] = {}
     for turn in turns:
         if isinstance(turn.assessment, Assessment):

@@ -37,7 +37,7 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many input tokens the seat's context window allows; None if unlimited."""
+    """Return how many input tokens fit into the seat's context window; None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return as many of the first items as fit completely into their part of the prompt."""
+    """Return the first items that fit completely into their part of the prompt."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE

@@ -42,7 +42,7 @@ def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
 
 
 def prompt_name(folder: str, role: str, part: str) -> str:
-    """Return the prompt's name: of the role, otherwise of the protocol, otherwise shared."""
+    """Return the prompt's name: the role's prompt, or else the protocol's, or else a shared one."""
     shared = "shared/small" if folder.endswith("/small") else "shared"
     names = (f"{folder}/{role}.{part}", f"{folder}/all.{part}")
     return next(filter(exists, names), f"{shared}/{role}.{part}")
@@ -59,7 +59,7 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the fence mark of a debate, which never changes so that prompt caching works."""
+    """Return the mark for a debate's fences, always the same so that prompt caching works."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 

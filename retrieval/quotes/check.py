@@ -96,7 +96,7 @@ def check_quotes(
 
 
 def was_said(quote: str, turns: Sequence[str]) -> bool:
-    """Return whether a turn contains these words, even if they are few."""
+    """Return whether a turn contains these words."""
     return _is_in_any(_readings(quote), turns)
 
 
@@ -223,7 +223,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """Move the rest of a word hyphenated across pages to the page where the word begins."""
+    """If a word is hyphenated across pages, move its end to the page where it begins."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None

@@ -135,7 +135,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Return whether the words at this place have the same hyphens: re-sign is not resign."""
+        """Return whether the hyphens at this place match those of `part`: re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
