@@ -58,7 +58,7 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """The new text for a turn: the whole reply, including its control block."""
+    """The new text of a turn: the whole reply, including its control block."""
 
     turn: str
     text: str
@@ -183,7 +183,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return copies of the shared events, with times shifted so that the last event is now."""
+    """Return the fork's first events: shared ones, shifted in time to end now, and its own."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
