@@ -71,7 +71,7 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """A value and its source; values from a batch file are passed like flags."""
+    """A value and its source."""
 
     value: Any
     source: str
@@ -275,7 +275,6 @@ def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> An
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """Return the type of a setting and, for a union, its members."""
     return (annotation, *(get_args(annotation) if isinstance(annotation, types.UnionType) else ()))
 
 
