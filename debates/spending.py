@@ -80,7 +80,6 @@ def _count_earlier_calls(records: "Repository", debate_id: str) -> "Amount":
 
 
 def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
-    """Explain why a debate with a budget pauses."""
     from contend.models.budget import cap_of, cap_words
 
     cap = cap_of(settings)
