@@ -93,7 +93,7 @@ def _refuse_too_many(pictures: Given) -> None:
 
 
 def _of(brought: Brought, given: Given, by: frozenset[Path]) -> Brought:
-    """Return the file with the seats it was given to; an empty set means all seats."""
+    """Return the file with the seats it was given to; no seats means all seats."""
     seats = [seat for seat, paths in given.items() if not by.isdisjoint(paths)]
     whose = tuple(seat for seat in seats if seat is not None) if None not in seats else ()
     return brought.model_copy(update={"seats": whose})

@@ -73,7 +73,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything possible without a model; errors name the row."""
+    """Check everything that needs no model; errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:

@@ -22,8 +22,6 @@ class TurnChange:
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact that differs between the two debates."""
-
     name: str
     first: str
     second: str
@@ -38,7 +36,6 @@ class Comparison:
 
 
 def compare(first: Record, second: Record) -> Comparison:
-    """Compare two records, given in JSON form."""
     return Comparison(
         shared_turns=_shared_turns(first, second),
         turns=list(_turn_changes(first, second)),

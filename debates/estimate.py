@@ -26,8 +26,6 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Likely:
-    """The usual tokens and cost of a debate."""
-
     calls: int
     tokens: int
     cost_usd: float | None

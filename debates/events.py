@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Event(TypedDict):
-    """An event in a debate; `seq` increases with every event."""
+    """An event of a debate; `seq` increases with every event."""
 
     type: Literal["debate_event"]
     v: Literal[1]
@@ -43,7 +43,6 @@ class Announcer:
         self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
 
     def number(self, said: NodeEvent) -> Event:
-        """Add the next sequence number and the current time to an event."""
         self.seq += 1
         return number_event(self.debate_id, self.seq, said)
 

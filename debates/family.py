@@ -11,8 +11,6 @@ from contend.debates.tables import debates, forks
 
 @dataclass(frozen=True)
 class Origin:
-    """The point at which a debate was forked from another."""
-
     parent_id: str
     round: int | None
     node: str  # the last node that both debates share

@@ -52,7 +52,6 @@ def read_request(text: str | bytes) -> DebateRequest:
 
 
 def check_question(question: str) -> None:
-    """Refuse a question that is not valid in a request."""
     with _validation_in_words():
         PredictionTask(question=question)
 
@@ -312,7 +311,7 @@ def _by_pool(found: Forecast) -> Stated:
 
 
 def _by_role(found: Forecast) -> Stated:
-    """Yield each role's last probabilities, and the judge's final ones."""
+    """Yield each role's last probabilities, and those in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:
@@ -340,7 +339,7 @@ def _by_round(found: Forecast) -> Stated:
 
 
 def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
-    """Score the complete distributions, grouped by name."""
+    """Score the complete distributions, grouped by the name that each comes with."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):

@@ -29,10 +29,7 @@ _LISTS = {"turns", "degraded"}
 
 
 class _Line(BaseCheckpointSaver[Any]):
-    """The checkpoints that led to the newest one, in memory.
-
-    LangGraph reads all earlier checkpoints again to rebuild the transcript at each of them.
-    """
+    """Holds the newest checkpoint and its ancestors, because LangGraph rereads them often."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()
@@ -56,7 +53,7 @@ class _Line(BaseCheckpointSaver[Any]):
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A checkpoint: the nodes that ran last, and the state after these nodes."""
+    """A checkpoint: the nodes that ran last, and the state after they ran."""
 
     checkpoint: str
     nodes: tuple[str, ...]  # the nodes that may have run last
@@ -121,7 +118,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 
 def _beginning(origin: Origin | None) -> HistoryStep:
-    """Return a step for the time before the first checkpoint, which a fork has too."""
+    """Return a first step, before any checkpoint, for a new debate or a fork."""
     first = (origin.node if origin else START,)
     return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
 
@@ -162,7 +159,7 @@ def _last(answer: Any) -> Any:
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:
-    """Return the state without a person's additions, which LangGraph adds to it."""
+    """Return the state without a person's additions, which LangGraph merges into it."""
     kept: Any = {name: value for name, value in state.items() if name not in added}
     for name in added.keys() & _LISTS:
         whole, new = state[name], added[name]  # type: ignore[literal-required]

@@ -38,8 +38,6 @@ _log = logging.getLogger("contend.debates")
 
 @dataclass(frozen=True)
 class Group:
-    """Events of one debate that were stored together."""
-
     stored: list[StoredEvent]
     previous: int | None  # the last event that this process stored before them
 
@@ -57,8 +55,6 @@ Listener = Callable[[Group], None]
 
 @dataclass
 class _Outbox:
-    """The events of one run that are not stored yet."""
-
     lease: Lease
     said: list[Event] = field(default_factory=list)
     # Chunks merged for a write; never merged again, because a failed write may have succeeded.
@@ -111,7 +107,7 @@ class Journal:
         return list(outbox.join()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Announce events that the caller has stored, and discard the pending ones."""
+        """Announce events that the caller has stored, and clear the pending ones."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.said, outbox.joined = [], []
         self._announce(outbox, encode(said))
@@ -175,7 +171,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return the question to a person for which the debate paused, if any."""
+        """Return the question for which the debate waits for a person, if any."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None

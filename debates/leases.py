@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Raised if another process took over the debate, so that this process must stop writing."""
+    """Raised if another process took over the debate; this process must stop writing."""
 
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
@@ -129,7 +129,7 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return the current time; PostgreSQL's clock serves all machines."""
+    """Return PostgreSQL's time, so that all machines agree; for SQLite, the local time."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()

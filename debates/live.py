@@ -52,10 +52,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events as they arrive, and an empty list if there are none for a while.
-
-        Ends after the last event of a finished debate, or when the debate is deleted.
-        """
+        """Yield events until the debate ends or is deleted; yield an empty list in quiet times."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)
@@ -82,7 +79,6 @@ class LiveEvents:
         self._start(self._forget_old_chunks())
 
     async def close(self) -> None:
-        """End all streams."""
         self._closing.set()
         for channel in self._channels.values():
             channel.end()
@@ -203,7 +199,7 @@ class _Channel:
     async def read(
         self, after: int, viewing: Viewing, *, is_first: bool = False
     ) -> EventPage | None:
-        """Return the events after this number; None if no more will follow."""
+        """Return the events after this number; None if the stream has ended."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
@@ -268,7 +264,6 @@ class _Channel:
             self.end()
 
     async def _read_new(self) -> bool:
-        """Read new events; return whether there were any."""
         try:
             if not self._recent.is_started:
                 newest = await asyncio.to_thread(self._journal.newest, self._id)

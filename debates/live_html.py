@@ -33,10 +33,7 @@ class _OpenTurn:
 
 
 class HtmlEvents:
-    """Adds HTML to the events in one debate; can be used from several threads.
-
-    The last chunk of an unfinished turn has the HTML for all blocks that changed.
-    """
+    """Adds HTML to a debate's events; a turn's last chunk has the HTML of all changed blocks."""
 
     def __init__(self, journal: Journal, debate_id: str) -> None:
         self._journal, self._id = journal, debate_id
@@ -51,7 +48,6 @@ class HtmlEvents:
             return self._start()
 
     def add(self, stored: list[StoredEvent]) -> list[StoredEvent]:
-        """Add HTML to new events."""
         with self._lock:
             changed = {turn for each in stored if (turn := self._take(each))}
             turns = [self._open[turn] for turn in changed if turn in self._open]
@@ -119,7 +115,6 @@ class HtmlEvents:
 
 
 def _add_html(stored: StoredEvent) -> StoredEvent:
-    """Add HTML to an event if its content is Markdown."""
     if stored.name not in _TEXTS:
         return stored
     event = stored.as_event()

@@ -13,10 +13,7 @@ from contend.graph.events import NodeEvent
 
 
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
-    """Store missing events if no process runs the debate; return whether any were missing.
-
-    Old releases did not store any events, and a crash can keep the last one from being stored.
-    """
+    """Store missing events if no process runs the debate; return whether any were missing."""
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()
     row = connection.execute(query.where(debates.c.id == debate_id)).first()

@@ -28,7 +28,7 @@ def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
 
 
 def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """Fill this debate's folder and return its path; other debates' folders stay unchanged."""
+    """Fill and return this debate's folder, leaving other debates' folders unchanged."""
     found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)

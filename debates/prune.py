@@ -35,10 +35,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete debates, except those that a process is running.
-
-    With `compact`, return the space to the disk; meanwhile, nobody can write to the database.
-    """
+    """Delete debates that no process runs; `compact` also shrinks the database."""
     deleted, files, freed = [], set[Path](), 0
     for each in ids:
         debate = _find(records, each)
@@ -88,7 +85,6 @@ def _used_files(records: Repository, files: set[Path]) -> set[Path]:
 
 
 def _delete_all(paths: Sequence[Path] | set[Path]) -> int:
-    """Delete files and folders; return their total size."""
     size = 0
     for path in paths:
         parts = [path, *path.rglob("*")] if path.is_dir() else [path]

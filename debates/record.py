@@ -44,7 +44,6 @@ class StoredDebate(BaseModel):
         return self.title or self.question
 
     def check(self) -> None:
-        """Raise an error if the state or the settings are invalid."""
         self.as_state()
         self.as_settings()
 
@@ -71,7 +70,7 @@ class StoredDebate(BaseModel):
 
     @property
     def reused_turns(self) -> frozenset[str]:
-        """Return the ids of the turns whose calls the parent's recording answers."""
+        """Return the ids of the turns for which the parent's recorded calls are reused."""
         return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property

@@ -14,7 +14,7 @@ _ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an 
 async def answer_pause(
     saver: BaseCheckpointSaver[Any], config: Any, snapshot: StateSnapshot, remark: Remark
 ) -> Command[Any]:
-    """Build the answer to a pause or to a person's turn."""
+    """Build the answer to a pause or to a request for a person's turn."""
     asked = snapshot.interrupts[0]
     answer = join_remarks(await _unheard(saver, config), remark).model_dump()
     people = [seat for seat in snapshot.values["seats"] if seat.is_human]
@@ -41,7 +41,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and a `finish` when the rounds are over."""
+    """Refuse a comment that no speaker would see, and `finish` if the rounds are over."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

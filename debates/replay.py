@@ -104,7 +104,6 @@ def _chunks(event: Event, since: str) -> list[Event]:
 
 
 async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed:
-    """Rerun every step from its original state, and compare the results."""
     calls = await asyncio.to_thread(records.recordings.read, debate.id)
     if not calls:
         raise BadInput(
@@ -121,7 +120,7 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
-    """Return whether a node ran whose result depends only on its state and calls."""
+    """Return whether a node ran whose result depends only on the state and recorded calls."""
     return before.nodes != (START,) and after.is_of_node
 
 

@@ -56,7 +56,7 @@ _WHOLE_ID = 36
 
 
 class DebateExists(Exception):
-    """A debate with this id already exists."""
+    """Raised if a debate with this id already exists."""
 
 
 class TaskAccepted(Exception):
@@ -152,10 +152,7 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate with this id, or with the only id that has this prefix.
-
-        Raises DamagedDebate if it cannot be read.
-        """
+        """Return the debate with this id or unique prefix; raise DamagedDebate if unreadable."""
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
         if len(prefix) == _WHOLE_ID:  # uses the index
@@ -178,10 +175,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns.
-
-        Record damaged ones as failed.
-        """
+        """Return accepted debates that no process runs; mark damaged ones as failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []
@@ -291,7 +285,6 @@ class Repository:
             return list(connection.execute(sa.select(tables.debates.c.id)).scalars())
 
     def damaged(self) -> list[str]:
-        """Return the ids of all debates that cannot be read."""
         ids = self.ids()
         with self._engine.connect() as connection:
             return [each.debate_id for each in find_damaged(connection, ids)]
@@ -310,10 +303,7 @@ class Repository:
             return [row.id for row in rows if not is_held(connection, row)]
 
     def delete(self, debate_id: str) -> int:
-        """Delete a debate and its checkpoints; on PostgreSQL, return the bytes that this frees.
-
-        Raises BadInput if a process is running it.
-        """
+        """Delete a debate that no process runs; on PostgreSQL, return the bytes this frees."""
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
@@ -384,7 +374,7 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """Return how many turns at the beginning of two transcripts are equal."""
+    """Return how many turns two transcripts have in common at the beginning."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

@@ -71,11 +71,7 @@ async def run_debate(
     settings: DebateSettings | None = None,
     rate_again: bool = False,
 ) -> StoredDebate:
-    """Run a new or stopped debate until it is done, pauses or fails, and return it.
-
-    `settings` replace its own from now on. With `rate_again` it is a done debate, and only its
-    judge runs.
-    """
+    """Run a debate until it is done, pauses or fails; `rate_again` runs only the judge."""
     run: _Run | None = None
     try:
         if debate.last_seq:
@@ -285,7 +281,7 @@ class _Run:
             self.tape.known = {}
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate from memory, because the database is unavailable."""
+        """Return the debate as it is in memory, because the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
             self.announcer.say("paused", self.state.get("round"), str(away))
@@ -365,7 +361,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
-    """Write; if the database is unavailable, skip, because the next write includes this one."""
+    """Write; if the database is unavailable, skip this write, because the next one includes it."""
     with suppress(DatabaseUnavailable):
         await write()
 

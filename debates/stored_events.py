@@ -17,7 +17,7 @@ _OWN = ("debate_id", "seq", "ts")
 
 
 class EventSource(NamedTuple):
-    """The place where a shared event's content is stored."""
+    """Names the event that holds a shared event's content."""
 
     debate_id: str
     seq: int
@@ -47,7 +47,7 @@ COLUMNS = (
 
 
 def with_sources(rows: sa.FromClause) -> sa.Join:
-    """Join events with the events they share; `read_event` needs both."""
+    """Join events with the shared content they refer to; `read_event` needs both."""
     is_source = sa.and_(
         _sources.c.debate_id == events.c.source_id, _sources.c.seq == events.c.source_seq
     )

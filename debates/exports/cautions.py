@@ -15,7 +15,6 @@ _MISSING = frozenset(
 
 
 def cautions_of(record: Data) -> list[str]:
-    """Return the warnings to show above the answer."""
     given = record["points"]["open"], record["seats"], record["degraded"]
     return answer_cautions(*given, demonstration=record["demonstration"])
 

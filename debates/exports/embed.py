@@ -45,7 +45,6 @@ def escape_markdown(text: str) -> str:
 
 
 def embed_data(data: Any) -> Any:
-    """Embed every text in JSON-like data."""
     if isinstance(data, str):
         return embed(data)
     if isinstance(data, dict):

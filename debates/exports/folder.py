@@ -104,7 +104,7 @@ class Folder:
         self._write("index", self._index(record, abouts, names))
 
     def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
-        """Write those files about the whole debate whose content has changed."""
+        """Write the files about the whole debate, if their content has changed."""
         keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (*map(record.get, ("fact_checks", "rulings", "adjustments")),)
         marks = (current.status, *found, *(current.state.get(key) for key in keys))

@@ -14,7 +14,7 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class ObjectionRow:
-    """A row of the table; replies and reviews are in chronological order."""
+    """A row of the table, with replies and reviews in chronological order."""
 
     id: str
     text: str

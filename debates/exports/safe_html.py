@@ -75,7 +75,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return how many blocks were finished before this call, and the HTML after them."""
+        """Return the number of blocks finished before this call, and the HTML that follows."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()

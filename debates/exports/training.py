@@ -36,7 +36,6 @@ class TrainingData:
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in self.rows)
 
     def card(self) -> str:
-        """Describe in Markdown how the data were made."""
         models = Counter(model for each in self.used for model in {*each.models.values()})
         protocols = Counter(each.protocol for each in self.used)
         lines = [

@@ -32,7 +32,6 @@ def short_answer(text: str) -> str:
 
 
 def verdict_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the open objections, the score, the participants and the cost."""
     rounds = record["total_rounds"]
     after = f"after {rounds} round{'' if rounds == 1 else 's'}"
     facts = [("Open", words) for words in _open_words(record)]
@@ -111,7 +110,6 @@ def _words(text: str) -> list[str]:
 
 
 def dissent(record: Record) -> list[str]:
-    """List the open objections, and the debaters who did not concede."""
     names = wording.seat_names(record["seats"])
     lines = [
         f"{names.get(point['raised_by'], point['raised_by'])}: {point['id']} {point['text']}"
@@ -128,7 +126,7 @@ def dissent(record: Record) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences in a Markdown text, skipping headings, tables and code."""
+    """Return the sentences of a Markdown text, skipping headings, tables and code."""
     prose, skipped = [], 0
     for token in _parser().parse(text):
         if token.type in ("heading_open", "table_open"):

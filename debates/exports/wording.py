@@ -91,7 +91,7 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Explain why the debate stopped, including a judge that failed to decide."""
+    """Explain why the debate stopped; if the judge failed to decide, say so."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -279,7 +279,6 @@ def local_time(stamp: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names as in `A, B and C`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
@@ -290,7 +289,7 @@ def sentence(text: str) -> str:
 
 
 def point_groups(points: Points) -> dict[str, list[PointData]]:
-    """Group the objections by outcome; partly resolved ones count as open."""
+    """Group the objections by status; partly resolved objections count as open."""
     left = list(points["open"])
     return {
         "open": [point for point in left if point["status"] != "dropped"],
