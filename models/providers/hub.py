@@ -25,7 +25,6 @@ def hub_path(name: str, home: Path) -> Path:
 
 
 def downloaded(home: Path) -> list[str]:
-    """Return the names of all files downloaded from the hub."""
     folder = home / "models" / "hf"
     files = (each.relative_to(folder).as_posix() for each in sorted(folder.rglob("*.gguf")))
     return [f"{PREFIX}{each}" for each in files]

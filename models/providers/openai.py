@@ -170,7 +170,7 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
 
 @cache
 def _ssl_context() -> SSLContext:
-    """Share one context, because reading certificates is the slowest part of opening a client."""
+    """Create the SSL context once, because reading certificates is slow."""
     return create_ssl_context()
 
 

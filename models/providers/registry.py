@@ -22,7 +22,7 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """Options for opening a model; each event loop opens a model once per set of options."""
+    """The options a model is opened with; in an event loop, equal options share a model."""
 
     temperature: float | None = None
     connect_timeout: float = 10
@@ -187,7 +187,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Let a run open models; when the last run in an event loop ends, close them all."""
+    """Let a run open models; when the last run of an event loop ends, all models are closed."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
