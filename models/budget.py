@@ -56,14 +56,13 @@ UNKNOWN = Amount(4096)
 
 
 def cap_of(settings: DebateSettings) -> Amount | None:
-    """Return the debate's budget; None if it has none."""
     if settings.budget is None and settings.max_cost is None:
         return None
     return Amount(settings.budget or math.inf, settings.max_cost or math.inf)
 
 
 def cap_words(cap: Amount, amount: Amount | None = None) -> str:
-    """Format a budget, or an amount in the units that the budget limits."""
+    """Describe a budget, or an amount, in the units that the budget limits."""
     named = amount or cap
     unit = "token" if named.tokens == 1 else "tokens"
     tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []
@@ -184,7 +183,7 @@ def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """The debate's budget as one of its calls sees it."""
+    """What a call knows about its debate's budget."""
 
     debate: str = ""
     used: Amount = NOTHING  # according to the debate's state
@@ -249,7 +248,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait for a running call to return what it did not use, checking for pauses meanwhile."""
+        """Wait until another call returns unused budget; check for a pause request meanwhile."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:
