@@ -152,8 +152,6 @@ def _retry_after(error: Exception) -> float | None:
 
 @dataclass(frozen=True)
 class StatedBudget:
-    """The requests or tokens left until the next reset, according to a provider's headers."""
-
     left: float
     limit: float
     seconds: float

@@ -81,7 +81,7 @@ def redirected_by_dotenv() -> list[str]:
 
 
 def source_of(name: str) -> str:
-    """Return the source of a variable, or an empty string if it is not set."""
+    """Return the source of a variable; empty if the variable is not set."""
     if not os.environ.get(name, "").strip():
         return ""
     return _added.get(name, ENVIRONMENT)

@@ -35,7 +35,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The size of a call, and the limits from its debate's settings."""
+    """The size of a call, and the limits set for its debate."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -209,11 +209,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Return whether the settings of the call's debate allow it to start.
-
-        Each limit counts only calls with the same or a stricter limit. So debates with the same
-        settings share a limit, and debates without one do not use it up.
-        """
+        """Check the debate's own limits; calls of debates with looser limits do not count."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits

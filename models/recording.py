@@ -28,8 +28,6 @@ _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
 @dataclass
 class Received:
-    """A piece of text or a problem sent to a call's listener."""
-
     at: float  # seconds after the call began
     text: str = ""
     model: str = ""
@@ -46,7 +44,7 @@ class RecordedCall(BaseModel):
 
 
 class CallKey(NamedTuple):
-    """Identifies a call; every debate that makes the same call uses the same key."""
+    """Identifies a call; the same call has the same key in every debate."""
 
     asked: str  # the seat, round and phase
     messages: str  # their hash

@@ -42,7 +42,7 @@ Result = TypeVar("Result", bound=_WithUsage)
 
 @dataclass(frozen=True)
 class Trouble:
-    """A failed attempt and its consequence: retried, fell back or failed."""
+    """A failed attempt and what followed: a retry, a fallback or a failure."""
 
     what: str
     model: str

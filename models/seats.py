@@ -160,7 +160,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
 
 
 async def usable_models() -> list[UsableModel]:
-    """List the models that can be used now: Ollama's, one per API key, and the built-in ones."""
+    """List the models that can be used now: Ollama's, built-in ones, and one per API key."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
     hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()

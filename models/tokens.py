@@ -14,7 +14,7 @@ BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """Estimate tokens for all providers; English text is within 10% of common tokenizers."""
+    """Count tokens the same way for all providers, within 10% of common tokenizers for English."""
     return sum(_size(found) for found in _PIECE.finditer(text))
 
 

@@ -38,7 +38,7 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class _Signal:
-    """The ready signal: whether it counts, and the other lines."""
+    """The ready signal: whether it is valid, and the other lines."""
 
     counts: bool
     others: list[Line]

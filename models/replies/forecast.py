@@ -81,7 +81,7 @@ def argument_from_block(
     outcomes: Outcomes,
     prefixes: Mapping[str, str] = _PREFIXES,
 ) -> ArgumentReading:
-    """Read an argument's block; `prefixes` gives the id prefix of each role's points."""
+    """Convert an argument's block; `prefixes` has the prefix of each role's point ids."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
@@ -97,7 +97,7 @@ def argument_from_block(
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Read the verdict's block; insights and disputes must cite known points."""
+    """Convert the verdict's block; insights and disputes must cite known points."""
     insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
     disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(

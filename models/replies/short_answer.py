@@ -35,7 +35,7 @@ def stated_answer(text: str) -> str | None:
 
 
 def brief_answer(text: str) -> str | None:
-    """Return a stated answer, or the whole reply; None if it is longer than a few words."""
+    """Return a reply's short answer; None if the reply states none or a longer one."""
     answer = stated_answer(text)
     if answer is None:
         lines = text.strip().splitlines()
@@ -68,7 +68,7 @@ def parse_number(answer: str) -> float | None:
 
 
 def most_frequent(keys: Iterable[str | None]) -> str | None:
-    """Return the most frequent key; None if two keys are equally frequent."""
+    """Return the most frequent key; None in a tie or without keys."""
     counted = Counter(key for key in keys if key is not None).most_common(2)
     if not counted or (len(counted) == 2 and counted[0][1] == counted[1][1]):
         return None

@@ -39,10 +39,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Filters thinking and control blocks out of a reply while it streams.
-
-    JSON objects, fenced or not, are held back until they end, when it is clear what they are.
-    """
+    """Filters thinking and control blocks out of a stream; holds JSON back until it is complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
@@ -159,7 +156,7 @@ class _Splitter:
         return kind, text
 
     def _begins(self, text: str, at: int) -> bool | None:
-        """Return whether a part begins at this character; None if more text is needed to decide."""
+        """Return whether a part begins at this character; None if more text is needed."""
         if text[at] == "`":
             return _starts_with(text, at, _FENCE)
         if text[at] == "{":
@@ -227,5 +224,5 @@ def _starts_with(text: str, at: int, mark: str) -> bool | None:
 
 
 def _is_open_end(text: str, at: int) -> bool | None:
-    """Return None if more text is needed after this place to decide, otherwise False."""
+    """Return None if more text is needed to decide, otherwise False."""
     return None if len(text) - at < _MOST_SPACE else False
