@@ -25,8 +25,6 @@ _PRIMARY = 0xFF  # an extended error code has its primary code in the lowest byt
 
 
 class _Place:
-    """A writer's place in the queue."""
-
     def __init__(self) -> None:
         self.turn, self.refusal = Event(), ""
 
@@ -52,10 +50,7 @@ class SqliteFile:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let writers in this process use the file one at a time, in the order they arrived.
-
-        If another program keeps it locked until the first writer fails, all waiting writers fail.
-        """
+        """Wait for this writer's turn; if the file stays locked, refuse all waiting writers."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _Place()
         with self._mutex:

@@ -70,10 +70,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in its own thread, so that saving a finished call need not wait for a busy event loop.
-
-    The base class goes through the event loop four times for each write.
-    """
+    """Writes in its own thread; the base class would wait for a busy event loop four times."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
