@@ -45,7 +45,6 @@ class FolderPlan:
 
 
 def snake_case(name: str) -> str:
-    """Convert `roundCount` to `round_count`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

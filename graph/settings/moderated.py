@@ -42,7 +42,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """Return how often the judge scores: twice, in both orders, if there is a winner."""
+        """Return in how many orders of the sides the judge scores: two if a winner is declared."""
         return 2 if self.declares_winner else 1
 
 
