@@ -116,7 +116,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer; a seat's first answer has its own part."""
+        """Return the prompt part for an answer; a seat's first answer has a part of its own."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
