@@ -60,5 +60,5 @@ def _given(scope: Mapping[str, Any]) -> bytes:
 
 
 def _same(given: bytes, expected: bytes) -> bool:
-    """Compare hashes in constant time, so that not even the token's length leaks."""
+    """Compare hashes in constant time, so that timing does not reveal the token or its length."""
     return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(expected).digest())

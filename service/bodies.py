@@ -57,6 +57,5 @@ def parse_body(model: type[Body], body: bytes) -> Body:
 
 
 def describe_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """Return the body's schema for the OpenAPI document."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": required, "content": content}}

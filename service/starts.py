@@ -86,7 +86,7 @@ def checked_settings(
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the service's own settings; errors in them are the operator's."""
+    """Return the service's own settings; report errors in them as the operator's."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
