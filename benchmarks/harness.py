@@ -195,7 +195,6 @@ def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
 
 
 def wall(work: Callable[[], Any]) -> float:
-    """Measure wall-clock seconds."""
     return measured(time.monotonic, work)
 
 

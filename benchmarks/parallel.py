@@ -51,8 +51,6 @@ def results() -> list[Result]:
 
 
 class _Stopwatch:
-    """Records the times of events."""
-
     def __init__(self) -> None:
         self._came: list[tuple[str, int | None, str, float]] = []
 
@@ -61,7 +59,7 @@ class _Stopwatch:
         self._came.append((event["event"], event["round"], phase, time.monotonic()))
 
     def last(self, name: str, number: int, phase: str = "") -> float:
-        """Return the time of the last such event in a round."""
+        """Return the time of the last matching event."""
         return max(at for *what, at in self._came if what == [name, number, phase])
 
 

@@ -135,7 +135,6 @@ def _searching(
 
 
 def _p50(queries: Vectors, search: Callable[[Vectors], object]) -> float:
-    """Return the median milliseconds per query."""
     search(queries[0])
     return median(_timed(partial(search, query)) for query in queries) * 1000
 
