@@ -50,7 +50,7 @@ _HEADER = "| what | measured | at most | | |\n|---|---|---|---|---|"
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks, or all; save the results only if all were run."""
+    """Run the named benchmarks, or all of them; save the results only if all ran."""
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"Unknown benchmark {unknown[0]}. Choose from: {', '.join(ALL)}.", file=sys.stderr)

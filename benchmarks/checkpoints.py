@@ -34,7 +34,7 @@ def results() -> list[Result]:
 
 
 def _bytes_of_debate(turns: int) -> int:
-    """Count the bytes that the saver wrote for a debate with this many turns."""
+    """Count the bytes the saver wrote for a debate with this many turns."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         spoken = asyncio.run(_run((turns - 2) // 2))
         if spoken != turns:
@@ -48,7 +48,7 @@ def _bytes_of_debate(turns: int) -> int:
 
 
 async def _run(rounds: int) -> int:
-    """Run the real graph and saver without the runner, and return the number of turns."""
+    """Run the real graph and saver without the runner; return the number of turns."""
     from contend.graph.adversarial import builder
     from contend.graph.checkpoints.saver import checkpointer
     from contend.graph.protocols.base import strategy_for

@@ -1,4 +1,4 @@
-"""Measures how soon a finished model call is in the database and thus safe from a crash."""
+"""Measures how soon a finished model call is in the database, where a crash cannot lose it."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ _MARK = re.compile(rb"mark-[0-9a-f]{12}")
 
 
 def results() -> list[Result]:
-    """Measure, for every protocol on SQLite, the time from the server's last byte to the commit."""
+    """For every protocol on SQLite, measure the time from the server's last byte to the commit."""
     protocols: dict[str, Callable[[], Any]] = {
         "adversarial": debate,
         "forum": partial(debate, parallel._forum(5, 2, judge_mode="self_convergence")),

@@ -1,4 +1,4 @@
-"""Compares the CPU time of a debate with that of the bare client for the same calls."""
+"""Compares a debate's CPU time with that of a bare client making the same calls."""
 
 from statistics import median
 

@@ -113,7 +113,7 @@ def _longest(part: Sequence[Chain]) -> float:
 
 
 async def _replay(calls: Sequence[Seen]) -> None:
-    """Make the same calls with the bare client, each as soon as possible."""
+    """Make the same calls with the bare client, each as early as possible."""
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(max_retries=0) as client:
@@ -127,7 +127,6 @@ async def _replay(calls: Sequence[Seen]) -> None:
 
 
 def _kind(call: Seen) -> tuple[str, int, str]:
-    """Return the purpose, round and role of a call."""
     system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
     if "All rounds are over" in user:
         return "verdict", 0, "judge"
@@ -160,7 +159,7 @@ def _tokens(calls: Sequence[Seen]) -> list[Result]:
 
 
 def _counter() -> Callable[[str], int]:
-    """Load MiniLM's WordPiece tokenizer, which gives more tokens than those of chat models."""
+    """Load MiniLM's WordPiece tokenizer, which gives more tokens than chat models' tokenizers."""
     from tokenizers import Tokenizer
 
     from contend.models.providers.weights import (
@@ -184,7 +183,7 @@ def _counter() -> Callable[[str], int]:
 
 
 async def _forecast() -> None:
-    """Run one whole forecast with the contract's defaults."""
+    """Run a whole forecast with the default settings."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate

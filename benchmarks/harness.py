@@ -1,4 +1,4 @@
-"""Code that the benchmarks share: results, the model process, debates and the bare client."""
+"""Shared by the benchmarks: results, the model process, debates and the bare client."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ QUESTION = "Should a four-person team split its monolith into services?"
 
 @dataclass(frozen=True)
 class Result:
-    """One measurement and its limit, if any."""
+    """A measurement and its limit, if any."""
 
     what: str
     value: float
@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Seen:
-    """One call as seen by the model process, with times on this machine's clock."""
+    """A call as seen by the model process, with times on this machine's clock."""
 
     model: str
     messages: Any
@@ -71,7 +71,7 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[Seen]:
-        """Return the calls made since this method was last called."""
+        """Return the calls made since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [Seen(**call) for call in json.loads(self._line())]
@@ -83,7 +83,6 @@ class ModelProcess:
             self._process.stdout.close()
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables that make a debate use this server."""
         return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "sk-benchmark"}
 
     def _pipe_in(self) -> Any:
@@ -109,14 +108,12 @@ def model_process(*options: str) -> Iterator[ModelProcess]:
 
 @contextmanager
 def data_home() -> Iterator[Path]:
-    """Create a temporary data folder."""
     with tempfile.TemporaryDirectory(prefix="contend-bench-") as folder:
         yield Path(folder)
 
 
 @contextmanager
 def environment(**values: str) -> Iterator[None]:
-    """Set environment variables temporarily."""
     before = dict(os.environ)
     os.environ.update({"DATABASE_URL": ""} | values)  # measure on SQLite
     try:
@@ -154,7 +151,7 @@ async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" =
 
 
 async def replay(calls: list[Seen]) -> None:
-    """Make the same calls one after another with the bare openai client."""
+    """Make the same calls with the bare openai client, one after another."""
     await replay_steps([[call] for call in calls])
 
 
@@ -172,7 +169,7 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
 
 
 def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
-    """Group calls into steps; raise an error if there are not as many as planned."""
+    """Group calls into steps; raise an error if the number of calls is not as planned."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -180,7 +177,6 @@ def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
 
 
 async def ask_again(client: Any, call: Seen) -> None:
-    """Repeat a call with the bare client."""
     stream = await client.chat.completions.create(
         model=call.model,
         messages=call.messages,
@@ -199,7 +195,6 @@ def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
 
 
 def wall(work: Callable[[], Any]) -> float:
-    """Measure wall-clock seconds."""
     return measured(time.monotonic, work)
 
 

@@ -6,13 +6,12 @@ from statistics import median
 from benchmarks.harness import Result, debate, model_process, replay, wall
 
 LIMIT = 1.05
-# The seconds that a call takes, and how often the debate is run.
+# Seconds per call, and number of runs.
 _CALLS = ((0.25, 5), (1.0, 3))
 _TOKENS_PER_SECOND = 80
 
 
 def results() -> list[Result]:
-    """Return one result for each duration of a call."""
     return [_result(seconds, runs) for seconds, runs in _CALLS]
 
 
@@ -37,7 +36,7 @@ def _result(seconds: float, runs: int) -> Result:
 
 
 def pace(seconds: float) -> list[str]:
-    """Return options that make half the time pass before the first token, as hosted models do."""
+    """Return options that spend half of each call before the first token, as hosted models do."""
     tokens = round(seconds * _TOKENS_PER_SECOND)
     rest = seconds / 2
     return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]

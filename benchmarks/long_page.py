@@ -1,4 +1,4 @@
-"""Scrolling through a debate of 200 long turns, over a static page with the same text."""
+"""Compares scrolling through 200 long turns with scrolling a static page with the same text."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ LIMIT = 1.5
 _SEATS, _ROUNDS = 8, 25
 TURNS = _SEATS * _ROUNDS
 _SECONDS_TO_END = 600
-# Milliseconds between frames while the whole page passes by.
+# Milliseconds between frames while the whole page scrolls by.
 _SCROLL = """async () => {
   const frames = [];
   let last = performance.now();

@@ -22,7 +22,7 @@ _RATINGS: dict[str, object] = {
     "would_benefit_from_finetune": False,
 }
 DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
-# The requested control block tells which decision in a forum is wanted.
+# The requested control block shows which decision in a forum is wanted.
 _BY_FORM: dict[str, dict[str, object]] = {
     '"convinced": "true|false"': {"convinced": False, "reasoning": "Mine holds."},
     '"decision": "continue|stop"': {"decision": "continue", "reasoning": "Much is open."},
@@ -31,7 +31,7 @@ _CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1,
 
 
 def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
-    """Script a debate in which nobody concedes, so that it uses all its rounds."""
+    """Script a debate in which nobody concedes, so that all rounds are used."""
     words = " ".join(f"word{n}" for n in range(tokens))
 
     def speak(request: Request) -> Reply:
@@ -44,7 +44,7 @@ def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
 
 
 def marked(script: Script) -> Script:
-    """Begin every reply with a mark, which is a hash of its request."""
+    """Begin every reply with a hash of its request."""
 
     def speak(request: Request) -> Reply:
         reply = script(request)
@@ -65,7 +65,7 @@ def _decision(request: Request) -> dict[str, object] | None:
 
 
 def main() -> None:
-    """Serve until stdin closes; answer each line on stdin with the calls since the last line."""
+    """Serve until stdin closes; for each line on stdin, print the calls since the previous line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.0)

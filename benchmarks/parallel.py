@@ -30,7 +30,7 @@ _SECONDS = 1.0
 _RUNS, _SHORT_RUNS = 3, 9
 _SEATS = 5
 _REFINERS = 4
-# A refine debate of two rounds: answers, twice feedback and refinements, the merge, the rating.
+# A refine debate of two rounds: answers, twice feedback and refinements, the merge, the score.
 _REFINE_STEPS = [_REFINERS, 1, _REFINERS, 1, _REFINERS, 1, 1]
 _GROWING = (3, 5, 8)
 _DEBATERS = 3
@@ -38,7 +38,7 @@ _BYTES_PER_TOKEN = 4
 
 
 def results() -> list[Result]:
-    """Measure parallel rounds and checks, a refine debate, and growing prompts."""
+    """Measure parallel rounds, conviction checks, a refine debate, and growing prompts."""
     with model_process(*pace(_SECONDS)) as server:
         timed = [_first_round(server), _checks(server), _refining(server)]
     with model_process("--tokens", "300") as server:
@@ -51,8 +51,6 @@ def results() -> list[Result]:
 
 
 class _Stopwatch:
-    """Records the times of events."""
-
     def __init__(self) -> None:
         self._came: list[tuple[str, int | None, str, float]] = []
 
@@ -61,7 +59,7 @@ class _Stopwatch:
         self._came.append((event["event"], event["round"], phase, time.monotonic()))
 
     def last(self, name: str, number: int, phase: str = "") -> float:
-        """Return the time of the last such event in a round."""
+        """Return the time of the last matching event."""
         return max(at for *what, at in self._came if what == [name, number, phase])
 
 
@@ -118,7 +116,7 @@ def _slowest(calls: Iterable[Seen]) -> float:
 
 
 def _refining(server: ModelProcess) -> Result:
-    """Compare a whole refine debate with its critical path: the slowest call in every step."""
+    """Compare a refine debate with its critical path: the slowest call in every step."""
     ratios, strict = [], []
     chosen = _refine(_REFINERS, 2)
     for _ in range(_RUNS):
@@ -147,7 +145,7 @@ def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
 
 
 def _sent_and_known(calls: Sequence[Seen]) -> tuple[int, int]:
-    """Return the size of all prompts, and of the prefixes that the model has seen before."""
+    """Return the total size of the prompts, and of prefixes that the model has seen before."""
     before: dict[str, list[bytes]] = {}
     sent = known = 0
     for call in calls:

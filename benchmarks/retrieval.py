@@ -35,7 +35,7 @@ STEP_LIMIT = 5.0
 OPEN_LIMIT = 0.3
 _DIMENSIONS = 768
 _CENTRES = 4_000
-# Length of the noise around a centre of length one; vectors in a cluster have a cosine of 0.67.
+# Length of the noise around a center of length one; vectors in a cluster have a cosine of 0.67.
 _SPREAD = 0.7
 _CHUNK = 50_000
 _QUERIES = 200
@@ -48,7 +48,7 @@ _MILLION = 1_000_000
 
 
 def results() -> list[Result]:
-    """Run all measurements that take a minute or two."""
+    """Run all measurements except the slow one, `million`."""
     steps = [_step(_SMALL, STEP_LIMIT), _step(_LARGE)]
     return [*_searching(1_000)[0], *_searching(100_000)[0], *steps, *_opening()]
 
@@ -78,7 +78,7 @@ def million() -> list[Result]:
 
 
 def _clustered(count: int) -> tuple[Vectors, Vectors]:
-    """Generate unit vectors around random centres, and queries near them."""
+    """Generate unit vectors around random centers, and queries near the centers."""
     _say(f"making {count:,} vectors")
     random = np.random.default_rng(count)
     centres = _unit(random.standard_normal((_CENTRES, _DIMENSIONS), dtype=np.float32))
@@ -117,7 +117,7 @@ def _searching(
         size = sum(file.stat().st_size for file in folder.iterdir())
     index = adapter.VectorIndex(adapter._store(built, texts), 0, "")
     _say(f"searching an index of {count:,}")
-    # Both are warmed up, and rounds alternate, so that load on the machine affects both equally.
+    # Warm up both, and alternate the rounds, so that machine load affects both equally.
     ours, bare = [], []
     for _ in range(_ROUNDS):
         ours.append(_p50(queries, lambda query: index.search(query, _NEAREST)))
@@ -135,7 +135,6 @@ def _searching(
 
 
 def _p50(queries: Vectors, search: Callable[[Vectors], object]) -> float:
-    """Return the median milliseconds per query."""
     search(queries[0])
     return median(_timed(partial(search, query)) for query in queries) * 1000
 

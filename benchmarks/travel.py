@@ -1,4 +1,4 @@
-"""Time travel: replaying, forking, and what recording costs a debate."""
+"""Measures time travel: replaying, forking, and the cost of recording a debate."""
 
 import asyncio
 import sqlite3
@@ -57,7 +57,7 @@ async def _long_debate() -> "StoredDebate":
 
 
 def _replay(stored: "StoredDebate") -> list[Result]:
-    """Show all events in a terminal of 100 columns, and run the graph again on the recording."""
+    """Show all events in a terminal of 100 columns, and rerun the graph from the recording."""
     from rich.console import Console
 
     from contend.cli.actions.replay import show_events
@@ -100,7 +100,7 @@ def _fork(home: Path, stored: "StoredDebate") -> list[Result]:
 
 
 def _recording() -> Result:
-    """Compare debates with and without recording, in turn."""
+    """Compare debates with and without recording, run alternately."""
     with model_process(*pace(_CALL)):
         wall(debate)  # imports and caches
         pairs = [(wall(debate), _without_recording()) for _ in range(_RUNS)]

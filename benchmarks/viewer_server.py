@@ -25,7 +25,7 @@ from benchmarks.model_process import DECISIONS
 
 TOKENS = 300
 SECONDS_PER_TOKEN = 0.012
-# The same as in the service.
+# As in the service.
 GROUP_SECONDS = 0.033
 SECONDS_WITHOUT_READING = 3.0
 ROUNDS = 2
@@ -75,14 +75,12 @@ class SimulatedChat(BaseChatModel):
 
 
 def make_service() -> Any:
-    """Return the service with simulated models."""
     from contend.models.providers.registry import Opened, Provider, register
     from contend.service import protocol
     from contend.service.app import create_app
     from contend.service.options import ServiceOptions
 
-    async def check(_: list[str]) -> None:
-        """Accept every model name."""
+    async def check(_: list[str]) -> None: ...
 
     protocol.SECONDS_WITHOUT_READING = SECONDS_WITHOUT_READING  # type: ignore[assignment]
     register("simulated", Provider(lambda name, _: Opened(SimulatedChat(part=name)), check))
@@ -139,7 +137,7 @@ class BareDebate:
 
 
 def make_bare() -> Starlette:
-    """Return a Starlette app that runs the same calls and does nothing else."""
+    """Return a Starlette app that only runs the same calls."""
     debates: list[BareDebate] = []
 
     async def start(_: Request) -> JSONResponse:
@@ -166,7 +164,7 @@ def make_bare() -> Starlette:
 
 
 def _report() -> None:
-    """Answer each line on stdin with the CPU time and memory that this process has used."""
+    """For each line on stdin, print this process's CPU time and memory."""
     for _ in sys.stdin:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         print(json.dumps({"cpu": time.process_time(), "mb": pages * 4096 / 1e6}), flush=True)

@@ -1,4 +1,4 @@
-"""Shell completion. It loads no model packages, and offers nothing instead of failing."""
+"""Shell completion. It loads no model packages, and offers nothing if it fails."""
 
 import os
 from collections.abc import Iterator
@@ -16,13 +16,12 @@ Choice = tuple[str, str]
 
 
 def complete_debate(incomplete: str) -> list[Choice]:
-    """Offer the ids of the newest debates."""
     wanted = incomplete.lower()
     return [each for each in _debates() if each[0].startswith(wanted)]
 
 
 def complete_model(incomplete: str) -> list[Choice]:
-    """Offer models from Ollama and providers with a key, built-in ones, and ones used before."""
+    """Offer models that can be used now (Ollama, built-in, with a key) and models used before."""
     found: dict[str, str] = {}
     for spec, about in (*_usable(), *_used()):
         found.setdefault(spec, about)
@@ -30,7 +29,7 @@ def complete_model(incomplete: str) -> list[Choice]:
 
 
 def complete_protocol(incomplete: str) -> list[str]:
-    from contend.cli.commands.options import PROTOCOLS  # not at the top: it imports this module
+    from contend.cli.commands.options import PROTOCOLS  # it imports this module
 
     return [each for each in PROTOCOLS if each.startswith(incomplete)]
 

@@ -53,12 +53,12 @@ def print_skipped(damaged: DamagedDebate) -> None:
 
 
 def is_empty() -> bool:
-    """Return whether there is no database file yet, without creating one."""
+    """Return whether there is no database file yet."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
 
 
 def past(protocol: str) -> list[PastDebate]:
-    """Return what past debates took; does not create a database."""
+    """Return the costs and times of past debates, without creating a database."""
     if is_empty():
         return []
     with records() as opened:

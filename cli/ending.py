@@ -13,12 +13,12 @@ _insisted = threading.Event()
 
 
 def abandon_threads() -> None:
-    """Make `exit_process` not wait for threads, because llama.cpp may block one for long."""
+    """Make `exit_process` skip waiting for threads, because llama.cpp may block for long."""
     _insisted.set()
 
 
 def end_soon(message: str) -> None:
-    """Abandon threads, and if saving takes too long, print the message and end the process."""
+    """Abandon threads; if saving takes too long, print the message and end the process."""
     abandon_threads()
     timer = threading.Timer(_SECONDS_TO_SAVE, _end_by_force, [message])
     timer.daemon = True

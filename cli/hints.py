@@ -9,7 +9,7 @@ from contend.debates.exports.wording import sentence
 _LONGEST_OFFERED = 80
 _LEAST_SIMILAR = 0.7
 
-# Commands in other tools, and our equivalents; the first one that exists is suggested.
+# Commands in other tools, and our equivalents; the first equivalent that exists is suggested.
 _COMMANDS = {
     **dict.fromkeys(("debate", "run", "chat", "start", "new", "query", "discuss"), ("ask",)),
     **dict.fromkeys(("log", "logs", "ps", "ls", "search", "status"), ("list",)),
@@ -23,7 +23,7 @@ _COMMANDS = {
     "save": ("export",),
     "title": ("rename",),
 }
-# Options in other tools, and our equivalents; the first one that the command has is suggested.
+# Options in other tools, and our equivalents; the first that the command has is suggested.
 _OPTIONS = {
     **dict.fromkeys(("--file", "--files", "--document", "--attach", "-f"), ("--docs",)),
     **dict.fromkeys(("--agents", "--debaters", "--participants"), ("--seat",)),
@@ -76,7 +76,7 @@ _MISSING = {
 
 
 def explain_usage(error: Any, arguments: list[str], command: str) -> str:
-    """Return what is wrong with the command line and what to do instead."""
+    """Explain what is wrong with the command line, and what to do instead."""
     said = str(error.format_message())
     if hint := _offer_ask(said, arguments) or _offer_command(error, said):
         return hint
@@ -88,7 +88,7 @@ def explain_usage(error: Any, arguments: list[str], command: str) -> str:
 
 
 def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Return how to ask a question, if one was given in place of a command."""
+    """Explain how to ask a question, if the user gave one in place of a command."""
     if not said.startswith("No such command"):
         return ""
     words = [each for each in arguments if not each.startswith("-")]
@@ -101,7 +101,7 @@ def _offer_ask(said: str, arguments: list[str]) -> str:
 
 
 def _offer_command(error: Any, said: str) -> str:
-    """Suggest our equivalent of another tool's command; Click itself suggests similar spellings."""
+    """Suggest our equivalent of another tool's command; Click suggests similar spellings."""
     if not said.startswith("No such command"):
         return ""
     known = error.ctx.command.commands

@@ -46,7 +46,7 @@ from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
 
 _EPILOG = (
     "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, "
-    "5 a replay differs from the recording."
+    "5 replay differs from the recording."
 )
 
 _GROUPS = {
@@ -86,16 +86,16 @@ app = typer.Typer(
 # Click truncates long help in the list of commands.
 app.command("ask")(ask.ask)
 app.command("resume")(ask.resume)
-app.command("batch", short_help="Debate every question of a file.")(batch)
+app.command("batch", short_help="Debate every question in a file.")(batch)
 app.command("estimate", short_help="Estimate the calls, tokens and cost of a debate.")(estimate)
 app.command("demo")(demo)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
-app.command("stats", short_help="Sum up ratings, scores and what debating changed.")(stats)
+app.command("stats", short_help="Summarize ratings, scores, and what debating changed.")(stats)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
 app.command("rename", short_help="Give a debate a title.")(rename)
-app.command("export", short_help="Export a debate, or training data from all.")(export)
+app.command("export", short_help="Export a debate, or training data from all debates.")(export)
 app.command("delete", short_help="Delete one debate.")(delete)
 app.command("prune", short_help="Delete old or damaged debates.")(prune)
 app.command("history")(history)
@@ -142,7 +142,7 @@ def root(
         bool, typer.Option("--debug", help="Show a full traceback on error.")
     ] = False,
 ) -> None:
-    """Print the help if no command is given; other code reads the two flags."""
+    """Print the help if no command is given; the two flags are read elsewhere."""
     show_help(context)
 
 
@@ -175,7 +175,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _load_keys(arguments: list[str]) -> None:
-    """Read .env and the stored keys, unless only the help or the version is requested."""
+    """Load .env and the stored keys, unless the command only prints help or the version."""
     if not arguments or {"-h", "--help", "--version"} & {*arguments}:
         return
     from contend.cli.view.console import print_message  # slow to import

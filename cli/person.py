@@ -1,4 +1,4 @@
-"""Ask the person at the terminal for the turn of a seat."""
+"""Reads a turn from the person at the terminal."""
 
 import sys
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def print_request(asked: Mapping[str, Any]) -> None:
 
 
 def read_answer() -> str:
-    """Return what the person types; empty if nobody can or wants to answer now."""
+    """Return what the person types, or an empty string if there is no answer."""
     if not sys.stdin.isatty():
         return ""
     print_message(_HOW_TO_END)

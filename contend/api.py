@@ -31,7 +31,7 @@ ParticipantRole = Literal["position_advocate", "moderator", "fact_checker", "jud
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant in a moderated debate; fields left empty use the protocol's defaults."""
+    """A participant in a moderated debate; empty fields use the protocol's defaults."""
 
     role: ParticipantRole
     name: str = ""
@@ -80,11 +80,11 @@ class Debate:
 
     @property
     def id(self) -> str | None:
-        """The debate's id, such as for `contend show`; None before the debate has started."""
+        """The debate's id, as used by `contend show`; None before the debate has started."""
         return self._stored.id if self._stored else None
 
     async def result(self) -> DebateRecord:
-        """Run until the debate is done, pauses or fails; the record's `status` tells which."""
+        """Run until the debate is done, pauses or fails; the record's `status` says which."""
         return await self._started()
 
     async def __aiter__(self) -> AsyncIterator[Event]:

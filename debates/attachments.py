@@ -30,7 +30,7 @@ Brought = TypeVar("Brought", Document, Image)
 
 @dataclass(frozen=True)
 class Attachments:
-    """Files that have been read and checked, but are not stored yet."""
+    """Files that were read and checked but are not stored yet."""
 
     loaded: tuple[Loaded, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -50,7 +50,7 @@ def read_attachments(
     images: Sequence[Path],
     of_seats: Mapping[str, SeatFiles] | None = None,
 ) -> Attachments:
-    """Read each file once; if any are invalid, raise a BadInput that lists all of them."""
+    """Read each file once; if any are invalid, raise a BadInput that lists them all."""
     own = (of_seats or {}).items()
     docs: Given = {None: documents} | {seat: _paths(files.docs) for seat, files in own}
     pictures: Given = {None: images} | {seat: _paths(files.images) for seat, files in own}
@@ -93,7 +93,7 @@ def _refuse_too_many(pictures: Given) -> None:
 
 
 def _of(brought: Brought, given: Given, by: frozenset[Path]) -> Brought:
-    """Return the file with the seats that it was given to; no seats means all."""
+    """Return the file with the seats it was given to; no seats means all seats."""
     seats = [seat for seat, paths in given.items() if not by.isdisjoint(paths)]
     whose = tuple(seat for seat in seats if seat is not None) if None not in seats else ()
     return brought.model_copy(update={"seats": whose})

@@ -1,4 +1,4 @@
-"""Debates many questions, several at a time, and continues batches that were stopped."""
+"""Debates many questions, several in parallel, and continues interrupted batches."""
 
 import asyncio
 import json
@@ -32,14 +32,12 @@ from contend.models.tokens import estimate_tokens
 
 # After this many failures in a row, the next debate would probably fail for the same reason.
 MOST_FAILURES = 5
-# A batch that was stopped may continue under other values of these settings.
+# These settings may change when an interrupted batch continues.
 _MAY_CHANGE = ("budget", "max_cost")
 
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """The options that apply to all questions in a batch."""
-
     protocol: str
     flags: Mapping[str, Any]
     model: str | None
@@ -47,7 +45,7 @@ class BatchOptions:
     preset: Preset | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that must be the same when a batch continues."""
+        """Return the options that must not change when a batch continues."""
         kept = {name: value for name, value in self.flags.items() if name not in _MAY_CHANGE}
         found = {"protocol": self.protocol, "model": self.model, "settings": kept}
         if self.preset:
@@ -66,12 +64,12 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A debate that is not done yet: either a new one or one that was stopped."""
+    """An unfinished debate: a new one, or one that paused, failed or was interrupted."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
     request: DebateRequest | None = None
-    settings: DebateSettings | None = None  # what replaces the settings of a stopped one
+    settings: DebateSettings | None = None  # new settings of a paused debate
 
 
 def check_questions(
@@ -80,7 +78,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that can be checked without a model; errors name the row."""
+    """Check everything that needs no model; errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:
@@ -110,7 +108,7 @@ async def prepare_jobs(
     records: Repository,
     reporter: prepare.Reporter,
 ) -> list[BatchJob]:
-    """Check the models for every debate that is not done, before paying for any call."""
+    """Check the models for every unfinished debate before the first paid call."""
     stored = set(await asyncio.to_thread(records.ids))
     new = [each for each, debate_id in zip(checked, ids, strict=True) if debate_id not in stored]
     plans = await _prepare(new, reporter)
@@ -147,7 +145,7 @@ def _other_budget(
 async def _prepare(
     checked: Sequence[CheckedQuestion], reporter: prepare.Reporter
 ) -> dict[str, prepare.PreparedDebate]:
-    """Prepare one debate per combination of settings: the one with the longest question."""
+    """Prepare one debate per combination of settings, using the longest question."""
     groups: dict[str, CheckedQuestion] = {}
     for each in sorted(checked, key=lambda each: estimate_tokens(each.draft.question)):
         groups[_settings_key(each.asked)] = each
@@ -188,7 +186,7 @@ class Batch:
                 raise ended
 
     def pause(self) -> None:
-        """Stop after the current turns, without starting any more debates."""
+        """Stop after the current turns, and start no more debates."""
         self._waiting.clear()
         for control in self._running.values():
             control.request_drain("the batch was stopped")
@@ -214,7 +212,7 @@ class Batch:
             debate = await asyncio.to_thread(self._start, job)
             if debate.status != "done":
                 await self._run(debate, control, job.settings)
-        except (BadInput, LeaseLost) as refused:  # such as: another process runs it
+        except (BadInput, LeaseLost) as refused:  # for example, another process runs the debate
             error = str(refused)
         except Exception as failed:  # noqa: BLE001 - one debate must not end the others
             error = scrub(f"{type(failed).__name__}: {failed}")

@@ -1,4 +1,4 @@
-"""The output folder of a batch, with the results and the debate for each question."""
+"""The output folder of a batch: the results, and the debate of each question."""
 
 import csv
 import io
@@ -27,8 +27,6 @@ NOT_STARTED = "not started"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """One row in the table of results."""
-
     question: str
     debate_id: str
     status: str = NOT_STARTED
@@ -49,7 +47,7 @@ class BatchResult:
 
 
 class BatchFolder:
-    """The folder of one batch; a later run with the same questions and options continues it."""
+    """The folder of one batch; a run with the same questions and options continues the batch."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,7 +57,7 @@ class BatchFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder; at the end, remove it again if no plan was written."""
+        """Lock the folder; at the end, remove the folder if it still has no plan."""
         # The operating system releases this lock even if the process is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:
@@ -83,7 +81,7 @@ class BatchFolder:
                     each.rmdir()
 
     def open(self, questions: Sequence[BatchQuestion], options: Mapping[str, Any]) -> list[str]:
-        """Return the debate id for each question; refuse a folder that belongs to another batch."""
+        """Return the debate id of each question; refuse a folder that belongs to another batch."""
         known = self._read_plan(questions, options)
         ids = known | {_key(q): str(uuid4()) for q in questions if _key(q) not in known}
         rows = [{"id": ids[key], **json.loads(key)} for key in ids]
@@ -95,12 +93,10 @@ class BatchFolder:
         return [ids[_key(each)] for each in questions]
 
     def write_plan(self) -> None:
-        """Save the debate ids, so that the next run continues the same debates."""
         self._write(_PLAN, json.dumps(self._plan, ensure_ascii=False, indent=1))
         self._write_results()
 
     def record(self, debate: StoredDebate, error: str | None = None) -> BatchResult:
-        """Write a debate's document, and update the table of results."""
         number = list(self.results).index(debate.id) + 1
         name = f"{number:04}-{_slug(debate.question)}.md"
         self._write(name, to_markdown(debate))
@@ -193,7 +189,7 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
 
 
 def _as_cell(value: Any) -> Any:
-    """Put a quote before text that a spreadsheet would run as a formula."""
+    """Prefix text that a spreadsheet would run as a formula with a quote."""
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if is_formula else value
 

@@ -21,7 +21,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """One question from the file; `settings` holds all columns that have no field here."""
+    """A question from the file; `settings` holds the columns that have no field here."""
 
     where: str
     question: str
@@ -30,7 +30,7 @@ class BatchQuestion:
     due: str = ""
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the question in a later run, even if rows have moved."""
+        """Return the values that identify the question even if rows have moved."""
         values = {**asdict(self), "outcomes": list(self.outcomes)}
         return {name: value for name, value in values.items() if value and name != "where"}
 
@@ -105,7 +105,7 @@ def _read_jsonl(text: str) -> Iterator[BatchQuestion]:
         where = f"Line {number}"
         try:
             values = json.loads(line, object_pairs_hook=partial(_as_object, where))
-        except BadInput:  # BadInput is a ValueError too
+        except BadInput:  # keep our own message: BadInput is also a ValueError
             raise
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where} is not valid JSON. Each line is one object.") from error
@@ -127,7 +127,7 @@ def _refuse_repeated_names(where: str, names: Iterable[str]) -> None:
 
 
 def _as_cell(name: str, value: Any) -> str:
-    """Return a JSON value as the text that a CSV cell would have."""
+    """Convert a JSON value to the text of a CSV cell."""
     if value is None or isinstance(value, str):
         return value or ""
     if name.lower() == _OUTCOMES and isinstance(value, list):

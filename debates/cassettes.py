@@ -1,4 +1,4 @@
-"""Cassettes: a debate with its recorded calls in one file, to be run again without a model."""
+"""Cassettes: files with a finished debate and its recorded calls, to rerun it without a model."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from contend.models.recording import CallKey, RecordedCall
 _FORMAT = "contend_cassette"
 _VERSION = 1
 _GIVEN = {*DebateInput.__annotations__, "retrieval"}
-# Settings that would make it pause, or that name a folder of the machine it was recorded on.
+# Settings that would pause the rerun, or that name a folder of the recording machine.
 _OF_THE_MACHINE = {"pause", "output_dir"}
 
 
@@ -45,7 +45,7 @@ class Cassette(BaseModel):
 
 
 def to_cassette(records: Repository, debate: StoredDebate) -> str:
-    """Return a finished debate as a cassette; it holds no keys and no files."""
+    """Return a finished debate as a cassette, without keys and files."""
     calls = records.recordings.read(debate.id)
     _check_exportable(records, debate, has_calls=bool(calls))
     settings = _without_machine(debate.settings)
@@ -110,7 +110,7 @@ def _refuse_damaged(name: str) -> NoReturn:
 
 
 def check_same(cassette: Cassette, question: str | None, values: Mapping[str, Any]) -> None:
-    """Refuse a question or settings other than those of the recording."""
+    """Refuse a question or settings that differ from the recording."""
     recorded = cassette.debate
     if question is not None and question.strip() != recorded.question.strip():
         raise BadInput(
@@ -129,7 +129,7 @@ def check_same(cassette: Cassette, question: str | None, values: Mapping[str, An
 
 
 def start_from_cassette(records: Repository, cassette: Cassette) -> StoredDebate:
-    """Write a new debate that asks the same and is answered from the recording."""
+    """Store a new debate with the same question, whose calls the recording answers."""
     debate, fresh = cassette.debate, str(uuid4())
     state = debate.as_state()
     given = cast("DebateState", {name: state[name] for name in state if name in _GIVEN})  # type: ignore[literal-required]

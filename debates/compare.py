@@ -22,8 +22,6 @@ class TurnChange:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that differs between the two debates."""
-
     name: str
     first: str
     second: str
@@ -38,7 +36,6 @@ class Comparison:
 
 
 def compare(first: Record, second: Record) -> Comparison:
-    """Compare the records of two debates in their JSON form."""
     return Comparison(
         shared_turns=_shared_turns(first, second),
         turns=list(_turn_changes(first, second)),
@@ -111,7 +108,7 @@ def _score(record: Record) -> str:
 
 
 def word_changes(first: str, second: str) -> list[Words]:
-    """Return the words of both texts in order, each with the text or texts it occurs in."""
+    """Return the words of both texts in order, each marked with the text it occurs in."""
     old, new = _WORD.findall(first), _WORD.findall(second)
     changes: list[Words] = []
     matcher = SequenceMatcher(None, old, new, autojunk=False)

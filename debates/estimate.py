@@ -15,10 +15,10 @@ from contend.models.providers.registry import parse_spec
 from contend.models.tokens import estimate_tokens
 from contend.nodes.budget import calls_after
 
-# Typical token counts: of the instructions in a prompt, and of short and long turns.
+# Typical token counts of a prompt's instructions, a short turn, and a long turn.
 _INSTRUCTIONS = 900
 _SHORT_TURN, _USUAL_TURN, _LONG_TURN = 250, 450, 700
-# Later prompts show no more than about this many earlier turns whole.
+# Later prompts contain at most about this many whole earlier turns.
 _TURNS_SHOWN = 8
 
 Range = tuple[float, float]
@@ -26,12 +26,10 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Likely:
-    """What a debate usually takes."""
-
     calls: int
     tokens: int
     cost_usd: float | None
-    debates: int = 0  # how many past debates it rests on
+    debates: int = 0  # the number of past debates it is based on
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Estimate:
     cost_usd: Range | None
     """None if the price of a model is unknown."""
     unpriced: tuple[str, ...] = ()  # the models whose price is unknown
-    prices_read: date | None = None  # the oldest day on which a price of the table was read
+    prices_read: date | None = None  # the oldest date of a built-in price
     likely: Likely | None = None
 
 
@@ -52,7 +50,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a debate, or what is left of one that was stopped in this state."""
+    """Estimate a debate or, with `stopped`, the rest of a paused debate."""
     made = len(stopped.get("turns", [])) if stopped else 0
     calls = _calls(settings, stopped or {}, made)
     asked = estimate_tokens(question)
@@ -76,7 +74,7 @@ def estimate(
 
 
 def _calls(settings: DebateSettings, state: DebateState, made: int) -> tuple[int, int]:
-    """Return the fewest and the most calls that are left."""
+    """Return the minimum and maximum number of remaining calls."""
     strategy = strategy_for(settings)
     if state.get("stop"):  # only the end of the debate is left
         left = max(len(calls_after(state, settings, "")), 1)
@@ -86,7 +84,6 @@ def _calls(settings: DebateSettings, state: DebateState, made: int) -> tuple[int
 
 
 def estimate_all(estimates: Sequence[Estimate]) -> Estimate:
-    """Add up the estimates of several debates."""
     first, *others = estimates
     return _sum(first, estimate_all(others)) if others else first
 
@@ -114,7 +111,7 @@ def _likely_sum(one: Likely | None, other: Likely | None) -> Likely | None:
 
 
 def _alike(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
-    """Return the past debates of the same models, or all if there is none."""
+    """Return past debates with the same models or, if there are none, all past debates."""
     wanted = set(models)
     return [each for each in past if wanted == each.models] or past
 

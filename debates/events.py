@@ -1,4 +1,4 @@
-"""Events in the form that viewers receive them, with a number and a time."""
+"""Events as viewers receive them, with a number and a time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Event(TypedDict):
-    """One event in a debate; `seq` increases with every event."""
+    """An event of a debate; `seq` increases with every event."""
 
     type: Literal["debate_event"]
     v: Literal[1]
@@ -34,7 +34,6 @@ END_EVENTS: Mapping[str, EventName] = {"done": "complete", "failed": "error"}
 
 
 def number_event(debate_id: str, seq: int, said: NodeEvent) -> Event:
-    """Return the event with its sequence number and the current time."""
     now = datetime.now(UTC).isoformat()
     return {"type": "debate_event", "v": 1, "debate_id": debate_id, "seq": seq, "ts": now, **said}
 
@@ -44,7 +43,6 @@ class Announcer:
         self.debate_id, self.watch, self.seq = debate_id, watch, last_seq
 
     def number(self, said: NodeEvent) -> Event:
-        """Return the event with the next sequence number and the current time."""
         self.seq += 1
         return number_event(self.debate_id, self.seq, said)
 
@@ -73,7 +71,7 @@ def start_event(debate: "StoredDebate") -> NodeEvent:
 
 
 def end_event(debate: "StoredDebate") -> NodeEvent:
-    """Build the last event of a stopped debate from its record."""
+    """Build the last event of a debate that has ended or paused, from its record."""
     name = END_EVENTS.get(debate.status, "paused")
     content = {"done": debate.state.get("final_answer", ""), "failed": debate.error or ""}
     about = answer_writer(debate.turns) if debate.status == "done" else {}
@@ -87,7 +85,7 @@ def answer_writer(turns: Sequence[Turn]) -> dict[str, str]:
 
 
 def events_of_record(debate: "StoredDebate") -> list[Event]:
-    """Rebuild the main events of a debate from an old release, which did not store events."""
+    """Rebuild the main events of a debate from an old release, which stored no events."""
     events: list[Event] = []
     announcer = Announcer(debate.id, events.append)
     for said in (start_event(debate), *map(turn_event, debate.turns), end_event(debate)):

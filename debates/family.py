@@ -11,17 +11,15 @@ from contend.debates.tables import debates, forks
 
 @dataclass(frozen=True)
 class Origin:
-    """The point at which a debate was forked from another."""
-
     parent_id: str
     round: int | None
-    node: str  # the last node whose work they share
+    node: str  # the last node that both debates share
     edited: str | None = None  # the turn that a person rewrote
 
 
 @dataclass(frozen=True)
 class SharedPart:
-    """The part that a fork shares with its parent."""
+    """The part of a debate that a fork shares with its parent."""
 
     origin: Origin
     events: list[StoredEvent]
@@ -29,13 +27,12 @@ class SharedPart:
 
 @dataclass(frozen=True)
 class Family:
-    """All debates that were forked, directly or indirectly, from the same one."""
+    """All debates forked, directly or indirectly, from the same debate."""
 
     eldest: str
     origins: dict[str, Origin]
 
     def children(self) -> dict[str, list[str]]:
-        """Return the forks of each debate, oldest first."""
         found: dict[str, list[str]] = defaultdict(list)
         for debate_id, origin in self.origins.items():
             found[origin.parent_id].append(debate_id)

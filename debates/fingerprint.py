@@ -1,4 +1,4 @@
-"""Notices that prompts or settings differ from those a debate was run with."""
+"""Detects changes in prompts or settings since a debate last ran."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ _CHANGED = {
 
 
 def fingerprint_of(settings: DebateSettings) -> dict[str, str]:
-    """Return hashes of everything besides the transcript that decides what a speaker is sent."""
+    """Return hashes of everything, except the transcript, that affects what a speaker is sent."""
     chosen = json.dumps(settings.model_dump(mode="json"), sort_keys=True)
     return {"prompts": prompts.digest(settings.protocol, "shared"), "settings": _hash(chosen)}
 

@@ -1,4 +1,4 @@
-"""Reads requests for forecasts, records which outcomes came true, and scores forecasts."""
+"""Reads forecast requests, records which outcomes came true, and scores forecasts."""
 
 import json
 import re
@@ -52,7 +52,6 @@ def read_request(text: str | bytes) -> DebateRequest:
 
 
 def check_question(question: str) -> None:
-    """Refuse a question that is not valid in a request."""
     with _validation_in_words():
         PredictionTask(question=question)
 
@@ -66,7 +65,7 @@ def _validation_in_words() -> Iterator[None]:
 
 
 def problems(error: ValidationError, most: int = 5) -> list[str]:
-    """List what is wrong and where, without the invalid values, which may be large."""
+    """List the invalid fields and the reasons, without the values, which may be large."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     said = [
         f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
@@ -76,7 +75,7 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 
 def _place(steps: Sequence[int | str]) -> str:
-    """Return the path to a field in a request; shorten long names."""
+    """Return the path to a field in a request, with long names shortened."""
     names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
@@ -94,12 +93,12 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
     given = request.model_dump(mode="json", exclude_unset=True)
     data = given["prediction_context"].setdefault("data_summary", {})
     data.setdefault("timeframe", {})["end"] = due.isoformat()
-    with _validation_in_words():  # the size was already checked
+    with _validation_in_words():  # the size has been checked
         return DebateRequest.model_validate_json(json.dumps(given))
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Parse `ID: LABEL` arguments; derive the id from the label if only that is given."""
+    """Parse `ID: LABEL` arguments; if only a label is given, derive the id from the label."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
@@ -114,7 +113,7 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _slug(name: str, number: int) -> str:
-    """Turn a name into an id; use the outcome's number if the name has no usable letters."""
+    """Make an id from a name; without usable letters, use the outcome's number."""
     slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
     return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
 
@@ -136,7 +135,7 @@ class Proposal:
     due: date | None
     model: str
     usage: Usage
-    spent: Amount  # of the budget, if there is one
+    spent: Amount  # counts toward the budget
 
 
 async def propose_outcomes(
@@ -200,7 +199,7 @@ class Forecast:
 
 
 def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
-    """Return all finished forecasts, except damaged ones, which are reported."""
+    """Return all finished forecasts; report damaged ones and leave them out."""
     came, found = records.resolutions(), []
     for debate in records.done(PROTOCOL, report):
         try:
@@ -224,7 +223,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; replace one recorded earlier only with `replace`."""
+    """Store which outcome came true; with `replace`, overwrite an outcome stored earlier."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -303,7 +302,7 @@ def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float]
 
 
 Stated = Iterator[tuple[str, numbers.Distribution]]
-"""Distributions, each with a name for who stated it."""
+"""Distributions, each with the name of the role, model or round that stated it."""
 
 
 def _by_pool(found: Forecast) -> Stated:
@@ -312,7 +311,7 @@ def _by_pool(found: Forecast) -> Stated:
 
 
 def _by_role(found: Forecast) -> Stated:
-    """Yield the last probabilities stated by each role, and those in the judge's verdict."""
+    """Yield each role's last probabilities, and those in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:
@@ -332,7 +331,7 @@ def _by_model(found: Forecast) -> Stated:
 
 
 def _by_round(found: Forecast) -> Stated:
-    """Yield, for each round, the mean over the roles with complete distributions."""
+    """Yield, for each round, the mean of the roles with complete distributions."""
     kept = kept_arguments(found.debate.as_state())
     for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
         stated = list(stated_in(kept, number).values())
@@ -340,7 +339,7 @@ def _by_round(found: Forecast) -> Stated:
 
 
 def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
-    """Score the complete distributions, grouped by who stated them."""
+    """Score the complete distributions, grouped by the name that each comes with."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):

@@ -1,4 +1,4 @@
-"""Forks a debate: starts a new one from a point in an existing one."""
+"""Forks a debate: starts a new debate from a point in an existing one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """The new text for a turn: the whole reply, including its control block."""
+    """The new text of a turn: the whole reply, including its control block."""
 
     turn: str
     text: str
@@ -66,7 +66,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """One more round after the last one."""
+    """Adds a round after the last one."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Start:
     shared_until: datetime
     said: Sequence[NodeEvent] = ()
     edited: str | None = None
-    reopens: bool = False  # the rounds, so that nothing may say that they ended
+    reopens: bool = False  # True if a finished debate continues, so that its end must not be copied
 
 
 async def fork_debate(
@@ -89,7 +89,7 @@ async def fork_debate(
     say: str = "",
     reporter: Reporter | None = None,
 ) -> StoredDebate:
-    """Create a new debate that continues from a checkpoint of its parent."""
+    """Create a debate that continues from a checkpoint of its parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     if isinstance(where, FollowUp):
@@ -134,7 +134,7 @@ async def _start(
 
 
 def _another_round(parent: StoredDebate) -> dict[str, Any]:
-    """Return the changes of the settings that let one more round follow."""
+    """Return the settings changes that allow one more round."""
     if parent.status != "done":
         raise BadInput(
             f"Debate {parent.id[:8]} is not finished. Continue it with: contend resume "
@@ -150,7 +150,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start:
-    """Begin where the rounds ended, as if they had not."""
+    """Start where the rounds ended, without the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -183,7 +183,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the events of the shared part, with times shifted so that the last is now."""
+    """Return the fork's first events: shared ones, shifted in time to end now, and its own."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -222,7 +222,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Write a new debate that begins anew and reuses the parent's calls up to a point."""
+    """Start a debate over as a new one, reusing the parent's calls up to a point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
@@ -254,7 +254,7 @@ def find_step(steps: Sequence[HistoryStep], point: ForkPoint) -> HistoryStep:
     for at in range(len(steps) - 1, 0, -1):
         step = steps[at]
         if step.round == point.round and _is_at(step, point.phase):
-            # A decision that needed no call is made again, because the settings may have changed.
+            # A decision made without a call is made again, because the settings may have changed.
             is_free = "stop" in step.state and "stop" not in steps[at - 1].state and not step.turns
             return steps[at - 1] if is_free and not point.phase else step
     raise BadInput(f"There is no such place in the debate. It has: {_places(steps)}.")
@@ -287,7 +287,7 @@ async def _seats(
         chosen = (await choose_seats(settings)).seats
         if {seat.id for seat in chosen} != {seat.id for seat in seats}:
             raise BadInput("A fork cannot add or remove seats; it can only change their models.")
-        # Positions that a moderator found are not in the settings.
+        # Positions proposed by a moderator are not in the settings.
         position = {seat.id: seat.position for seat in seats}
         seats = [each.model_copy(update={"position": position[each.id]}) for each in chosen]
     await check_seats({**state, "seats": seats}, settings, reporter, fetch=True)
@@ -295,7 +295,7 @@ async def _seats(
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
-    """Return two steps: the last one before a turn was added, and the one that added it."""
+    """Return the last step before a turn was added, and the step that added it."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step
@@ -305,7 +305,7 @@ def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, Hist
 async def _edited(
     records: Repository, parent: StoredDebate, before: HistoryStep, turn: Turn, given: str
 ) -> tuple[DebateState, list[NodeEvent]]:
-    """Run the turn's step again with the recorded calls and the person's text."""
+    """Rerun the turn's step with the recorded calls and the person's text."""
     text = clean(given).strip()
     if not text:
         raise BadInput(f"The new text of turn {turn.id} is empty.")

@@ -21,18 +21,15 @@ from contend.graph.state import DebateState, Turn
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
-# LangGraph uses this task id for writes that come from outside the graph.
+# LangGraph's task id for writes from outside the graph.
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _NEVER = datetime.min.replace(tzinfo=UTC)
-# Additions by a person are appended to these lists.
+# A person's additions are appended to these lists.
 _LISTS = {"turns", "degraded"}
 
 
 class _Line(BaseCheckpointSaver[Any]):
-    """The checkpoints that led to the newest one, in memory.
-
-    LangGraph reads all earlier checkpoints again to rebuild the transcript at each of them.
-    """
+    """Holds the newest checkpoint and its ancestors, because LangGraph rereads them often."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()
@@ -56,16 +53,16 @@ class _Line(BaseCheckpointSaver[Any]):
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A checkpoint: the nodes that ran last, and the state after them."""
+    """A checkpoint: the nodes that ran last, and the state after they ran."""
 
     checkpoint: str
     nodes: tuple[str, ...]  # the nodes that may have run last
-    next: tuple[str, ...]  # the nodes that follow; none at the end
-    round: int | None  # the round in which they ran
+    next: tuple[str, ...]  # the nodes that follow; empty at the end
+    round: int | None  # the round in which the nodes ran
     turns: tuple[Turn, ...]  # the turns that this step added
     at: datetime
     state: DebateState
-    is_of_node: bool  # False for an input or a correction
+    is_of_node: bool  # False if the checkpoint is from an input or a correction
     given: DebateState  # what a person added to the state before the next node ran
     answer: Any  # what a person answered at a pause of the next node
 
@@ -101,7 +98,7 @@ async def read_history(
 
 
 async def node_steps(records: Repository, debate: StoredDebate) -> list[HistoryStep]:
-    """Return the steps of a debate in which a node ran, oldest first."""
+    """Return the steps in which a node ran, oldest first."""
     origin = await asyncio.to_thread(records.origin, debate.id)
     async with opened_graph(debate) as graph:
         steps = await read_history(graph, debate.id, origin)
@@ -121,7 +118,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 
 def _beginning(origin: Origin | None) -> HistoryStep:
-    """Return a step for what came before the first checkpoint, in a fork as well."""
+    """Return a first step, before any checkpoint, for a new debate or a fork."""
     first = (origin.node if origin else START,)
     return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
 
@@ -133,7 +130,7 @@ def _step(
     is_of_node = source == "loop" and before.next != (START,)
     nodes = before.next if is_of_node else before.nodes
     if source == "update" and before.checkpoint:
-        nodes = every  # a correction does not say which node it stands for
+        nodes = every  # a correction does not name the node it replaces
     added: Any = {}
     for task, channel, value in writes:
         if task == _NO_TASK and not channel.startswith("__"):
@@ -157,12 +154,12 @@ def _step(
 
 
 def _last(answer: Any) -> Any:
-    """Return an answer as it was given; a task keeps a list of those it has read."""
+    """Return the newest answer; a task keeps a list of the answers it has read."""
     return answer[-1] if isinstance(answer, list) else answer
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:
-    """Return the state without a person's additions, which LangGraph includes in it."""
+    """Return the state without a person's additions, which LangGraph merges into it."""
     kept: Any = {name: value for name, value in state.items() if name not in added}
     for name in added.keys() & _LISTS:
         whole, new = state[name], added[name]  # type: ignore[literal-required]

@@ -30,7 +30,7 @@ from contend.models.failures import scrub
 
 # The shortest time between transactions, each of which writes the new events of all debates.
 GROUP_SECONDS = 0.033
-# Viewers that lost their connection return sooner than this; later ones only need whole turns.
+# Viewers that lost their connection reconnect sooner than this; later ones need only whole turns.
 _CHUNKS_KEPT = timedelta(hours=1)
 
 _log = logging.getLogger("contend.debates")
@@ -38,15 +38,13 @@ _log = logging.getLogger("contend.debates")
 
 @dataclass(frozen=True)
 class Group:
-    """Events in one debate that were stored together."""
-
     stored: list[StoredEvent]
     previous: int | None  # the last event that this process stored before them
 
 
 @dataclass(frozen=True)
 class Update:
-    """The new events in a debate, and its status."""
+    """The new events of a debate, and its status."""
 
     stored: list[StoredEvent]
     status: str
@@ -57,11 +55,9 @@ Listener = Callable[[Group], None]
 
 @dataclass
 class _Outbox:
-    """The events from one run that are not stored yet."""
-
     lease: Lease
     said: list[Event] = field(default_factory=list)
-    # Merged for a write; not merged again, because a write that seems to fail may have succeeded.
+    # Chunks merged for a write; never merged again, because a failed write may have succeeded.
     joined: list[Event] = field(default_factory=list)
     last: int | None = None
     is_over: bool = False
@@ -73,7 +69,7 @@ class _Outbox:
 
 
 class _Round:
-    """One transaction with events from any number of debates."""
+    """A transaction with events of any number of debates."""
 
     def __init__(self) -> None:
         self.hurry, self.over = asyncio.Event(), asyncio.Event()
@@ -95,7 +91,7 @@ class Journal:
         self._plan_round()
 
     async def flush(self, lease: Lease) -> None:
-        """Store a debate's events now; they stay pending while the database is unavailable."""
+        """Store a debate's events now; if the database is unavailable, they stay pending."""
         outbox = self._outboxes.get(lease.owner)
         if outbox is None or not (outbox.said or outbox.joined):
             return
@@ -111,7 +107,7 @@ class Journal:
         return list(outbox.join()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Announce events that the caller has stored, and discard the pending ones."""
+        """Announce events that the caller has stored, and clear the pending ones."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.said, outbox.joined = [], []
         self._announce(outbox, encode(said))
@@ -155,7 +151,7 @@ class Journal:
             return [read_event(row) for row in connection.execute(query)]
 
     def read_update(self, debate_id: str, after: int, limit: int) -> Update | None:
-        """Return the events after this number and the status; None if the debate was deleted."""
+        """Return the status and the events after this number; None if the debate was deleted."""
         new = sa.and_(events.c.debate_id == debates.c.id, events.c.seq > after)
         rows = with_sources(debates.outerjoin(events, new))
         query = sa.select(*COLUMNS, debates.c.status).select_from(rows)
@@ -175,7 +171,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return what a person is asked, if the debate paused for that."""
+        """Return the question for which the debate waits for a person, if any."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None
@@ -183,7 +179,7 @@ class Journal:
         return asked
 
     def last_fingerprint(self, debate_id: str) -> dict[str, str] | None:
-        """Return the hashes of what the last run used; None if an earlier release ran it."""
+        """Return the last run's fingerprint; None if an earlier release ran the debate."""
         names = events.c.name.in_(("debate_start", "resumed"))
         query = sa.select(events.c.event).where(events.c.debate_id == debate_id, names)
         with self._engine.connect() as connection:
@@ -199,7 +195,7 @@ class Journal:
             return connection.execute(query).scalar() or 0
 
     def completed_turns(self, debate_id: str) -> set[str]:
-        """Return the ids of the turns that have a stored `seat_complete` event."""
+        """Return the ids of turns with a stored `seat_complete` event."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")
         return {str(each.as_event()["metadata"]["turn"]) for each in self._select(mine)}
 
@@ -214,7 +210,7 @@ class Journal:
     async def _write_rounds(self) -> None:
         clock = asyncio.get_running_loop().time
         while self._next:
-            # The first event after a quiet time is written immediately.
+            # After a pause, the first event is written immediately.
             await wait_for_event(self._next_write_at - clock(), self._next.hurry)
             self._next_write_at = clock() + GROUP_SECONDS
             self._current, self._next = self._next, None
@@ -238,7 +234,7 @@ class Journal:
             self._announce(outbox, stored.get(outbox.lease, []))
 
     def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of several debates; if those of one fail, still store the others."""
+        """Store the events of several debates; a failure for one debate does not affect others."""
         try:
             return self._write(said)
         except DatabaseUnavailable:
@@ -255,7 +251,7 @@ class Journal:
             return {lease: [] for lease in said}
 
     def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of those debates whose lease we still hold."""
+        """Store the events of debates whose lease we still hold."""
         stored = {lease: encode(said[lease]) for lease in said}
         ours = sa.and_(
             debates.c.id.in_([lease.debate_id for lease in said]),
@@ -279,7 +275,7 @@ class Journal:
             listener(group)
 
     def forget_old_chunks(self) -> None:
-        """Delete the chunks of debates that ended a while ago, as their turns are stored whole."""
+        """Delete the chunks of debates that ended a while ago; their whole turns stay stored."""
         before = written(datetime.now(UTC) - _CHUNKS_KEPT)
         # Raw SQL, because SQLite uses the index on chunks only for exactly this condition.
         are_chunks = sa.text("is_chunk")
@@ -288,7 +284,7 @@ class Journal:
         query = sa.select(debates.c.id).where(done, debates.c.id.in_(with_chunks))
         with self._engine.connect() as connection:
             old = connection.execute(query).scalars().all()
-        for debate_id in old:  # one by one, so that nobody waits long
+        for debate_id in old:  # one by one, so that other transactions do not wait long
             with write(self._engine) as connection:
                 chunks = events.delete().where(events.c.debate_id == debate_id, are_chunks)
                 connection.execute(chunks)
@@ -300,7 +296,7 @@ def _between(debate_id: str, after: int, until: int | None) -> sa.ColumnElement[
 
 
 def merge_chunks(said: Iterable[Event]) -> list[Event]:
-    """Merge consecutive chunks of the same turn; chunks of other turns may come in between."""
+    """Merge consecutive chunks of a turn; chunks of other turns may come in between."""
     merged: dict[Any, Event] = {}
     whole: list[Event] = []
     for event in said:

@@ -1,4 +1,4 @@
-"""Leases, which make sure that only one process at a time runs a debate."""
+"""Leases, which ensure that only one process at a time runs a debate."""
 
 import os
 import socket
@@ -22,13 +22,13 @@ LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Another process has taken over the debate, so this one must not write any more."""
+    """Raised if another process took over the debate; this process must stop writing."""
 
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
 
 
-# The owner ids of the leases that this process holds.
+# Owner ids of the leases this process holds.
 _held: set[str] = set()
 
 
@@ -40,7 +40,7 @@ class Lease:
         """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free or has expired, or if its holder is dead."""
+        """Take the lease if it is free or expired, or if its holder is dead."""
         _held.add(self.owner)
         try:
             self._take()
@@ -73,7 +73,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Renew the lease; return False if it is lost. After a database error, try again later."""
+        """Renew the lease; return False if it is lost, but True after a database error."""
         try:
             with write(self._engine) as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
@@ -107,19 +107,19 @@ def _is_dead(row: Any) -> bool:
     if machine != _machine() or sys.platform == "win32" or not pid.isdigit():
         return False
     if int(pid) == os.getpid():
-        return row.lease_owner not in _held  # not released because the database was unavailable
+        return row.lease_owner not in _held  # a database outage may have prevented the release
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # it runs, as another user
+    except PermissionError:  # a running process of another user
         pass
     return False
 
 
 @cache
 def _machine() -> str:
-    """Return a unique name for this machine or container; host names alone can repeat."""
+    """Return a unique name for this machine or container, because host names can repeat."""
     name = socket.gethostname()
     with suppress(OSError):  # Linux only
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
@@ -129,7 +129,7 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return the current time; on PostgreSQL, use the server's clock for all machines."""
+    """Return PostgreSQL's time, so that all machines agree; for SQLite, the local time."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
@@ -137,5 +137,5 @@ def _clock(connection: sa.Connection) -> datetime:
 
 
 def written(time: datetime) -> str:
-    """Format a time for storage, as text that sorts chronologically."""
+    """Format a time as text that sorts chronologically."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""Lists debates page by page, and loads only what a list shows."""
+"""Lists debates page by page, loading only what a list shows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,19 +22,19 @@ _COLUMNS = [
 @dataclass(frozen=True)
 class Filter:
     words: str = ""
-    """Words in the question, the title or the answer."""
+    """Words to find in the question, the title or the answer."""
     protocol: str | None = None
     status: Status | None = None
     before: tuple[str, str] | None = None
     """The creation time and id of the last debate on the previous page."""
     ours: tuple[str, ...] = ()
-    """Debates that this process is running; they may not have their leases yet."""
+    """Debates that this process runs; some may not have a lease yet."""
 
 
 @dataclass(frozen=True)
 class ListPage:
     debates: tuple[StoredDebate, ...]
-    """These lack their turns and settings, and have only part of the state."""
+    """Debates without turns and settings, and with only part of the state."""
     damaged: tuple[str, ...]
     following: tuple[str, str] | None
     """The value of `before` for the next page; None on the last page."""
@@ -85,7 +85,7 @@ def _has_status(
 ) -> sa.ColumnElement[bool]:
     if status not in ("running", "interrupted"):
         return debates.c.status == status
-    # Both are stored as `running`; only the lease tells whether a process is running it.
+    # Both are stored as `running`; only the lease shows whether a process runs the debate.
     is_running = debates.c.status == "running"
     leases = sa.select(
         *(debates.c.id, debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)

@@ -20,7 +20,7 @@ from contend.models.failures import scrub
 _PAGE = 500
 # Older events are read from the database.
 _MOST_IN_MEMORY = 2_000
-# The time between two checks on a debate that another process runs; it grows if nothing happens.
+# The interval between checks of another process's debate; it grows while nothing happens.
 _SHORTEST_WAIT = 0.25
 _LONGEST_WAIT = 2.0
 _SECONDS_BETWEEN_RENDERINGS = 0.25
@@ -31,8 +31,6 @@ _log = logging.getLogger("contend.debates")
 
 @dataclass(frozen=True)
 class Viewing:
-    """The options with which a viewer reads events."""
-
     after: int = 0
     html: bool = False
     open_chunks_only: bool = False
@@ -54,10 +52,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events as they arrive, and an empty list if there are none for a while.
-
-        Ends after the last event of a finished debate, or when the debate is deleted.
-        """
+        """Yield events until the debate ends or is deleted; yield an empty list in quiet times."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)
@@ -84,7 +79,6 @@ class LiveEvents:
         self._start(self._forget_old_chunks())
 
     async def close(self) -> None:
-        """End all streams."""
         self._closing.set()
         for channel in self._channels.values():
             channel.end()
@@ -126,11 +120,11 @@ class LiveEvents:
 
 
 class _Recent:
-    """The newest events in a debate, kept in memory."""
+    """The newest events of a debate, kept in memory."""
 
     def __init__(self) -> None:
         self._events: list[StoredEvent] = []
-        self._since: int | None = None  # the number of the event before the first one, once known
+        self._since: int | None = None  # number of the event before these, once known
         self._changed = asyncio.Event()
 
     @property
@@ -169,12 +163,12 @@ class _Recent:
         self._changed = asyncio.Event()
 
     async def wait(self, after: int, seconds: float) -> bool:
-        """Wait for an event after the given one; return False if none came in time."""
+        """Wait for an event after the given number; return False on a timeout."""
         return self.last > after or await wait_for_event(seconds, self._changed)
 
 
 class _Channel:
-    """The newest events in one debate, which are read and rendered once for all viewers."""
+    """The newest events of a debate, read and rendered once for all viewers."""
 
     def __init__(self, records: Repository, debate_id: str) -> None:
         self._records, self._id = records, debate_id
@@ -205,7 +199,7 @@ class _Channel:
     async def read(
         self, after: int, viewing: Viewing, *, is_first: bool = False
     ) -> EventPage | None:
-        """Return the events after this number; None if there will not be any more."""
+        """Return the events after this number; None if the stream has ended."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
@@ -221,7 +215,7 @@ class _Channel:
         return await asyncio.to_thread(self._read_stored, after, viewing)
 
     async def wait(self, after: int, viewing: Viewing) -> bool:
-        """Wait for an event after the given one; return False if none came in time."""
+        """Wait for an event after the given number; return False on a timeout."""
         if self._is_over(after):
             return True
         return await self._recent_for(viewing).wait(after, viewing.idle_seconds)
@@ -248,14 +242,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Add events that this process has stored; if any are missing before them, read again."""
+        """Add events that this process stored; if some are missing in between, read them."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._look.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified or, if another process runs the debate, at intervals."""
+        """Read new events when notified or, for a debate of another process, at intervals."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:
@@ -270,7 +264,6 @@ class _Channel:
             self.end()
 
     async def _read_new(self) -> bool:
-        """Read new events; return whether there were any."""
         try:
             if not self._recent.is_started:
                 newest = await asyncio.to_thread(self._journal.newest, self._id)
@@ -305,7 +298,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Add HTML to new events, at intervals, because it renders a whole paragraph each time."""
+        """Add HTML to new events, but only at intervals, because rendering a paragraph is slow."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)

@@ -22,7 +22,7 @@ _Turn = tuple[Any, ...]
 class EventPage:
     stored: list[StoredEvent]
     reached: int
-    """The number of the last event that was read."""
+    """The number of the last event read."""
 
 
 @dataclass
@@ -33,10 +33,7 @@ class _OpenTurn:
 
 
 class HtmlEvents:
-    """Adds HTML to the events in one debate; can be used from several threads.
-
-    The last chunk of an unfinished turn has the HTML for all blocks that changed.
-    """
+    """Adds HTML to a debate's events; a turn's last chunk has the HTML of all changed blocks."""
 
     def __init__(self, journal: Journal, debate_id: str) -> None:
         self._journal, self._id = journal, debate_id
@@ -46,12 +43,11 @@ class HtmlEvents:
         self._rendered: dict[int, StoredEvent] = {}
 
     def start(self) -> int:
-        """Read the unfinished turns, and return the number of the newest event."""
+        """Read the unfinished turns; return the number of the newest event."""
         with self._lock:
             return self._start()
 
     def add(self, stored: list[StoredEvent]) -> list[StoredEvent]:
-        """Return new events with HTML."""
         with self._lock:
             changed = {turn for each in stored if (turn := self._take(each))}
             turns = [self._open[turn] for turn in changed if turn in self._open]
@@ -60,7 +56,7 @@ class HtmlEvents:
             return [self._with_html(each, patches) for each in stored]
 
     def read(self, after: int, *, open_chunks_only: bool) -> EventPage:
-        """Return stored events with HTML, up to the last one that `add` has returned."""
+        """Return stored events with HTML, up to the last event that `add` returned."""
         with self._lock:
             last = self._start()
             if open_chunks_only:
@@ -79,13 +75,13 @@ class HtmlEvents:
         if self._last is None:
             newest = self._journal.newest(self._id)
             self._last = newest.seq if newest else 0
-            resumed = self._journal.last_resumed(self._id)  # unfinished turns start again after it
+            resumed = self._journal.last_resumed(self._id)  # unfinished turns restart here
             for each in self._journal.read(self._id, resumed, until=self._last):
                 self._take(each)
         return self._last
 
     def _take(self, stored: StoredEvent) -> _Turn | None:
-        """Update the unfinished turns with an event; return the turn that it is a chunk of."""
+        """Update the unfinished turns with an event; if it is a chunk, return its turn."""
         if stored.is_chunk:
             event = stored.as_event()
             turn = _turn(event)
@@ -119,7 +115,6 @@ class HtmlEvents:
 
 
 def _add_html(stored: StoredEvent) -> StoredEvent:
-    """Add HTML to an event if its content is Markdown."""
     if stored.name not in _TEXTS:
         return stored
     event = stored.as_event()

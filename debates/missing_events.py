@@ -1,4 +1,4 @@
-"""Stores missing events, which are rebuilt from the debate's record."""
+"""Stores missing events, rebuilt from the debate's record."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,7 @@ from contend.graph.events import NodeEvent
 
 
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
-    """Store missing events if no process runs the debate; return whether any were missing.
-
-    Old releases did not store any events, and a crash can keep the last one from being stored.
-    """
+    """Store missing events if no process runs the debate; return whether any were missing."""
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()
     row = connection.execute(query.where(debates.c.id == debate_id)).first()
@@ -35,7 +32,7 @@ def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
 
 
 def append_event(connection: sa.Connection, debate_id: str, said: NodeEvent) -> None:
-    """Add an event to a debate that no process runs, unless it has no stored events at all."""
+    """Add an event to a debate that no process runs, unless the debate has no events at all."""
     newest = newest_event(connection, debate_id)
     if newest:
         query = sa.select(debates.c.last_seq).where(debates.c.id == debate_id)

@@ -9,7 +9,7 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Refuse an output folder that is not writable, before paying for any call."""
+    """Refuse an output folder that is not writable, before the first paid call."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Do not trust the permissions: to root, even /proc looks writable.
@@ -28,14 +28,14 @@ def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
 
 
 def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """Fill this debate's folder and return its path, without touching those of other debates."""
+    """Fill and return this debate's folder, leaving other debates' folders unchanged."""
     found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)
         return found
     own, with_id = _candidates(base, started, debate_id)
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Renamed when it is complete; after a crash, the draft with this name is used again.
+    # Renamed when complete; after a crash, the draft with this name is reused.
     draft = with_id.with_name(f".{with_id.name}.new")
     draft.mkdir(mode=0o700, exist_ok=True)
     fill(draft)

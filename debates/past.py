@@ -1,4 +1,4 @@
-"""What past debates took, for the estimate of the next one."""
+"""Costs of past debates, used to estimate the next one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from contend.debates.tables import debates
 
-# Older ones were probably of other models and other settings.
+# Older debates probably used other models and settings.
 _MOST = 20
 
 

@@ -41,17 +41,17 @@ from contend.retrieval.template_search import open_searcher
 
 
 class Reporter:
-    """Receives progress and notes during preparation; this base class ignores them."""
+    """Receives progress and notes during preparation; this base class ignores both."""
 
     def note(self, text: str) -> None:
         """Report something unexpected, as a sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
-        """Report the download of a model file for as long as the context is open."""
+        """Report the download of a model file while the context is open."""
         return nullcontext(_ignore)
 
     def indexing(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
-        """Report the indexing of `what` for as long as the context is open."""
+        """Report the indexing of `what` while the context is open."""
         return nullcontext(_ignore)
 
 
@@ -61,8 +61,6 @@ def _ignore(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class DebateDraft:
-    """A checked question, its settings, and the files given with it."""
-
     question: str
     settings: DebateSettings
     attachments: Attachments
@@ -70,7 +68,7 @@ class DebateDraft:
 
 @dataclass(frozen=True)
 class PreparedDebate:
-    """A debate that is ready to start: its models respond, and its files are stored."""
+    """A debate that is ready to start: its models are available, and its files are stored."""
 
     question: str
     settings: DebateSettings
@@ -84,7 +82,7 @@ def draft_debate(
     documents: Sequence[Path] = (),
     images: Sequence[Path] = (),
 ) -> DebateDraft:
-    """Check the question and read the files, without calling any model."""
+    """Check the question and read the files, without calling a model."""
     files = read_attachments(documents, images, settings.files_of_seats())
     return DebateDraft(checked_question(question), settings, files)
 
@@ -114,7 +112,7 @@ def waits_for_person(prepared: PreparedDebate) -> bool:
 
 
 async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
-    """Run the same checks as `prepare_debate`, without downloading or storing anything."""
+    """Run the checks of `prepare_debate`, without downloading or storing anything."""
     plan, draft = await _plan_seats(draft)
     missing = missing_files(models_of(plan.seats))
     for weights in missing:
@@ -145,7 +143,7 @@ async def _check_draft(
 async def prepare_resume(
     debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
 ) -> None:
-    """Check a stopped debate before it continues, perhaps under changed settings."""
+    """Check a debate before it continues, optionally with changed settings."""
     if debate.is_from_cassette:
         return
     state = debate.as_state()
@@ -190,7 +188,7 @@ async def check_seats(
 ) -> None:
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
-    # Before a large download that would be useless.
+    # Check before a large download, which might be useless.
     check_sight(seats, settings, images)
     check_budget(state, settings)
     if fetch:

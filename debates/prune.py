@@ -24,11 +24,10 @@ class Pruned:
     debates: tuple[str, ...]
     freed_bytes: int
     is_compacted: bool
-    """Whether the database has returned the space to the disk, instead of keeping it."""
+    """Whether the freed space was returned to the disk."""
 
 
 def parse_age(text: str) -> timedelta:
-    """Parse an age such as 90d, 12w or 36h."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text.strip().lower())
     if found is None:
         raise BadInput(f"'{text}' is not an age; write it as 90d, 12w or 36h.")
@@ -36,10 +35,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete debates, except those that a process is running.
-
-    With `compact`, return the space to the disk; meanwhile, nobody can write to the database.
-    """
+    """Delete debates that no process runs; `compact` also shrinks the database."""
     deleted, files, freed = [], set[Path](), 0
     for each in ids:
         debate = _find(records, each)
@@ -62,13 +58,13 @@ def _find(records: Repository, debate_id: str) -> StoredDebate | None:
 
 
 def _output_folder(debate: StoredDebate | None) -> list[Path]:
-    """Return the debate's output folder, unless it is in a place that the user chose."""
+    """Return the debate's output folder, unless the user chose its location."""
     folder = debate and find_folder(outputs_home(), debate.created_at, debate.id)
     return [folder] if folder else []
 
 
 def _shared_files(debate: StoredDebate | None) -> set[Path]:
-    """Return the debate's documents and images, which other debates may use as well."""
+    """Return the debate's documents and images, which other debates may use too."""
     if debate is None:
         return set()
     state, home = debate.as_state(), data_home()
@@ -89,7 +85,6 @@ def _used_files(records: Repository, files: set[Path]) -> set[Path]:
 
 
 def _delete_all(paths: Sequence[Path] | set[Path]) -> int:
-    """Delete files and folders, and return their size."""
     size = 0
     for path in paths:
         parts = [path, *path.rglob("*")] if path.is_dir() else [path]

@@ -15,7 +15,7 @@ from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
 from contend.nodes.record import read_record
 
-# Among the settings of debates that run on a recording.
+# Internal settings of debates that use a recording.
 FROM_CASSETTE = "from_cassette"
 REUSED_TURNS = "reused_turns"
 
@@ -35,16 +35,15 @@ class StoredDebate(BaseModel):
     last_seq: int
     turns: list[Turn] = []
     resolution: str | None = None
-    """Which outcome of a forecast came true, if known."""
+    """The outcome of a forecast that came true, if known."""
     title: str | None = None
-    """The title that a user gave it, shown instead of the question."""
+    """The user's title for the debate, shown instead of the question."""
 
     @property
     def shown_title(self) -> str:
         return self.title or self.question
 
     def check(self) -> None:
-        """Raise an error if the state or the settings are invalid."""
         self.as_state()
         self.as_settings()
 
@@ -59,24 +58,24 @@ class StoredDebate(BaseModel):
         return self.model_copy(update=changed)
 
     def as_settings(self) -> DebateSettings:
-        """Return the settings, without any that this release does not know."""
+        """Return the settings, ignoring settings that this release does not know."""
         model = SETTINGS[self.protocol]
         known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
         return model.model_validate(known)
 
     @property
     def is_from_cassette(self) -> bool:
-        """Whether a recording answers its calls, so that no model is needed."""
+        """Return whether a recording answers all calls, so that no model is needed."""
         return bool(self.settings.get(FROM_CASSETTE))
 
     @property
     def reused_turns(self) -> frozenset[str]:
-        """The turns until whose end the recording of its parent answers its calls."""
+        """Return the ids of the turns for which the parent's recorded calls are reused."""
         return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the rounds ended; `failed` if the debate failed before that."""
+        """Return why the rounds ended; `failed` if the debate failed before that."""
         stop = self.state.get("stop")
         if stop:
             return str(stop["reason"])
@@ -84,7 +83,7 @@ class StoredDebate(BaseModel):
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Whether it paused because its budget did not pay for the next call."""
+        """Return whether the debate paused because its budget was too small for the next call."""
         return self.status == "paused" and (self.error or "").startswith(OUT_OF_BUDGET)
 
     def as_record(self) -> DebateRecord:

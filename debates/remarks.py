@@ -1,4 +1,4 @@
-"""What people say to a debate that is paused, or that waits for their turn."""
+"""Handles people's comments and answers to a paused debate."""
 
 from typing import Any
 
@@ -14,22 +14,22 @@ _ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an 
 async def answer_pause(
     saver: BaseCheckpointSaver[Any], config: Any, snapshot: StateSnapshot, remark: Remark
 ) -> Command[Any]:
-    """Return the answer to a pause, or to the turn of a seat that a person takes."""
+    """Build the answer to a pause or to a request for a person's turn."""
     asked = snapshot.interrupts[0]
     answer = join_remarks(await _unheard(saver, config), remark).model_dump()
     people = [seat for seat in snapshot.values["seats"] if seat.is_human]
-    # Several people may be asked at once; the first of them answers.
+    # Several people may be asked at once; this answers the first.
     resume = {asked.id: answer} if len(people) > 1 else answer
     ends = remark.finish and "seat" in asked.value
     return Command(resume=resume, update={"finish": True} if ends else None)
 
 
 async def _unheard(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
-    """Return the answer of an earlier run that paused before any node could read it."""
+    """Return the answer that an earlier run received but no node has read."""
     saved = await saver.aget_tuple(config)
     writes = (saved.pending_writes if saved else None) or []
     answers = [value for _, channel, value in writes if channel == _ANSWER]
-    # What a task has read is in its list.
+    # Answers that a task has read are in a list.
     heard = [answer for each in answers if isinstance(each, list) for answer in each]
     unheard = [each for each in answers if not isinstance(each, list) and each not in heard]
     return Remark.model_validate(unheard[-1]) if unheard else Remark()
@@ -41,7 +41,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and an end to rounds that are over."""
+    """Refuse a comment that no speaker would see, and `finish` if the rounds are over."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

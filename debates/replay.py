@@ -1,4 +1,4 @@
-"""Replays a debate: sends its events again, or runs its graph with the recorded calls."""
+"""Replays a debate: sends its events again, or reruns its graph with the recorded calls."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
 from contend.models.recording import Tape, using_tape
 
-# Up to five words, with the spaces after them.
+# Up to five words, each with its trailing spaces.
 _PIECE = re.compile(r"(?:\S+\s*){1,5}")
 
 # Times and durations, which differ in every run.
@@ -35,7 +35,7 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A step in which the current code gives a different result than the recorded one."""
+    """A step where the current code gives a different result than the recording."""
 
     round: int | None
     nodes: tuple[str, ...]
@@ -104,7 +104,6 @@ def _chunks(event: Event, since: str) -> list[Event]:
 
 
 async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed:
-    """Run every step again from its original state, and compare the results."""
     calls = await asyncio.to_thread(records.recordings.read, debate.id)
     if not calls:
         raise BadInput(
@@ -121,7 +120,7 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
-    """Return whether a node ran whose result depends only on its state and the calls."""
+    """Return whether a node ran whose result depends only on the state and recorded calls."""
     return before.nodes != (START,) and after.is_of_node
 
 
@@ -162,7 +161,7 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
 
 
 class _OtherPath(Exception):
-    """The next node is not the one that followed in the recording."""
+    """Raised if the next node differs from the recorded one."""
 
 
 async def _compare(

@@ -56,18 +56,18 @@ _WHOLE_ID = 36
 
 
 class DebateExists(Exception):
-    """A debate with this id already exists."""
+    """Raised if a debate with this id already exists."""
 
 
 class TaskAccepted(Exception):
-    """The task already has an unfinished debate."""
+    """Raised if the task already has an unfinished debate."""
 
 
 @dataclass(frozen=True)
 class UnfinishedTask:
     debate: StoredDebate
     elsewhere: bool
-    """Whether another machine ran it last and may have newer checkpoints."""
+    """Whether another machine ran the debate last and may have newer checkpoints."""
 
 
 class Repository:
@@ -130,7 +130,7 @@ class Repository:
         said: Sequence[Event] = (),
     ) -> None:
         """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
-        turns, stored = state.get("turns", []), dump_state(state)  # before others must wait
+        turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
@@ -152,10 +152,7 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate with this id, or with the only id that has this prefix.
-
-        Raises DamagedDebate if it cannot be read.
-        """
+        """Return the debate with this id or unique prefix; raise DamagedDebate if unreadable."""
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
         if len(prefix) == _WHOLE_ID:  # uses the index
@@ -174,15 +171,11 @@ class Repository:
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
     def search(self, wanted: Filter, limit: int) -> ListPage:
-        """Return a page of the list of debates, newest first."""
         with self._engine.connect() as connection:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process is running, without their turns.
-
-        Record damaged ones as failed.
-        """
+        """Return accepted debates that no process runs; mark damaged ones as failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []
@@ -190,7 +183,7 @@ class Repository:
             elsewhere = {row.id: is_elsewhere(row) for row in connection.execute(query).all()}
             debates = list(load_readable(connection, list(elsewhere), damaged.append))
         for each in damaged:
-            with suppress(BadInput):  # a process is running it
+            with suppress(BadInput):  # a process is running the debate
                 self.acquire(each.debate_id).release()
                 self.give_up(each.debate_id, str(each))
         found = [UnfinishedTask(each, elsewhere[each.id]) for each in debates]
@@ -200,10 +193,10 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def accept(self, debate_id: str) -> None:
-        """Let services finish an unfinished debate, even after a restart."""
+        """Let services finish this debate, even after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_of_debate(debate_id))
-        # Include failed debates, which may be running again without their new status being saved.
+        # Include failed debates, which may be running again with their new status unsaved.
         unfinished = sa.select(debates.id, task).where(
             debates.id == debate_id, debates.status != "done"
         )
@@ -212,7 +205,7 @@ class Repository:
             connection.execute(insert)
 
     def withdraw(self, debate_id: str) -> None:
-        """Keep services from continuing a debate until somebody resumes it."""
+        """Keep services from continuing a debate until a person resumes it."""
         with tables.write(self._engine) as connection:
             connection.execute(_acceptance_of(debate_id))
 
@@ -230,7 +223,6 @@ class Repository:
             return read_family(connection, debate_id)
 
     def newest_of_task(self, task_id: str) -> str | None:
-        """Return the id of the newest debate for a task."""
         debates = tables.debates.c
         named = debates.state["request"]["task_id"].as_string() == task_id
         query = sa.select(debates.id).where(named).order_by(debates.created_at.desc()).limit(1)
@@ -250,7 +242,7 @@ class Repository:
             connection.execute(_acceptance_of(debate_id).where(ended))
 
     def store_missing_events(self, debate_id: str) -> bool:
-        """Store events that are missing but known from the record; return whether any were."""
+        """Store events that can be rebuilt from the record; return whether any were missing."""
         with tables.write(self._engine) as connection:
             return add_missing_events(connection, debate_id)
 
@@ -269,7 +261,7 @@ class Repository:
             connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return all finished debates that used a protocol, without their turns, oldest first."""
+        """Return a protocol's finished debates without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         return self._list(query, report)
@@ -284,7 +276,7 @@ class Repository:
             return list(load_readable(connection, ids, report))
 
     def past(self, protocol: str) -> list[PastDebate]:
-        """Return what the newest finished debates of a protocol took."""
+        """Return the costs and times of a protocol's newest finished debates."""
         with self._engine.connect() as connection:
             return read_past(connection, protocol)
 
@@ -293,13 +285,12 @@ class Repository:
             return list(connection.execute(sa.select(tables.debates.c.id)).scalars())
 
     def damaged(self) -> list[str]:
-        """Return the ids of all debates that cannot be read."""
         ids = self.ids()
         with self._engine.connect() as connection:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of debates that are not running and unchanged since then, oldest first."""
+        """Return the ids of debates unchanged since `before` and not running, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
@@ -312,10 +303,7 @@ class Repository:
             return [row.id for row in rows if not is_held(connection, row)]
 
     def delete(self, debate_id: str) -> int:
-        """Delete a debate and its checkpoints; on PostgreSQL, return the bytes that this frees.
-
-        Raises BadInput if a process is running it.
-        """
+        """Delete a debate that no process runs; on PostgreSQL, return the bytes this frees."""
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
@@ -325,11 +313,11 @@ class Repository:
             lease.release()
 
     def compact(self) -> int | None:
-        """Shrink the database; return the bytes freed on disk, or None if that was not possible."""
+        """Shrink the database; return the bytes freed on disk, or None if that is not possible."""
         return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Store which outcome of a forecast came true, and replace one stored earlier."""
+        """Store which outcome came true, replacing an outcome stored earlier."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -354,14 +342,14 @@ class Repository:
 
 
 def task_of_debate(debate_id: str) -> str:
-    """Return a task id for a debate whose caller did not give one."""
+    """Return a task id for a debate whose client sent none."""
     return f"debate {debate_id}"
 
 
 def _write_turns(
     connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
 ) -> None:
-    """Replace the stored turns from position `known` onwards."""
+    """Replace the stored turns from position `known` onward."""
     stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
     connection.execute(tables.turns.delete().where(stale))
     rows = [
@@ -386,7 +374,7 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """Return how many turns at the beginning of two transcripts are equal."""
+    """Return how many turns two transcripts have in common at the beginning."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

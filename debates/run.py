@@ -71,22 +71,18 @@ async def run_debate(
     settings: DebateSettings | None = None,
     rate_again: bool = False,
 ) -> StoredDebate:
-    """Run a new or stopped debate until it is done, pauses or fails, and return it.
-
-    `settings` replace its own from now on. With `rate_again` it is a done debate, and only its
-    judge runs.
-    """
+    """Run a debate until it is done, pauses or fails; `rate_again` runs only the judge."""
     run: _Run | None = None
     try:
         if debate.last_seq:
             await asyncio.to_thread(records.store_missing_events, debate.id)
         async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
-            # Read it again, because the previous holder of the lease may have continued the debate.
+            # Read the debate again: the previous holder of the lease may have continued it.
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
                 _refuse_done(current)
             if settings:
-                # With what is stored beside the settings, such as that a recording is in use.
+                # Keep the internal settings, such as the use of a recording.
                 changed = {**current.settings, **settings.model_dump(mode="json")}
                 await asyncio.to_thread(records.change_settings, debate.id, changed)
                 current = current.model_copy(update={"settings": changed})
@@ -145,7 +141,7 @@ class _Run:
 
     async def go(self, remark: Remark) -> None:
         start_clock()
-        given = await self._input(remark)  # a comment that is refused here does not change anything
+        given = await self._input(remark)  # a comment refused here has changed nothing
         await self._save("running")
         ledger = await open_ledger(self.records, self.debate.id, self.settings)
         try:
@@ -186,7 +182,7 @@ class _Run:
                 await self._close("done", "complete", answer, **writer)
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
-        """Record a call before its result is saved, so that a crash cannot leave a gap."""
+        """Record a call before its result is saved, so that a crash leaves no gap."""
         with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
             await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
 
@@ -195,7 +191,7 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Go back to the step that wrote the answer, so that the judge comes next."""
+        """Return to the step that wrote the answer, so that the judge comes next."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
@@ -232,14 +228,14 @@ class _Run:
         return Command(update=update) if update else None
 
     async def _say_resumed(self) -> None:
-        """Announce that the debate goes on, and what has changed since it stopped."""
+        """Announce the resume, and what has changed since the debate stopped."""
         now = await asyncio.to_thread(fingerprint_of, self.settings)
         before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
         changed = describe_changes(before, now) if before else ""
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now)
 
     async def _store_unseen(self) -> None:
-        """Store the missing events of turns that ended just before a crash; do not show them."""
+        """Store missing events of turns that ended just before a crash, without showing them."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
         for turn in self.state.get("turns", []):
@@ -258,7 +254,7 @@ class _Run:
             raise DamagedDebate(debate, message) from error
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
-        """Send events and save every step; return the interrupt's value if one ended the run."""
+        """Send events and save every step; if an interrupt ends the run, return its value."""
         interrupted: Any = None
         async for part in self.graph.astream(
             given,
@@ -279,13 +275,13 @@ class _Run:
         return interrupted
 
     def _end_reuse(self) -> None:
-        """Ask models again once the turns that are reused have been taken."""
+        """Switch from recorded calls to models once the reused turns are done."""
         taken = {turn.id for turn in self.state.get("turns", [])}
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
             self.tape.known = {}
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate from memory, because the database is unavailable."""
+        """Return the debate as it is in memory, because the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
             self.announcer.say("paused", self.state.get("round"), str(away))
@@ -294,7 +290,7 @@ class _Run:
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:
         await self._saved()
         error = content if status == "failed" or metadata.get("reason") == BUDGET else None
-        # Before the record, so that problems with the folder are recorded.
+        # Write the folder before the record, so that the record includes its problems.
         await asyncio.to_thread(self._folder.write, FolderState(status, error, self.state))
         self._report_trouble()
         journal = self.records.journal
@@ -302,7 +298,7 @@ class _Run:
         said = node_event(event, self.state.get("round"), content, **metadata)
         last = self.announcer.number(said)
         self._reserved = last["seq"]
-        # Stored with the record, so that viewers never wait for the last event after a crash.
+        # Stored with the record, so that a crash cannot lose the last event.
         unsaved = [*journal.pending(self.lease), last]
         self._start_saving(retry_until_available, status, error, unsaved)
         await self._saved()
@@ -311,7 +307,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Save while the next step runs; after a crash, the checkpoint is what counts."""
+        """Save while the next step runs; after a crash, only the checkpoint counts."""
         await self._saved()
         self._start_saving(_if_possible, status)
 
@@ -333,7 +329,7 @@ class _Run:
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
-        """Report once that the folder cannot be written, and continue the debate."""
+        """Report once that the folder is not writable, and continue the debate."""
         if self._folder.trouble and not self._reported_trouble:
             self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
@@ -349,7 +345,7 @@ class _Run:
             try:
                 await asyncio.shield(self._saving)
             finally:
-                # Report a failed write only once, so that closing the debate can still write.
+                # Report a failed write only once, so that the last write can still happen.
                 if self._saving.done():
                     self._saving = None
 
@@ -365,7 +361,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
-    """Write, or skip this write if the database is unavailable, as the next one includes it."""
+    """Write; if the database is unavailable, skip this write, because the next one includes it."""
     with suppress(DatabaseUnavailable):
         await write()
 
@@ -391,5 +387,5 @@ async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
         try:
             await renewing
         finally:
-            with suppress(DatabaseUnavailable):  # the lease expires by itself
+            with suppress(DatabaseUnavailable):  # the lease will expire
                 await asyncio.to_thread(lease.release)

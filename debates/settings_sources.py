@@ -47,7 +47,7 @@ _EXPECTED = {
     "dict_type": "a mapping",
 }
 
-# Settings with their own option, and how an entry is written in a file.
+# Settings with an option of their own, and how an entry is written in a file.
 _OPTIONS = {"seats": "--seat", "positions": "--position"}
 _WRITTEN = {
     "seats": "{name: NAME, model: PROVIDER:NAME}",
@@ -73,7 +73,7 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """A value and its source; a value from a batch file is passed as a flag in this form."""
+    """A value and its source."""
 
     value: Any
     source: str
@@ -141,7 +141,7 @@ def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> D
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` arguments; if a name is repeated, the last one counts."""
+    """Parse `name=value` arguments; if a name is repeated, the last value counts."""
     flags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -203,7 +203,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Read the variables; those that match no setting are only reported, not refused."""
+    """Read the variables; report variables that match no setting, without refusing them."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -283,7 +283,6 @@ def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> An
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """Return the type of a setting and, if it is a union, its members."""
     return (annotation, *(get_args(annotation) if isinstance(annotation, types.UnionType) else ()))
 
 
@@ -299,7 +298,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Refuse true and false for numbers, because pydantic would read them as 1 and 0."""
+    """Refuse true and false for numbers; pydantic would read them as 1 and 0."""
     kinds = _kinds(schema.model_fields[name].annotation)
     if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")

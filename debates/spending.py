@@ -1,4 +1,4 @@
-"""What debates with a budget have spent, call by call; a running call counts at its worst case."""
+"""Stores the spending of debates with a budget; a running call counts as its worst case."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ class Spending:
         self._engine = engine
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
-        """Store what a call may cost or, once that is known, what it did cost."""
+        """Store what a call may cost or, once known, what it cost."""
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
         row = dialect.insert(spending).values(debate_id=debate_id, entry=entry, **values)
@@ -45,7 +45,7 @@ class Spending:
 
 
 def spent_by(records: "Repository", debate_id: str) -> "Amount":
-    """Return what a debate has spent; calls from before it had a budget are known as recorded."""
+    """Return what a debate has spent, including recorded calls from before it had a budget."""
     from contend.models.budget import Amount
 
     stored = records.spending.total(debate_id)
@@ -57,7 +57,7 @@ def spent_by(records: "Repository", debate_id: str) -> "Amount":
 async def open_ledger(
     records: "Repository", debate_id: str, settings: "DebateSettings"
 ) -> "Ledger":
-    """Return the ledger of a debate, which stores every call from now on."""
+    """Open the ledger of a debate, which stores every call from now on."""
     from contend.models.budget import WARN_AT, Ledger, cap_of
 
     cap = cap_of(settings)
@@ -80,7 +80,6 @@ def _count_earlier_calls(records: "Repository", debate_id: str) -> "Amount":
 
 
 def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
-    """Say why a debate with a budget pauses."""
     from contend.models.budget import cap_of, cap_words
 
     cap = cap_of(settings)
@@ -100,7 +99,7 @@ def _recorded(calls: "Iterable[RecordedCall]") -> "Amount":
 def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
-    """Return the settings of a debate with another budget, which must pay for one more call."""
+    """Return the settings with a changed budget, which must pay for at least one more call."""
     from contend.debates.settings_sources import change_settings
     from contend.models.budget import cap_of, cap_words, check_prices
 

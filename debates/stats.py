@@ -1,4 +1,4 @@
-"""Sum up all stored debates: how they ended, how they were rated, what the exchange changed."""
+"""Summarizes all stored debates: endings, ratings, and what debating changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CountedMean:
 
 @dataclass(frozen=True)
 class ProtocolStats:
-    """The debates of one protocol; scores and ratings leave out the demo model's."""
+    """The debates of one protocol; scores and ratings leave out the demo model."""
 
     protocol: str
     debates: int
@@ -45,7 +45,7 @@ class _Read:
 
 
 def read_all(records: Repository, report: Report = skip_silently) -> Iterator[StoredDebate]:
-    """Yield every debate with its turns; report those that cannot be read."""
+    """Yield every debate with its turns; report damaged ones."""
     for debate_id in records.ids():
         try:
             yield records.find(debate_id)
@@ -57,7 +57,7 @@ def sum_up(debates: Iterable[StoredDebate]) -> list[ProtocolStats]:
     by_protocol: dict[str, list[_Read]] = {}
     for debate in debates:
         record = debate.as_record()
-        # Debates stored by earlier releases have no vote in their record.
+        # The records of earlier releases have no vote.
         found = _Read(record, record.drafts or draft_vote(debate.as_state()))
         by_protocol.setdefault(debate.protocol, []).append(found)
     return [_stats(protocol, by_protocol[protocol]) for protocol in sorted(by_protocol)]

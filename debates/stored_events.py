@@ -1,4 +1,4 @@
-"""Events in the database; an event that a fork shares with its parent is stored once."""
+"""Events in the database; an event shared by a fork and its parent is stored once."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,12 +12,12 @@ from contend.debates.events import Event
 from contend.debates.tables import debates, events
 from contend.graph.errors import BadInput
 
-# What a shared event has of its own.
+# The fields of a shared event that differ in the fork.
 _OWN = ("debate_id", "seq", "ts")
 
 
 class EventSource(NamedTuple):
-    """The place where a shared event is stored whole."""
+    """Names the event that holds a shared event's content."""
 
     debate_id: str
     seq: int
@@ -47,7 +47,7 @@ COLUMNS = (
 
 
 def with_sources(rows: sa.FromClause) -> sa.Join:
-    """Add the whole events to rows of events; `read_event` needs both."""
+    """Join events with the shared content they refer to; `read_event` needs both."""
     is_source = sa.and_(
         _sources.c.debate_id == events.c.source_id, _sources.c.seq == events.c.source_seq
     )
@@ -71,7 +71,7 @@ def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | Non
 
 
 def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store events, given by debate id, except those that are already stored."""
+    """Store events by debate id, except those already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
@@ -79,7 +79,7 @@ def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[Store
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:
-    """Keep the debates from being deleted in which shared events are stored."""
+    """Keep the debates that hold the shared content from being deleted."""
     ids = {each.source.debate_id for each in stored if each.source}
     query = sa.select(debates.c.id).where(debates.c.id.in_(ids)).order_by(debates.c.id)
     if ids - set(connection.execute(query.with_for_update(read=True)).scalars()):
@@ -87,7 +87,7 @@ def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> No
 
 
 def hand_on_shared_events(connection: sa.Connection, debate_id: str) -> None:
-    """Move shared events from a debate that is to be deleted to the forks that share them."""
+    """Before a debate is deleted, move each shared event to a fork that shares it."""
     # A write locks the debate in SQLite too, so that no fork of it appears in the meantime.
     connection.execute(debates.update().where(debates.c.id == debate_id).values(id=debate_id))
     query = EVENTS.where(events.c.source_id == debate_id)

@@ -66,7 +66,7 @@ events = sa.Table(
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("name", sa.String(32), nullable=False),
     sa.Column("is_chunk", sa.Boolean, nullable=False),
-    # Without its content if the event repeats another one, which is stored elsewhere.
+    # Without content if the event is shared: its content is stored once.
     sa.Column("event", sa.Text, nullable=False),
     sa.Column("source_id", sa.String(36)),
     sa.Column("source_seq", sa.Integer),
@@ -118,7 +118,6 @@ _OWNED = (turns, events, calls, forks, spending, resolutions, accepted)
 
 
 def open_engine(where: "Path | Postgres") -> sa.Engine:
-    """Create the engine for a database file or server, without connecting."""
     if not isinstance(where, Path):
         return _postgres(where)
     engine = sa.create_engine(f"sqlite:///{where}", hide_parameters=True)
@@ -143,7 +142,7 @@ def write(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def delete_debate(connection: sa.Connection, debate_id: str) -> int:
-    """Delete every row of a debate; on PostgreSQL, return the bytes that this frees."""
+    """Delete every row of a debate; on PostgreSQL, return the bytes this frees."""
     dialect, freed = connection.dialect.name, 0
     checkpoints = [
         sa.table(name, sa.column("thread_id"))
@@ -153,7 +152,7 @@ def delete_debate(connection: sa.Connection, debate_id: str) -> int:
     owned: list[tuple[sa.TableClause, sa.ColumnElement[Any]]] = [
         *((each, each.c.thread_id) for each in checkpoints),
         *((each, each.c.debate_id) for each in _OWNED),
-        (debates, debates.c.id),  # last, because the others refer to it
+        (debates, debates.c.id),  # last, because the other tables refer to this one
     ]
     for rows, key in owned:
         if dialect == "postgresql":
@@ -165,7 +164,7 @@ def delete_debate(connection: sa.Connection, debate_id: str) -> int:
 
 
 def compact(engine: sa.Engine) -> int | None:
-    """Shrink an SQLite file; return the bytes freed on disk, or None if that was not possible."""
+    """Shrink an SQLite file; return the bytes freed on disk, or None if that is not possible."""
     if engine.dialect.name != "sqlite":
         return None
     turn = opened_file(Path(engine.url.database or "")).turn()
@@ -180,7 +179,7 @@ def compact(engine: sa.Engine) -> int | None:
 
 
 def _move_log_into_file(connection: sa.Connection) -> int:
-    """Move the write-ahead log into the database file, and return the size of the file."""
+    """Move the write-ahead log into the database file; return the file's size."""
     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
     return int(connection.exec_driver_sql(size).scalar_one())

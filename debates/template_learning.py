@@ -1,4 +1,4 @@
-"""Writes a candidate template from a well-rated debate."""
+"""Has a model write a template from a highly rated debate."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class LearnedTemplate(BaseModel):
 async def learn_template(
     debate: StoredDebate, settings: DebateSettings, model: str | None
 ) -> templates.Template:
-    """Ask the given model, or else the one that wrote the answer, for a template."""
+    """Ask the given model, or the model that wrote the answer, for a template."""
     state = debate.as_state()
     writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
     spoken = writers[-1] if writers else state["seats"][0].model
@@ -89,7 +89,7 @@ def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
 
 
 def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> templates.Template:
-    """Build the template, and shorten texts that are slightly too long."""
+    """Build the template, shortening texts that are slightly too long."""
     if learnt is None:
         raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
     steps = [f"{number}. {_line(step)}" for number, step in enumerate(learnt.steps, 1)]

@@ -1,11 +1,10 @@
-"""Waits for an event with a time limit."""
+"""Waits for an event with a timeout."""
 
 import asyncio
 from contextlib import suppress
 
 
 async def wait_for_event(seconds: float, event: asyncio.Event) -> bool:
-    """Wait for an event or a timeout; return whether the event is set."""
     # Not asyncio.wait_for, which can swallow a cancellation before Python 3.12.
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""The arms of an eval: ways to answer one item, from one call to a whole debate."""
+"""The arms of an eval: ways to answer one item, from a single call to a whole debate."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,11 +29,11 @@ from contend.nodes.forecast.numbers import log_odds_pool
 from contend.nodes.timing import start_clock
 
 GATED = "gated"
-# The debate behind the gate, and the seats of the arms that do not debate.
+# The protocol that the gated arm runs; the arms without a debate use its seats.
 GATED_PROTOCOL = "refine"
 BASELINES = ("single", "self_consistency", "panel_vote", "self_refine")
 ARMS = (*BASELINES, *SETTINGS, GATED)
-# Samples of one model must differ to be worth a vote.
+# A vote among samples of one model is useless unless the samples differ.
 _SAMPLING_TEMPERATURE = 0.7
 _MOST_SAMPLES = 64
 
@@ -47,15 +47,13 @@ _REVISE = "Write your final answer to the question, with what you found correcte
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings and seats that one protocol runs with."""
-
     settings: DebateSettings
     seats: list[Seat]
 
 
 @dataclass(frozen=True)
 class ArmContext:
-    """What an arm may use: the plans by protocol, the samples, and a budget of tokens if any."""
+    """What an arm may use: the plans by protocol, the number of samples, and a token budget."""
 
     plans: dict[str, Plan]
     samples: int = 5
@@ -72,7 +70,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, last_round: int = 1) -> bool:
-        """Return whether another round of calls is due: by count, or until the budget is used."""
+        """Return whether to make another round of calls, by count or by remaining budget."""
         if self.budget is None:
             return done < planned
         used = self.spent()
@@ -93,7 +91,7 @@ class ArmOutcome:
 
 
 class NotApplicable(Exception):
-    """The arm cannot answer this kind of item."""
+    """Raised if the arm cannot answer this kind of item."""
 
 
 Arm = Callable[[Item, ArmContext], Awaitable[ArmOutcome]]
@@ -106,7 +104,6 @@ def arm_of(name: str) -> Arm:
 
 
 def protocols_of(arms: Sequence[str]) -> list[str]:
-    """Return the protocols whose settings the arms need."""
     return list(dict.fromkeys([GATED_PROTOCOL, *(arm for arm in arms if arm in SETTINGS)]))
 
 
@@ -173,7 +170,7 @@ async def _ask(seat: Seat, messages: list[BaseMessage], context: ArmContext, nam
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:
-    """Vote; an open question has no vote, so the first answer stands."""
+    """Vote on the answer; for an open question, use the first answer."""
     drafts = [_draft(seat, text, item) for seat, text in replies]
     vote = vote_of(drafts, item)
     texts = [text for _, text in replies]
@@ -191,7 +188,7 @@ def _draft(seat: str, text: str, item: Item) -> ArmDraft:
 
 
 def vote_of(drafts: Sequence[ArmDraft], item: Item) -> Grade:
-    """Return the most_frequent of the drafts, or their pooled probability; a tie is no answer."""
+    """Return the drafts' most frequent answer or pooled probability; a tie gives no answer."""
     if item.kind == "forecast":
         stated = [draft.probability for draft in drafts if draft.probability is not None]
         pooled = log_odds_pool([{"yes": p, "no": 1 - p} for p in stated], ("yes", "no"))
@@ -229,7 +226,7 @@ async def _debate(arm: str, item: Item, context: ArmContext) -> ArmOutcome:
 
 
 async def _run_in_memory(name: str, item: Item, plan: Plan) -> DebateState:
-    """Run a debate without a database: the tape in use keeps its calls."""
+    """Run a debate without a database; the eval run records its calls."""
     protocol, debate_id = plan.settings.protocol, str(uuid5(NAMESPACE_URL, name))
     graph = compile_graph(protocol, InMemorySaver(serde=serializer()))
     given: DebateState = {"question": question_text(item), "seats": plan.seats}

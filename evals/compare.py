@@ -1,4 +1,4 @@
-"""Compare two runs of the same arms, on the items they share."""
+"""Compares two runs of the same arms on the items they share."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from contend.graph.errors import BadInput
 
 @dataclass(frozen=True)
 class ArmChange:
-    """An arm in two runs; `pair` is the later one minus the earlier."""
+    """An arm in two runs; `pair` is the later run minus the earlier."""
 
     arm: str
     before: float
@@ -19,7 +19,7 @@ class ArmChange:
 
     @property
     def is_drop(self) -> bool:
-        """Whether the accuracy dropped by more than chance explains."""
+        """Return whether the accuracy dropped by more than chance explains."""
         return self.pair.high < 0
 
     @property

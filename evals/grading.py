@@ -1,4 +1,4 @@
-"""What an item asks of a model, and what a reply answers: one rule for every arm."""
+"""Writes the question for an item, and grades replies by the same rules for every arm."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _LETTER = re.compile(r"(?:^|[\s(*])([A-Z])(?=$|[\s).,:;*])")
 
 @dataclass(frozen=True)
 class Grade:
-    """`answer` is None if the reply states none; `right` is None for open questions."""
+    """The parsed answer (None if there is none) and whether it is right (None if open)."""
 
     answer: str | None
     right: bool | None
@@ -38,7 +38,7 @@ class Grade:
 
 
 def question_text(item: Item) -> str:
-    """Return the question as every arm is asked it."""
+    """Return the question text, which is the same for every arm."""
     options = "\n".join(
         f"{letter}. {option}" for letter, option in zip(item.letters, item.options, strict=True)
     )
@@ -95,7 +95,7 @@ def _read_number(reply: str, _item: Item) -> str | None:
     if stated is None:
         return None
     if (number := parse_number(stated)) is None:
-        # "x = 12 apples per day": what was calculated comes last.
+        # "x = 12 apples per day": the result is the last number.
         found = _NUMBER.findall(stated.rpartition("=")[2])
         number = parse_number(found[0]) if len(found) == 1 else None
     return None if number is None else f"{number:.12g}"

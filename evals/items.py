@@ -1,4 +1,4 @@
-"""The items of a data set: questions with a checkable answer, or open ones with a rubric."""
+"""The items of a data set: questions with a known answer, or open questions with a rubric."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _MOST_BYTES = 200_000_000
 
 
 class Item(BaseModel):
-    """One question. `answer` is a letter, a number, yes or no, or a text; open ones have none."""
+    """A question. `answer` is a letter, a number, yes or no, or text; open questions have none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,13 +72,13 @@ _CHECKS: dict[Kind, Callable[[Item], str]] = {
 
 @dataclass
 class LoadedItems:
-    """What a file held: its items, and a sentence about every row that is not one."""
+    """The items of a file, and a message about each row that could not be read."""
 
     items: list[Item] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
-        """Add an item; what cannot be read is a problem with its place, and the rest counts."""
+        """Add an item, or a problem that names the row if the item is invalid."""
         try:
             item = make()
         except ValidationError as error:
@@ -107,7 +107,7 @@ def _problems(error: ValidationError) -> list[str]:
 
 
 def read_lines(path: Path, make: Callable[[dict[str, Any], int], Item]) -> LoadedItems:
-    """Read a file of JSON lines; a malformed line is named by its number."""
+    """Read a JSON Lines file; problems name the malformed lines."""
     loaded = LoadedItems()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
@@ -130,7 +130,7 @@ def read_own(name: str) -> LoadedItems:
 
 
 def read_item_file(path: Path) -> LoadedItems:
-    """Read items in the form of `Item`."""
+    """Read a file of items in Contend's own format."""
     return read_lines(path, lambda row, _number: Item.model_validate(row))
 
 
@@ -142,7 +142,7 @@ def read_text(path: Path) -> str:
 
 
 def choose_items(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
-    """Return `limit` items in an order that depends on the seed and the ids alone."""
+    """Choose `limit` items by a hash of the seed and each id."""
 
     # Not random.sample: an item added to the set must not change which others are chosen.
     def order(item: Item) -> bytes:

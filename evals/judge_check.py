@@ -1,4 +1,4 @@
-"""Measure a judge before you trust it: pairs of answers of which one is known to be better."""
+"""Measures a judge on pairs of answers of which one is known to be better."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ _INSTRUCTION = (
 
 
 class JudgePair(BaseModel):
-    """Two answers, of which `good` is known to be better; `kind` names what is tested."""
+    """Two answers to a question; `good` is known to be better, and `kind` names what is tested."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,7 +56,7 @@ class Preference(BaseModel):
 
 @dataclass(frozen=True)
 class JudgedPair:
-    """What a judge chose in both orders: good, bad, undecided; None if it was not readable."""
+    """A judge's choices in both orders: good, bad, undecided, or None if unreadable."""
 
     pair: JudgePair
     choices: tuple[str | None, str | None]
@@ -73,7 +73,7 @@ class JudgedPair:
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """How a judge did on pairs; failed pairs are in no share."""
+    """A judge's results on pairs; the shares leave out pairs whose calls failed."""
 
     pairs: int
     failed: int
@@ -88,7 +88,7 @@ class JudgeFigures:
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """How often a judge prefers its own answer, where it chose the same in both orders."""
+    """How often a judge prefers its own answer, among pairs with the same choice in both orders."""
 
     other: str
     n: int
@@ -101,7 +101,7 @@ def planted_flaws() -> list[JudgePair]:
 
 
 def read_llmbar(path: Path) -> list[JudgePair]:
-    """Read a file of LLMBar, or every file of a folder."""
+    """Read an LLMBar file, or every LLMBar file in a folder."""
     pairs = []
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         for number, row in enumerate(read_json_file(file), 1):
@@ -127,7 +127,7 @@ def read_llmbar(path: Path) -> list[JudgePair]:
 
 
 class JudgeCheck:
-    """Asks a judge about pairs, in both orders; finished calls are kept in the store."""
+    """Asks a judge about each pair in both orders; the store keeps finished calls."""
 
     def __init__(self, model: str, store: RunStore, report: Callable[[], None]) -> None:
         self._judge, self._store, self._report = judge_seat(model), store, report

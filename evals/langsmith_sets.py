@@ -1,4 +1,4 @@
-"""Data sets and experiments in LangSmith; used only by the commands that name it."""
+"""Data sets and experiments in LangSmith; imported only by commands that use LangSmith."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
 from contend.models.tracing import scrub_data
 
-# The ids of examples are made of it: another value would push every item a second time.
+# Example ids are derived from this value: changing it would push every item a second time.
 _NAMESPACE = UUID("6f2f1a3e-6c1d-4c7e-9a53-0c8f0f5d2b61")
 _KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 
@@ -32,13 +32,13 @@ class Pushed:
 
 
 def open_client() -> Client:
-    """Return a client; refuse to go on without a key."""
+    """Return a client; raise an error if there is no key."""
     if not any(os.environ.get(name) for name in _KEYS):
         raise BadInput(
             "LANGSMITH_API_KEY is not set. Without a key everything stays on this machine: leave "
             "out --langsmith, and use `contend eval run` and `contend eval report`."
         )
-    # Runs are sent one by one and at once, so that none is lost at the end of the command.
+    # Send each run immediately, so that none is lost when the command ends.
     return Client(anonymizer=scrub_data, auto_batch_tracing=False)
 
 
@@ -55,7 +55,7 @@ def example_id(each: DataItem) -> UUID:
 
 
 def push_items(client: Client, items: Sequence[DataItem]) -> list[Pushed]:
-    """Create what is missing and update what changed; a second push changes nothing."""
+    """Create missing examples and update changed ones; unchanged examples are not sent."""
     by_data: dict[str, list[DataItem]] = {}
     for each in items:
         by_data.setdefault(each.data, []).append(each)
@@ -86,7 +86,7 @@ def _push(client: Client, data: str, items: Sequence[DataItem]) -> Pushed:
 
 
 def _as_new(key: UUID, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as `create_examples` takes it; `update_examples` calls the outputs outputs."""
+    """Convert a row for `create_examples`, which names the fields differently."""
     named = {"reference_outputs" if name == "outputs" else name: row[name] for name in row}
     return {"id": key, **named}
 
@@ -107,7 +107,7 @@ def upload_results(
     arms: Sequence[str],
     about: Mapping[str, Any],
 ) -> list[str]:
-    """Upload one experiment per arm and data set, with our grades; return their names."""
+    """Upload one experiment per arm and data set, with our grades; return the experiment names."""
     names = []
     with _failures_in_words():
         for data in dict.fromkeys(each.data for each in items):
@@ -151,7 +151,7 @@ def _upload(
 
 
 def _is_right(outputs: dict[str, Any]) -> dict[str, Any]:
-    """Grade as the local report does: a failed run is neither right nor wrong."""
+    """Grade as the local report does: a failed run counts as neither right nor wrong."""
     right = outputs.get("right")
     return {"key": "right", "score": None if right is None else int(right)}
 

@@ -1,4 +1,4 @@
-"""The statistics of evals. Every number comes with the n it is based on; scipy computes them."""
+"""The statistics of evals, computed with scipy. Every number comes with its n."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Paired:
-    """Two arms on the same n items, the first minus the second; p by McNemar's exact test."""
+    """Two arms on the same n items: the first minus the second, with p by McNemar's exact test."""
 
     n: int
     only_first: int
@@ -59,7 +59,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Flips:
-    """What became of the vote of the first drafts; a tie of the drafts is not right."""
+    """Counts of votes and answers; a tied vote of the drafts counts as not right."""
 
     n: int
     right_to_wrong: int
@@ -70,7 +70,7 @@ class Flips:
 
     @property
     def captured(self) -> float | None:
-        """Return how much of the gap between the vote and the best draft the arm closes."""
+        """Return the share of the gap from vote to best draft that the final answers close."""
         gap = self.any_right - self.vote_right
         return (self.final_right - self.vote_right) / gap if gap else None
 
@@ -94,7 +94,7 @@ def share(values: Iterable[bool]) -> Share:
 
 
 def compare_paired(pairs: Sequence[tuple[bool, bool]]) -> Paired | None:
-    """Compare two arms on the items that both have; None if there is no such item."""
+    """Compare two arms on the items they share; None if they share none."""
     if not pairs:
         return None
     stats, n = _scipy_stats(), len(pairs)
@@ -109,7 +109,7 @@ def _difference_interval(pairs: Sequence[tuple[bool, bool]]) -> tuple[float, flo
     differences = [float(a) - float(b) for a, b in pairs]
     if len(set(differences)) > 1:
         return _bootstrap(differences)
-    # All alike: resampling would give no width, although the next item may differ.
+    # All differences are equal: resampling would give an interval of width zero.
     other = stats.binomtest(0, len(pairs)).proportion_ci(CONFIDENCE, method="exact").high
     value = differences[0]
     return max(-1.0, value - float(other)), min(1.0, value + float(other))
@@ -139,7 +139,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
 
 
 def count_flips(rows: Sequence[tuple[Sequence[bool], bool | None, bool]]) -> Flips | None:
-    """Count flips of (which drafts were right, whether their vote was, whether the answer is)."""
+    """Count flips from rows of (each draft right, their vote right, final answer right)."""
     if not rows:
         return None
     votes = [(bool(vote), final) for _, vote, final in rows]
@@ -154,7 +154,7 @@ def count_flips(rows: Sequence[tuple[Sequence[bool], bool | None, bool]]) -> Fli
 
 
 def calibrate(forecasts: Sequence[tuple[float, bool]]) -> Calibration:
-    """Score probabilities of yes against what came true."""
+    """Score forecast probabilities of yes against the actual outcomes."""
     n = len(forecasts)
     if not n:
         return Calibration(0, None, None, None)
@@ -175,21 +175,20 @@ def calibrate(forecasts: Sequence[tuple[float, bool]]) -> Calibration:
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for being several (Benjamini-Hochberg)."""
+    """Return p-values adjusted for multiple comparisons (Benjamini-Hochberg)."""
     if not p_values:
         return []
     return [float(p) for p in _scipy_stats().false_discovery_control(list(p_values))]
 
 
 def share_cells(found: Share) -> tuple[str, str, str]:
-    """Return the share, its interval and its n, as cells of a table."""
     if found.value is None:
         return "–", "–", "0"
     return f"{found.value:.1%}", f"{found.low:.1%} to {found.high:.1%}", str(found.n)
 
 
 def describe_pair(pair: Paired, p_value: float | None = None) -> str:
-    """Say what a comparison shows; too few items show nothing."""
+    """Describe the result of a comparison; with too few items, say that it shows nothing."""
     p = pair.p_value if p_value is None else p_value
     points = f"{100 * pair.difference:+.1f} points"
     interval = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}"

@@ -1,4 +1,4 @@
-"""Plots of a report, as SVG that needs nothing else and follows the page's colours."""
+"""Draws the plots of a report as self-contained SVG in the page's colors."""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _COLOURS = 8
 
 
 def _colour(number: int) -> str:
-    """Return the class of a colour; from the second round on the dots are hollow."""
+    """Return the CSS class of a color; after all colors are used, the dots are hollow."""
     return f"seat-{number % _COLOURS}" + (" hollow" if number >= _COLOURS else "")
 
 
 def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot accuracy against tokens per item, with 95 % intervals."""
+    """Plot accuracy against tokens per item, with 95% intervals."""
     shown = [each for each in arms if each.accuracy.n and each.tokens.value]
     if not shown:
         return ""
@@ -41,7 +41,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many answers each arm turned right and wrong, from the vote of its drafts."""
+    """Plot how many answers each arm flipped to right and to wrong, from its drafts' vote."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""
@@ -68,7 +68,7 @@ def flips_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
-    """Plot stated probabilities against how often they came true."""
+    """Plot forecast probabilities against how often the outcome was yes."""
     shown = [(arm, each) for arm, each in arms if each.n]
     if not shown:
         return ""
@@ -155,7 +155,7 @@ def _svg(height: int, body: str, title: str) -> str:
 
 
 def _spread(heights: Sequence[float], least: float = 18) -> list[float]:
-    """Move labels apart that would overlap, and keep their order."""
+    """Move overlapping labels apart, keeping their order."""
     order = sorted(range(len(heights)), key=lambda at: heights[at])
     placed = list(heights)
     for before, at in zip([None, *order], order, strict=False):

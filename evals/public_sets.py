@@ -1,4 +1,4 @@
-"""Read public data sets, which you download yourself, as items."""
+"""Reads public data sets, which users download themselves."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ _INSTRUCTION = re.compile(r"\A.*?Think step by step before answering\.\s*", re.D
 
 
 def read_data(given: str) -> tuple[str, LoadedItems]:
-    """Read `NAME` of our own, `NAME=PATH` of a public set, or `PATH` in our form."""
+    """Read data given as NAME (built-in set), NAME=PATH (public set) or PATH (our own format)."""
     name, equals, path = given.partition("=")
     if not equals:
         if name in OWN_SETS:
@@ -93,7 +93,7 @@ def _strategyqa(path: Path) -> LoadedItems:
 
 
 def _bbh(path: Path) -> LoadedItems:
-    """Read one task, or every task of a folder."""
+    """Read one BIG-Bench Hard task, or every task in a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     loaded = LoadedItems()
     for file in files:
@@ -121,7 +121,7 @@ def _bbh_item(row: Mapping[str, Any], item_id: str, task: str) -> Item:
 
 
 def _mmlu(path: Path) -> LoadedItems:
-    """Read rows with `question`, `answer` and either `options` or options in the question."""
+    """Read rows with `question` and `answer`; the options are in `options` or in the question."""
 
     def item(row: Mapping[str, Any], number: int) -> Item:
         text = _INSTRUCTION.sub("", str(row["question"]))
@@ -150,7 +150,7 @@ def _mmlu(path: Path) -> LoadedItems:
 
 
 def _forecastbench(path: Path) -> LoadedItems:
-    """Read a CSV of resolved questions: id, question, background, freeze date, outcome."""
+    """Read a CSV file of resolved questions: id, question, background, freeze date, outcome."""
     loaded = LoadedItems()
     for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), 2):
         loaded.add(f"{path.name} line {number}", lambda: _forecast_item(row))  # noqa: B023
@@ -172,7 +172,7 @@ def _forecast_item(row: Mapping[str, str]) -> Item:
 
 
 def _lettered(text: str) -> tuple[str, ...]:
-    """Return the options of lines such as `(A) 12` or `A. 12`, if they run from A on."""
+    """Return the options from lines such as `(A) 12` or `A. 12`, if the letters start at A."""
     found = _MARKED_OPTION.findall(text)
     letters = "".join(letter for letter, _ in found)
     in_order = letters == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(letters)] and len(letters) > 1

@@ -1,4 +1,4 @@
-"""Measure votes, gates and pools on recorded answers of real models, without any call."""
+"""Measures voting, gating and pooling on recorded answers of real models, without model calls."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ EQUAL_FAMILIES = ("gemini-1.5-flash-002", "Meta-Llama-3_1-70B-Instruct", "DeepSe
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """A question that every model of a panel has a row for; None if no answer was extracted."""
+    """A question that every panel model was asked; an unreadable answer is None."""
 
     truth: str
     answers: tuple[str | None, ...]
@@ -37,7 +37,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class PanelFigures:
-    """What a panel reaches on its n shared questions."""
+    """A panel's accuracy on its n shared questions."""
 
     models: tuple[str, ...]
     n: int
@@ -50,7 +50,7 @@ class PanelFigures:
 
 
 def read_panel(path: Path, models: Sequence[str]) -> list[AnsweredQuestion]:
-    """Read a table of `question_id`, `answer` and one column per model."""
+    """Read a CSV file with the columns `question_id`, `answer`, and one per model."""
     table = csv.DictReader(io.StringIO(read_text(path)))
     columns = table.fieldnames or []
     for name in ("answer", *models):
@@ -74,7 +74,7 @@ def measure_panel(models: Sequence[str], questions: Sequence[AnsweredQuestion]) 
         model: share(each.answers[at] == each.truth for each in questions)
         for at, model in enumerate(models)
     }
-    # On a tie the most accurate model decides, so the order of the panel is by accuracy.
+    # On a tie the most accurate model decides, so sort the panel by accuracy.
     order = sorted(range(len(models)), key=lambda at: -(accuracies[models[at]].value or 0))
     votes = [_vote([each.answers[at] for at in order]) for each in questions]
     gates = [_gate([each.answers[at] for at in order]) for each in questions]
@@ -97,12 +97,12 @@ def measure_panel(models: Sequence[str], questions: Sequence[AnsweredQuestion]) 
 
 
 def _vote(answers: Sequence[str | None]) -> str | None:
-    """Return the most_frequent, or the first answer there is if no answer has one."""
+    """Return the most frequent answer or, in a tie, the first answer that is not None."""
     return most_frequent(answers) or next((answer for answer in answers if answer), None)
 
 
 def _gate(answers: Sequence[str | None]) -> tuple[str | None, int]:
-    """Ask two models, and the others only if these two disagree; return the answer and calls."""
+    """Ask the whole panel only if two models disagree; return the answer and number of calls."""
     first, second, *_ = answers
     if first is not None and first == second:
         return first, 2
@@ -120,7 +120,7 @@ def _agreement(answers: Sequence[str | None]) -> str:
 
 @dataclass(frozen=True)
 class ForecastFigures:
-    """Recorded forecasts of one question each, before and after our pools."""
+    """Results for forecasts of the same questions, before and after pooling."""
 
     n: int
     forecasters: int
@@ -133,7 +133,7 @@ Judged = Sequence[tuple[Distribution, str]]
 
 
 def measure_forecasts(path: Path) -> ForecastFigures:
-    """Score recorded probabilities, the repeated forecasts of a question, and their pools."""
+    """Score single forecasts, and pools of several forecasts for the same question."""
     text = read_text(path)
     repeated = _by_question(text)
     first = read_resolved(io.StringIO(text))
@@ -142,7 +142,7 @@ def measure_forecasts(path: Path) -> ForecastFigures:
         "linear pool": [(linear_pool(all_, _OUTCOMES), came) for all_, came in repeated],
         "log-odds pool": [(log_odds_pool(all_, _OUTCOMES), came) for all_, came in repeated],
     }
-    # Fitted on one half of the questions, and measured on the other.
+    # Fit the factor on one half of the questions, and measure it on the other half.
     base = pooled["log-odds pool"]
     factor = fitted_factor(base[::2])
     held = base[1::2]

@@ -1,4 +1,4 @@
-"""The report of a run: Markdown, and one HTML file with plots."""
+"""Writes the report of a run: a Markdown file, and an HTML file with plots."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Score open answers by their rubric: a judge that does not know the arm, in both orders."""
+"""Scores open answers by their rubric, with a judge that does not know which arm answered."""
 
 import hashlib
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class RubricMarks(BaseModel):
 @dataclass(frozen=True)
 class RubricScore:
     score: float | None  # the share of points met, over both orders
-    agreement: float | None = None  # the share of points with the same mark in both orders
+    agreement: float | None = None  # the share of points judged the same in both orders
     error: str | None = None
 
 

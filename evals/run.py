@@ -1,4 +1,4 @@
-"""Run the arms over the items, several items at a time; a run that was stopped continues."""
+"""Runs the arms on the items, several items in parallel; an interrupted run can continue."""
 
 import asyncio
 import hashlib
@@ -32,14 +32,12 @@ from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
 from contend.models.recording import using_tape
 
-# After so many failures in a row the next item would fail for the same reason.
+# After this many failures in a row, the next item would probably fail for the same reason.
 MOST_FAILURES = 10
 
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """What a user asked for."""
-
     arms: tuple[str, ...]
     data: tuple[str, ...]
     model: str | None = None
@@ -52,7 +50,7 @@ class EvalOptions:
     judge: str | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same when a run continues; arms and items may be added."""
+        """Return the options that cannot change when a run continues; arms and items can."""
         return {
             "data": list(self.data),
             "model": self.model,
@@ -66,7 +64,7 @@ class EvalOptions:
 
     @property
     def budget_arm(self) -> str | None:
-        """Return the debate whose tokens every other arm may use."""
+        """Return the debate arm whose tokens set the budget of the other arms."""
         if not self.equal_tokens:
             return None
         return next((arm for arm in self.arms if arm in SETTINGS), None)
@@ -80,8 +78,6 @@ class EvalOptions:
 
 @dataclass(frozen=True)
 class DataItem:
-    """An item, and the data set it is from."""
-
     data: str
     item: Item
 
@@ -104,7 +100,7 @@ def check_arms(options: EvalOptions) -> None:
 
 
 def load_items(options: EvalOptions) -> tuple[list[DataItem], list[str]]:
-    """Read every data set; return the chosen items, and what could not be read."""
+    """Read every data set; return the chosen items and messages about unreadable rows."""
     found: list[DataItem] = []
     problems: list[str] = []
     for given in options.data:
@@ -151,11 +147,11 @@ async def plan_arms(
 
 
 def _read_config(file: Path | None) -> str | None:
-    """Return the settings file as it is now, because a run must not continue under another."""
+    """Return the settings file's text, because a run must not continue with other settings."""
     try:
         return file.read_text("utf-8") if file else None
     except (OSError, UnicodeDecodeError):
-        return None  # reported when the settings are read
+        return None  # the error is reported when the settings are read
 
 
 def _refuse_unknown_settings(flags: Mapping[str, Any], protocols: Iterable[str]) -> None:
@@ -166,7 +162,7 @@ def _refuse_unknown_settings(flags: Mapping[str, Any], protocols: Iterable[str])
 
 
 class EvalRun:
-    """Runs what is not finished; `report` is called after each arm of each item."""
+    """Runs the unfinished items; calls `report` after each arm of each item."""
 
     def __init__(
         self,
@@ -194,7 +190,7 @@ class EvalRun:
                     raise ended
 
     def stop(self) -> None:
-        """Stop at once; finished calls are kept."""
+        """Stop immediately; finished calls are kept."""
         self._waiting.clear()
         for worker in self._workers:
             worker.cancel()
@@ -203,7 +199,7 @@ class EvalRun:
         try:
             while self._waiting:
                 await self._answer(self._waiting.popleft())
-        except BaseException:  # such as a full disk: pay for nothing that cannot be written
+        except BaseException:  # for example a full disk: do not pay for calls that cannot be stored
             self._waiting.clear()
             raise
 
@@ -240,7 +236,7 @@ class EvalRun:
         return EvalResult(**about, **self._store.spent(each.key, arm))
 
     async def _judged(self, each: DataItem, outcome: ArmOutcome, arm: str) -> dict[str, Any]:
-        """Have an open answer marked; the calls of the judge are not counted as the arm's."""
+        """Have the judge score an open answer; its calls do not count as the arm's."""
         if each.item.kind != "open" or self._options.judge is None:
             return {}
         judge, settings = judge_seat(self._options.judge), self._plans[GATED_PROTOCOL].settings

@@ -1,4 +1,4 @@
-"""The folder of an eval run: every paid call and every result, so that it can continue."""
+"""The folder of an eval run. It keeps every paid call and result, so that the run can continue."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ RunStatus = Literal["done", "failed", "not_applicable"]
 
 
 class ArmDraft(BaseModel):
-    """An independent answer that an arm began with."""
+    """An independent answer from the beginning of an arm."""
 
     seat: str
     answer: str | None
@@ -31,7 +31,7 @@ class ArmDraft(BaseModel):
 
 
 class EvalResult(BaseModel):
-    """What one arm made of one item. A failed run has no answer, and is never a wrong one."""
+    """An arm's result for one item. A failed run has no answer and never counts as wrong."""
 
     item: str
     data: str
@@ -79,7 +79,7 @@ class StoredCall(BaseModel):
 
 
 class RunStore:
-    """Appends to the folder; what was written before a kill is read again."""
+    """Appends to the run's folder, and reads what earlier processes wrote."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,7 @@ class RunStore:
             lock.release()
 
     def open(self, options: Mapping[str, Any]) -> None:
-        """Begin a run, or continue one that has the same options."""
+        """Start a run, or continue a run that has the same options."""
         if (self.folder / _RUN).exists():
             self.read()
             changed = [name for name in options if options[name] != self.options.get(name)]
@@ -120,7 +120,6 @@ class RunStore:
         write_private_file(self.folder / _RUN, text.encode())
 
     def read(self) -> None:
-        """Read a run; raise BadInput if the folder has none."""
         if not (self.folder / _RUN).is_file():
             raise BadInput(f"There is no eval run in {self.folder}.")
         try:
@@ -133,7 +132,7 @@ class RunStore:
             self._calls[stored.item, stored.arm].append(stored)
 
     def tape(self, item: str, arm: str) -> Tape:
-        """Return a tape that answers finished calls and stores new ones before they count."""
+        """Return a recording that replays finished calls and stores new calls."""
         known = {
             CallKey(*each.key): each.call for each in self._calls[item, arm] if each.call.answer
         }
@@ -141,7 +140,7 @@ class RunStore:
         async def keep(key: CallKey, call: RecordedCall) -> None:
             if key in known:
                 return
-            # What was streamed is in the answer; only the troubles cost something.
+            # Keep only failed attempts: the answer contains the streamed text.
             slim = call.model_copy(
                 update={"received": [each for each in call.received if each.trouble]}
             )
@@ -152,7 +151,7 @@ class RunStore:
         return Tape(known=known, keep=keep)
 
     def spent(self, item: str, arm: str) -> dict[str, Any]:
-        """Return what all calls for an item cost, failed ones included."""
+        """Return the cost of all calls for an item, including failed calls."""
         calls = [each.call for each in self._calls[item, arm]]
         usage = sum((_usage_of(call) for call in calls), NO_USAGE)
         return {
@@ -169,14 +168,14 @@ class RunStore:
         self.results[result.item, result.arm] = result
 
     def is_finished(self, item: str, arm: str) -> bool:
-        """Return whether nothing is left to do; failed runs are tried again."""
+        """Return whether the item is finished; failed runs are tried again."""
         found = self.results.get((item, arm))
         return found is not None and found.status != "failed"
 
     def _append(self, name: str, line: str) -> None:
         try:
             with (self.folder / name).open("a+b") as file:
-                # A kill may have left half a line, which must not spoil this one.
+                # If a process was killed while writing, end its partial line first.
                 if file.tell() and _last_byte(file) != b"\n":
                     file.write(b"\n")
                 file.write(f"{line}\n".encode())
@@ -192,7 +191,7 @@ def _last_byte(file: Any) -> bytes:
 
 
 def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a file, without one that a kill cut off."""
+    """Yield the rows of a file, skipping a partial last line left by a killed process."""
     if not path.exists():
         return
     for number, line in enumerate(read_regular(path, _MOST_BYTES).decode().split("\n"), 1):
@@ -206,7 +205,7 @@ def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
 
 
 def _usage_of(call: RecordedCall) -> Usage:
-    """Return what a call and its failed attempts used; unknown stays unknown."""
+    """Return the usage of a call and its failed attempts; unknown values stay unknown."""
     usage = NO_USAGE
     if call.answer is not None:
         usage = Usage.model_validate(call.answer["result"]["usage"])

@@ -1,4 +1,4 @@
-"""Control-signal cases: texts as models write them, and what our readers make of them."""
+"""Test cases for control signals: typical model replies, and how our readers parse them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from contend.models.replies.decision import decision_from_words
 from contend.models.replies.rating import ratings_from_words
 
 UNREADABLE = "unreadable"
-# The seats and the earlier objections that the cases speak of.
+# The seats and earlier objections that the cases mention.
 _SEATS = {"Ann": "ann", "Ben": "ben"}
 _POINTS = (
     Point(id="S1", severity="critical", status="open", text="The rule that applies is not cited."),
@@ -23,7 +23,7 @@ _POINTS = (
 
 
 class SignalCase(BaseModel):
-    """A reply, the reader it is for, and what a careful person would read in it."""
+    """A reply, its reader, and the meaning a careful person would find in it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +44,7 @@ class ReadCase:
 
     @property
     def is_misread(self) -> bool:
-        """Whether it was read as something else; what is unreadable is asked about again."""
+        """Return whether the reply was parsed wrongly; an unreadable reply does not count."""
         return not self.is_right and self.read != UNREADABLE
 
 
@@ -54,7 +54,7 @@ def signal_cases() -> list[SignalCase]:
 
 
 def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:
-    """Read every case by the protocol's words, without any model call."""
+    """Parse every case by the protocol's words alone, without model calls."""
     return [ReadCase(case, _READERS[case.reader](case.text)) for case in cases]
 
 

@@ -1,4 +1,4 @@
-"""Sum up the results of a run by arm, and compare the arms on the items they share."""
+"""Summarizes a run's results by arm, and compares the arms on the items they share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from contend.evals.measures import (
 )
 from contend.evals.run_store import EvalResult
 
-# What a debate must beat to be worth its cost.
+# Cheaper arms that a debate must beat to be worth its cost.
 _REFERENCES = ("single", "self_consistency", "panel_vote")
 
 
@@ -43,7 +43,7 @@ class ArmSummary:
     seconds: Mean
     cost_usd: float | None
     without_cost: int
-    undebated: Share | None  # of a gated arm: how often it did not debate
+    undebated: Share | None  # for the gated arm: share of items not debated
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _by_topic(graded: Sequence[EvalResult]) -> dict[str, Share]:
 
 
 def compare_arms(results: Mapping[tuple[str, str], EvalResult]) -> list[ArmComparison]:
-    """Compare every arm with the cheaper ways to answer, and the gate with what it guards."""
+    """Compare every arm with the cheaper arms, and the gated arm with its protocol."""
     right = graded_by_arm(results.values())
     arms = [arm for arm in ARMS if arm in right]
     pairs = [
@@ -125,7 +125,7 @@ def compare_arms(results: Mapping[tuple[str, str], EvalResult]) -> list[ArmCompa
 
 
 def graded_by_arm(results: Iterable[EvalResult]) -> dict[str, dict[str, bool]]:
-    """Return by arm which items were answered right; failed runs are left out."""
+    """Return, by arm, whether each item was answered right; failed runs are left out."""
     right: dict[str, dict[str, bool]] = {}
     for each in results:
         if each.status == "done" and each.right is not None:

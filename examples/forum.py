@@ -13,7 +13,6 @@ print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", f
 
 
 async def main() -> None:
-    """Show a debate while it runs."""
     debate = create_debate(
         "Is it better to write tests first?",
         protocol="forum",

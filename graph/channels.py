@@ -9,7 +9,7 @@ from contend.graph.state import DebateState, Turn
 
 
 def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Append all writes to a list; the result is the same however the writes are batched."""
+    """Append all writes to a list; batching does not change the result."""
     result = list(current or ())
     for write in writes:
         result.extend(write)

@@ -1,4 +1,4 @@
-"""The ways in which a debate can be refused, stop or fail; any other error is a bug."""
+"""The ways a debate can be refused, stop or fail; any other exception is a bug."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:  # raising an error must not import langgraph
 
 
 class BadInput(ValueError):
-    """A request that cannot be run as given; raised before any paid call."""
+    """Raised for a request that cannot be run as given, before any paid call."""
 
     # A ValueError, because `langgraph dev` hides the message of any other type from its clients.
 
 
 class QuestionTooLong(BadInput):
-    """A question too long to debate; clients that cannot choose models are shown only `what`."""
+    """Raised for an overlong question; clients that cannot choose models see only `what`."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what = what
@@ -23,7 +23,7 @@ class QuestionTooLong(BadInput):
 
 
 class ModelFailed(RuntimeError):
-    """A failure to get a usable answer from any of a seat's models."""
+    """Raised if none of a seat's models gives a usable answer."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
@@ -35,22 +35,22 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """The problems before the final failure, for callers that report the failure themselves."""
+        """Return the problems before the final failure, for code that reports the failure."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
-# The kind of a failure for want of budget: no model was called.
+# The kind of a failure caused by the budget: no model was called.
 BUDGET = "budget"
-# How the reason of a pause for want of budget begins.
+# The beginning of the error of a debate paused by its budget.
 OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
 class OverBudget(Exception):
-    """The next call does not fit into what is left of the debate's budget."""
+    """Raised if the next call does not fit into the rest of the debate's budget."""
 
 
 class NotRecorded(RuntimeError):
-    """A call that the recording has no answer for."""
+    """Raised if a recording has no answer for a call."""
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
@@ -58,12 +58,10 @@ class NotRecorded(RuntimeError):
 
 
 class Paused(Exception):
-    """A pause that was requested between calls or while a call waited for its retry."""
+    """Raised after a pause request, between calls or before a retry."""
 
 
 class DamagedDebate(RuntimeError):
-    """A stored debate that cannot be read."""
-
     def __init__(self, debate_id: str, message: str = "") -> None:
         self.debate_id = debate_id
         super().__init__(
@@ -74,4 +72,4 @@ class DamagedDebate(RuntimeError):
 
 
 class DatabaseUnavailable(RuntimeError):
-    """A database that does not respond; a running debate pauses, and its results are kept."""
+    """Raised if the database does not respond; a running debate pauses and keeps its results."""

@@ -1,4 +1,4 @@
-"""The events that nodes, front ends and viewers share; add to them, but never change any."""
+"""The events that nodes, front ends and viewers share. Add events, but never change one."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,7 +45,7 @@ _CHUNK_EVENTS: dict[str, EventName] = {
 
 
 class NodeEvent(TypedDict):
-    """An event sent by a node; the runner adds the debate's id, a sequence number and the time."""
+    """An event from a node; the runner adds the debate's id, a sequence number and the time."""
 
     event: EventName
     round: int | None
@@ -58,7 +58,7 @@ def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":
-        return "seat_chunk"  # a judge that argues is one of several who speak at once
+        return "seat_chunk"  # a judge that argues speaks in parallel with other seats
     return _CHUNK_EVENTS.get(role, "seat_chunk")
 
 
@@ -69,7 +69,7 @@ def node_event(
 
 
 def turn_event(turn: "Turn") -> NodeEvent:
-    """Build the event for a finished turn; screens also use it to show stored turns."""
+    """Build the event for a finished turn; screens also use the event to show stored turns."""
     return node_event(
         "seat_complete",
         turn.round,

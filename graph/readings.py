@@ -13,13 +13,13 @@ PointStatus = Literal["open", "partial", "resolved", "dropped"]
 
 
 class Point(Value):
-    """One objection as a critique sees it."""
+    """An objection, as a critique describes it."""
 
     id: str
     severity: Severity
     status: PointStatus
     text: str  # the objection as it was raised
-    note: str = ""  # what the critique now says about an objection that was raised earlier
+    note: str = ""  # what this critique says about an objection raised earlier
 
 
 class PointReply(Value):
@@ -32,7 +32,7 @@ class PointReply(Value):
 
 
 class PointReview(Value):
-    """A later critique's view of an objection; `dropped` if it was not raised again."""
+    """A later critique's view of an objection; `dropped` if the critique did not repeat it."""
 
     round: int
     seat: str
@@ -43,7 +43,7 @@ class PointReview(Value):
 
 
 class TrackedPoint(Point):
-    """One objection, from the round that raised it to the round that settled it."""
+    """An objection, from the round that raised it to the round that settled it."""
 
     round_raised: int
     raised_by: str
@@ -63,9 +63,9 @@ class Assessment(Value):
     ready: bool
     score: float | None = None
     points: tuple[Point, ...] = ()
-    none_critical: bool = False  # the critique shows that nothing critical is left
+    none_critical: bool = False  # according to the critique, nothing critical is left
     # These two contradict a ready signal, but have no other effect:
-    unlisted_critical: bool = False  # the text marks a critical issue that the points leave out
+    unlisted_critical: bool = False  # the text has a critical issue that is not in `points`
     unstated_score: float | None = None  # reported, but not found in the text
     read_from: ReadFrom = "block"
 
@@ -80,14 +80,14 @@ class Decision(Value):
 
 
 class Conviction(Value):
-    """A seat's answer to whether another seat has convinced it."""
+    """A seat's answer to the question whether another seat has convinced it."""
 
     kind: Literal["conviction"] = "conviction"
     convinced: bool
-    convinced_by: str | None = None  # a seat id; None if it named no seat it can concede to
+    convinced_by: str | None = None  # a seat id; None if no valid seat was named
     argument: str = ""
     quote: str = ""
-    quote_found: bool = False  # that seat really said the quoted words
+    quote_found: bool = False  # the named seat really said the quoted words
     reasoning: str = ""
     read_from: ReadFrom = "block"
 
@@ -103,7 +103,7 @@ class PastEvent(Value):
 
 
 class StatedProbabilities(Value):
-    """The probabilities that a speaker gave, raw and parsed; outcomes it left out are missing."""
+    """A speaker's probabilities, raw and parsed; outcomes without a value are missing."""
 
     raw: dict[str, float] = Field(default_factory=dict)
     probabilities: dict[str, float] = Field(default_factory=dict)
@@ -116,14 +116,14 @@ class ArgumentReading(Value):
     kind: Literal["argument"] = "argument"
     stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
-    point: str = ""  # its best point in one sentence; other speakers refer to it by an id
+    point: str = ""  # the role's best point in a sentence; others refer to the point by an id
     evidence: tuple[str, ...] = ()
     rebuts: tuple[str, ...] = ()
     refers_to: tuple[str, ...] = ()  # the ids of earlier points
     precedents: tuple[PastEvent, ...] = ()
     read_from: ReadFrom | None = None
     asked_again: int = 0  # how many further calls were needed to get these values
-    anew: bool = False  # replaces a version that answered a replaced argument
+    anew: bool = False  # replaces a version that answered an argument replaced later
 
 
 class ScoreReading(Value):
@@ -148,7 +148,7 @@ class Insight(Value):
 
 
 class Dispute(Value):
-    """A disagreement between roles, with their points about it, as the judge sees it."""
+    """A disagreement between roles as the judge sees it, with the roles' points."""
 
     topic: str
     points: tuple[str, ...]
@@ -201,7 +201,7 @@ NO_SOURCE = "no source"
 
 
 class FactCheck(Value):
-    """A fact checker's findings on one statement; `claims` is empty if nothing could be checked."""
+    """A fact checker's findings on a statement; `claims` is empty if nothing could be checked."""
 
     kind: Literal["fact_check"] = "fact_check"
     turn: str  # the id of the statement
@@ -246,7 +246,7 @@ Reading = Annotated[
 
 
 class AutoScore(Value):
-    """The judge's ratings of the final answer; `score` is their weighted mean, computed in code."""
+    """The judge's scores for the final answer; `score` is their weighted mean, computed in code."""
 
     correctness: int
     completeness: int
@@ -259,7 +259,7 @@ class AutoScore(Value):
 
 
 class Deduction(Value):
-    """The points that a statement loses for breaking a rule."""
+    """The points a statement loses for breaking a rule."""
 
     rule: str
     points: float
@@ -275,7 +275,7 @@ class TurnScore(Value):
     readings: tuple[float, ...]  # the weighted sum of each reading
     orders: tuple[int, ...] = ()  # the order of sides in each reading: 0 as spoken, 1 reversed
     deductions: tuple[Deduction, ...] = ()
-    contested: bool = False  # the readings are too far apart, so the score does not count
+    contested: bool = False  # the readings differ too much, so the score does not count
 
 
 class SideScore(Value):

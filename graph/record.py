@@ -44,14 +44,14 @@ class RecordedQuote(QuoteCheck):
 
 
 class RecordedAutoScore(AutoScore):
-    """The judge's rating of the answer, and what makes it less trustworthy."""
+    """The judge's score for the answer, with warnings about how far to trust it."""
 
     judge_shares_model_with: list[str]
     judge_wrote_answer: bool
 
 
 class Timing(Value):
-    """Working time in milliseconds, excluding pauses."""
+    """Running time in milliseconds, excluding pauses."""
 
     total_ms: int
     rag_ms: int
@@ -106,7 +106,7 @@ class Scoring(Value):
 
 
 class RecordedClaim(ClaimCheck):
-    """A checked claim, the statement that made it, and the speaker's correction."""
+    """A checked claim, the statement that contains it, and the speaker's correction."""
 
     turn: str
     seat: str
@@ -134,12 +134,12 @@ class RecordedAdjustment(Value):
 
 
 class DraftVote(Value):
-    """The short answers of the first round, before any exchange, beside the final one."""
+    """The initial short answers, compared with the final answer."""
 
     answers: dict[str, str | None]  # by seat id; None if a seat stated none
-    vote: str | None  # None if there is no majority
+    vote: str | None  # None if there is no most frequent answer
     final: str
-    changed: bool | None  # whether the debate departed from the vote; None without a vote
+    changed: bool | None  # whether the final answer differs from the vote; None without a vote
 
 
 class DebateRecord(_OnlySetFields):
@@ -219,7 +219,7 @@ class DebateRecord(_OnlySetFields):
         return next((seat.name for seat in self.seats if seat.id == self.winner), None)
 
     def rated(self, user_rating: int | None) -> "DebateRecord":
-        """Return the record with the user's rating, which overrides the judge's."""
+        """Return the record with the user's rating, which overrides the judge's score."""
         if user_rating is None:
             return self
         return self.model_copy(update={"user_rating": user_rating, "quality_score": user_rating})

@@ -13,7 +13,7 @@ def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """Score the arguments; if a role is still waiting to argue, let it do so in parallel."""
+    """Go on to scoring; if a role is waiting to argue, let it argue in parallel."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 
@@ -36,7 +36,7 @@ def after_writing(state: DebateState) -> Literal["score", "store"]:
 
 
 def next_scheduled(state: DebateState) -> ScheduledNode:
-    """Return the node for the next scheduled turn, or for the end of the stage if none is left."""
+    """Return the node for the next scheduled turn, or for the end of the stage."""
     due = state.get("programme")
     if due:
         return "moderate" if due[0].seat in ids_with_role(state, "moderator") else "propose"

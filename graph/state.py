@@ -56,7 +56,7 @@ class Turn(Value):
 
 
 class Elimination(Value):
-    """A seat that conceded and left the debate, with the seat it conceded to and the reason."""
+    """A seat that conceded, the seat it conceded to, and the reason."""
 
     seat: str
     round: int
@@ -68,24 +68,24 @@ class Elimination(Value):
 
 
 class Step(Value):
-    """One scheduled turn: the seat that speaks, and in which phase."""
+    """A scheduled turn: the seat that speaks, and the phase."""
 
     phase: StepPhase
     seat: str
-    to: str | None = None  # the seat that is addressed or rebutted; None if the speaker chooses
-    asks: StepPhase | None = None  # what a request asks for
+    to: str | None = None  # the seat to address or rebut; None if the speaker chooses
+    asks: StepPhase | None = None  # the phase that a request asks for
 
 
 class CallSubject(Value):
-    """The subject of one of several calls that a node makes."""
+    """The subject of one of several calls by a node."""
 
-    label: str = ""  # distinguishes the turn from others by the same seat in the same phase
+    label: str = ""  # distinguishes the turn from the seat's other turns in the phase
     about: tuple[str, ...] = ()  # texts to find passages for; by default the latest turns
-    turns: tuple[str, ...] = ()  # the ids of the turns it is about, in display order
+    turns: tuple[str, ...] = ()  # the ids of the turns that the call is about, in display order
 
 
 class DebateInput(TypedDict, total=False):
-    """A caller's input: the question, and the seats if a front end has already chosen them."""
+    """The input: the question, and the seats if a front end has already chosen them."""
 
     question: str
     seats: list[Seat]
@@ -97,17 +97,17 @@ class DebateInput(TypedDict, total=False):
 class DebateState(TypedDict, total=False):
     """The complete state of a debate."""
 
-    # Written by the caller.
+    # Written by the front end or client.
     question: str  # cleaned by retrieve
     seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
     request: dict[str, Any]  # a forecast's request in its published form
-    paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
-    # Written by retrieve; the round and its seats by judge_continue too.
+    paid_before: Usage  # spent by the parent before the fork, see `debates/fork.py`
+    # Written by retrieve; judge_continue also writes the round and its seats.
     retrieval: Retrieval
     round: int
-    waiting: list[str]  # seats that have yet to speak; propose removes them
+    waiting: list[str]  # seats that have not spoken yet; propose removes them
     closing: ClosingNode  # the node that follows when all have spoken
     active: list[str]  # seats that have not conceded; conviction_check removes them
     # Appended to by several nodes.
@@ -118,21 +118,21 @@ class DebateState(TypedDict, total=False):
     given_up: Annotated[list[str], operator.add]  # turns that a forecast does not retry
     # Written by moderate; turns are removed once taken.
     programme: list[Step]
-    # Set if the person who resumes the debate asks for the answer now.
+    # True if the person who resumes the debate asks for the answer now.
     finish: bool
-    # Given to a call by its node, never stored.
+    # Passed by a node to its calls, never stored.
     cue: CallSubject
     # Results.
     stop: StopDecision  # by judge_continue
     final_answer: str  # by synthesize
     forecast: dict[str, Any]  # a forecast's result in its published form, by synthesize
-    auto_score: AutoScore  # by score; absent if the judge gave none
-    verdict: DebateScores  # by score, where statements are scored
+    auto_score: AutoScore  # by score; missing if the judge gave no scores
+    verdict: DebateScores  # by score, if statements are scored
     trace: dict[str, Any]  # the record in its published JSON form, by store
 
 
 class Remark(BaseModel):
-    """A person's answer to a pause: a remark for the next speakers, or a request to conclude."""
+    """A person's answer to a pause: a comment for the next speakers, or a request to finish."""
 
     say: str = Field(
         default="", description="A remark from the user that the next speakers are shown."

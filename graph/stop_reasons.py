@@ -1,4 +1,4 @@
-"""The reasons for which a debate can stop, and the decision that records one."""
+"""The reasons for ending a debate, and the decision that records a reason."""
 
 from typing import Literal
 
@@ -28,7 +28,7 @@ class StopDecision(Value):
     round: int
     evidence: str
     early: bool | None = None  # whether more rounds were allowed; None in debates from release 0.1
-    calls_saved: int | None = None  # the least number of calls saved, if the first answers agreed
+    calls_saved: int | None = None  # calls saved, at least, if the initial answers agreed
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:

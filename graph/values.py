@@ -45,7 +45,7 @@ NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 
 
 class Seat(Value):
-    """One participant in a debate. Two seats may share a model, so ids are not model names."""
+    """A participant in a debate. Two seats may share a model, so ids are not model names."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class Seat(Value):
     system_prompt: str = ""  # the user's own instructions for this seat
     position: str = ""  # what the seat argues for, if positions are assigned
     fallback_models: tuple[str, ...] = ()
-    tools: tuple[ToolName, ...] = ()  # what its model may use while it speaks
+    tools: tuple[ToolName, ...] = ()  # tools the seat's model may use during a turn
 
     @property
     def is_human(self) -> bool:
@@ -63,7 +63,7 @@ class Seat(Value):
 
 
 class QuoteCheck(Value):
-    """One quoted span in a turn, checked against the user's documents."""
+    """A quoted span in a turn, checked against the user's documents."""
 
     text: str
     status: Literal["found", "altered", "not_found", "from_debate"]
@@ -71,11 +71,11 @@ class QuoteCheck(Value):
     cited: str | None = None  # the source that the speaker named, as `doc:page`
     written: str | None = None  # that source as the speaker wrote it
     where: str | None = None  # where the quote is, as `doc:page`
-    reads: str | None = None  # the full text there, if the quote is altered
+    reads: str | None = None  # the source's full text, if the quote is altered
 
 
 class ToolUse(Value):
-    """One use of a tool during a turn: what the model requested and what it got."""
+    """One use of a tool during a turn: the model's request and the result."""
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -88,11 +88,11 @@ class TurnLength(Value):
 
     tokens: int
     limit: int
-    cut_after: float | None = None  # the seconds after which the rest was cut off
+    cut_after: float | None = None  # seconds after which the turn was cut off
 
 
 class Degradation(Value):
-    """Something that did not go as planned, and that readers are told about."""
+    """Something that did not go as planned, reported to readers."""
 
     seat: str | None = None
     round: int | None = None
@@ -103,12 +103,12 @@ class Degradation(Value):
 class Document(Value):
     """A file the user supplied; its text is stored under its hash in the data folder."""
 
-    id: str  # the short name speakers cite it by, unique in the debate
+    id: str  # the short name that speakers cite, unique in the debate
     name: str
     sha256: str
     pages: int
     passages: int
-    seats: tuple[str, ...] = ()  # the ids of the seats that see it; all when empty
+    seats: tuple[str, ...] = ()  # the ids of the seats that see the document; empty for all seats
 
 
 class Image(Value):
@@ -117,7 +117,7 @@ class Image(Value):
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     media_type: str
-    seats: tuple[str, ...] = ()  # the ids of the seats that see it; all when empty
+    seats: tuple[str, ...] = ()  # the ids of the seats that see the image; empty for all seats
 
 
 class TemplateUse(Value):
@@ -130,12 +130,12 @@ class TemplateUse(Value):
 
 
 class WorkSpan(Value):
-    """A period of work, whether or not it had a result."""
+    """A period of work, with or without a result."""
 
     started_at: datetime
     ended_at: datetime
     calls: int = 0  # calls that gave no turn
-    usage: Usage = NO_USAGE  # of those calls
+    usage: Usage = NO_USAGE  # of these calls
 
 
 class Retrieval(Value):

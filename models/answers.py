@@ -1,4 +1,4 @@
-"""Reads one streamed answer, applies time limits, and checks that it is complete."""
+"""Reads a streamed answer, applies time limits, and checks that the answer is complete."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -34,7 +34,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     message: AIMessage | None = None  # set if it calls tools; the next call must include it
     seconds: float = 0.0
-    is_cut: bool = False  # the time limit ended it early
+    is_cut: bool = False  # a time limit ended the answer early
 
 
 async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
@@ -80,7 +80,7 @@ class _TimeLimits:
     first_token: float | None
     idle: float
     total: float
-    end: float  # on the event loop's clock
+    end: float  # in event loop time
     has_begun: bool = False
 
     @classmethod
@@ -112,9 +112,9 @@ class _TimeLimits:
 async def _chunks(
     model: Runnable[Any, AIMessage], messages: list[BaseMessage], limits: _TimeLimits
 ) -> AsyncGenerator[AIMessage, None]:
-    """Yield each chunk that arrives in time."""
+    """Yield the chunks; raise BadAnswer if the next chunk is late."""
     stream = cast("AsyncGenerator[AIMessage, None]", model.astream(messages))
-    # One timer for all chunks, because a new one for each of thousands takes time.
+    # One timer for all chunks, because thousands of timers take time.
     try:
         async with asyncio.timeout_at(limits.next_deadline()) as timer, aclosing(stream):
 
@@ -133,7 +133,7 @@ async def _chunks(
 
 
 def _has_token(chunk: AIMessage) -> bool:
-    """Return whether the chunk has any content; many streams start with an empty chunk."""
+    """Return whether the chunk has content; many streams start with an empty chunk."""
     reasoning = chunk.additional_kwargs.get("reasoning_content")
     return bool(chunk.content or reasoning or getattr(chunk, "tool_call_chunks", None))
 
@@ -148,7 +148,7 @@ def _join_tool_calls(parts: list[AIMessage]) -> AIMessage | None:
         return None
     message = AIMessage.model_validate(clean_data(message_chunk_to_message(whole).model_dump()))
     for number, call in enumerate(calls_in(message), 1):
-        call["id"] = call["id"] or f"call_{number}"  # some servers send none
+        call["id"] = call["id"] or f"call_{number}"  # some servers send no id
     return message
 
 

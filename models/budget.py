@@ -1,4 +1,4 @@
-"""Budgets: the worst case of a call is reserved before it, and settled with its usage after it."""
+"""Budgets: before a call, its worst case is reserved; after the call, its usage is settled."""
 
 import asyncio
 import json
@@ -20,25 +20,23 @@ from contend.models.failures import BadAnswer
 from contend.models.prices import Price, price_of
 from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
-# A turn shorter than this would be cut off, and the money for it lost.
+# With fewer tokens, a turn would probably be cut off and its cost wasted.
 _LEAST_ANSWER = 1024
 _LEAST_THINKING = 4096
-# What providers add to the texts of a prompt: marks of roles, and the form of tools.
+# Tokens that providers add to a prompt: role markers and tool definitions.
 _TOKENS_OF_A_CALL, _TOKENS_OF_A_MESSAGE, _TOKENS_OF_AN_IMAGE = 64, 16, 5_000
 _PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<other>[^\x00-\x7f]+)|(?P<spaces> +)|(?s:.)")
 WARN_AT = 0.8
 _SECONDS_BETWEEN_LOOKS = 0.1
-# With these statuses a model may have run although no answer arrived: gateways give up earlier.
+# With these statuses a model may have run although no answer arrived: gateways time out earlier.
 _MAY_BE_CHARGED = {408, 499, 502, 504, 520, 522, 524}
 _NEVER_SENT = {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror"}
-# Ledgers of debates that another program runs, such as `langgraph dev`.
+# Ledgers of debates run by other programs, such as `langgraph dev`.
 _MOST_LEDGERS = 1000
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Tokens and US dollars."""
-
     tokens: float = 0
     cost: float = 0
 
@@ -53,19 +51,18 @@ class Amount:
 
 
 NOTHING = Amount()
-# What a call counts as if nothing else is known about it.
+# Counted for a call if its usage is unknown.
 UNKNOWN = Amount(4096)
 
 
 def cap_of(settings: DebateSettings) -> Amount | None:
-    """Return what the debate may cost; None if it has no budget."""
     if settings.budget is None and settings.max_cost is None:
         return None
     return Amount(settings.budget or math.inf, settings.max_cost or math.inf)
 
 
 def cap_words(cap: Amount, amount: Amount | None = None) -> str:
-    """Name a budget, or an amount in the units that the budget limits."""
+    """Describe a budget, or an amount, in the units that the budget limits."""
     named = amount or cap
     unit = "token" if named.tokens == 1 else "tokens"
     tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []
@@ -78,7 +75,7 @@ def _dollars(cost: float) -> str:
 
 
 def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
-    """Return what was used; what a provider did not report counts as `if_unknown`."""
+    """Return the amount used; a value the provider did not report counts as `if_unknown`."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return if_unknown
     cost = if_unknown.cost if usage.cost_usd is None else usage.cost_usd
@@ -86,7 +83,7 @@ def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
 
 
 def most_tokens(*texts: str) -> int:
-    """Return more tokens than any common vocabulary needs for these texts."""
+    """Return an upper bound for the tokens of these texts in any common vocabulary."""
     return sum(_most(found) for text in texts for found in _PIECE.finditer(text))
 
 
@@ -96,7 +93,7 @@ def _most(found: re.Match[str]) -> int:
             return -(-len(found.group()) // 2)
         case "other":  # no vocabulary needs more than one token for a byte
             return len(found.group().encode())
-        case "spaces":  # one belongs to the next word
+        case "spaces":  # one space belongs to the next word
             return -(-(len(found.group()) - 1) // 4)
         case _:
             return 1
@@ -121,12 +118,12 @@ def _images_in(message: BaseMessage) -> int:
 
 @dataclass(frozen=True)
 class CallPrice:
-    """The worst case of a call, by how many tokens it may write."""
+    """The worst case of a call, depending on how many tokens it may write."""
 
     prompt: int
     ceiling: int
-    least: int  # an answer with less room is not worth its price
-    price: Price | None  # None if the cost does not count, or is unknown
+    least: int  # a shorter answer would not be useful
+    price: Price | None  # None if cost is not limited, or if the price is unknown
 
     @classmethod
     def of(
@@ -142,7 +139,7 @@ class CallPrice:
         return Amount(self.prompt + output, cost)
 
     def output_within(self, room: Amount) -> float:
-        """Return how many tokens the call may write so that it stays within the room."""
+        """Return how many tokens the call may write without exceeding `room`."""
         tokens = room.tokens - self.prompt
         if self.price is None:
             return tokens
@@ -160,7 +157,7 @@ _UNKNOWN_PRICE = Price(math.inf, math.inf)
 
 
 def price_for_budget(spec: ModelSpec, settings: DebateSettings) -> Price | None:
-    """Return the price of a model if the cost is limited; an unknown one is beyond any limit."""
+    """Return the model's price if cost is limited; an unknown price counts as infinite."""
     if settings.max_cost is None:
         return None
     return price_of(spec, settings.prices) or _UNKNOWN_PRICE
@@ -172,7 +169,7 @@ def least_answer(spec: ModelSpec, limit: int | None = None) -> int:
 
 
 def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
-    """Refuse a limit of the cost if the price of a model is unknown."""
+    """Refuse a limit on cost if the price of a model is unknown."""
     paid = [seat for seat in seats if not seat.is_human]
     models = dict.fromkeys(model for seat in paid for model in (seat.model, *seat.fallback_models))
     for model in models if settings.max_cost else ():
@@ -186,11 +183,11 @@ def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """What the budget of a debate means for one of its calls."""
+    """What a call knows about its debate's budget."""
 
     debate: str = ""
-    used: Amount = NOTHING  # what the state of the debate says
-    kept: Amount = NOTHING  # for the calls that write the answer
+    used: Amount = NOTHING  # according to the debate's state
+    kept: Amount = NOTHING  # set aside for the calls that write the answer
     warn: Callable[[Amount], None] = lambda _spent: None
     pause_requested: Callable[[], bool] = lambda: False
 
@@ -200,7 +197,7 @@ NO_BUDGET = CallBudget()
 
 @dataclass
 class Ledger:
-    """What a debate has spent, and what its running calls may still cost."""
+    """Tracks what a debate has spent, and what its running calls may still cost."""
 
     spent: Amount = NOTHING
     keep: Callable[[str, Amount], Awaitable[None]] | None = None
@@ -212,7 +209,7 @@ class Ledger:
     async def reserve(
         self, price: CallPrice, cap: Amount, budget: CallBudget
     ) -> AsyncIterator["Reservation"]:
-        """Hold the worst case of a call while it runs; raise OverBudget if it does not fit."""
+        """Reserve the worst case of a call while it runs; raise OverBudget if it does not fit."""
         output = await self._wait_for_room(price, cap, budget)
         entry, worst = uuid4().hex, price.worst(output)
         self._held[entry] = worst
@@ -231,7 +228,7 @@ class Ledger:
             for each in self._waiting:
                 each.set()
             if self.keep and reservation.counted != worst:
-                with suppress(DatabaseUnavailable):  # the worst case stays on record
+                with suppress(DatabaseUnavailable):  # the worst case stays reserved
                     await self.keep(entry, reservation.counted)
             if not self.warned and self.spent.share_of(cap) >= WARN_AT:
                 self.warned = True
@@ -243,7 +240,7 @@ class Ledger:
             output = price.output_within(room)
             if output >= price.ceiling:
                 return price.ceiling
-            if not self._held:  # nothing will be given back
+            if not self._held:  # no running call can return anything
                 break
             await self._wait(budget)
         if output < price.least:
@@ -251,7 +248,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait until a running call gives back what it did not use."""
+        """Wait until another call returns unused budget; check for a pause request meanwhile."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:
@@ -269,19 +266,19 @@ class Reservation:
     counted: Amount
 
     def settle(self, usage: Usage) -> None:
-        """Count what was used; a part that is unknown counts as reserved."""
+        """Count the usage; for an unknown part, count what was reserved."""
         self.counted = amount_of(usage, if_unknown=self.counted)
 
 
 def _usage_of(error: Exception) -> Usage:
-    """Return what a failed call used: nothing if it was refused, else unknown."""
+    """Return the usage of a failed call: nothing if it was refused, otherwise unknown."""
     if isinstance(error, BadAnswer):
         return error.usage or Usage()
     return NO_USAGE if _was_refused(error) else Usage()
 
 
 def _was_refused(error: BaseException) -> bool:
-    status = getattr(error, "status_code", None)  # of a response; errors in a stream have none
+    status = getattr(error, "status_code", None)  # errors in a stream have no status
     if isinstance(status, int) and status >= 400:
         return status not in _MAY_BE_CHARGED
     cause = error.__cause__ or error.__context__
@@ -302,7 +299,7 @@ def using_ledger(debate: str, ledger: Ledger) -> Iterator[None]:
 
 
 def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
-    """Return the ledger of a debate; one that nobody opened begins with what the state says."""
+    """Return the debate's ledger; if none is open, create one from the debate's state."""
     if not budget.debate:
         return Ledger()
     if budget.debate not in _ledgers:
@@ -321,7 +318,7 @@ async def reserved(
     ceiling: int | None,
     limit: int | None,
 ) -> AsyncIterator[Reservation]:
-    """Reserve the worst case of a call, if its debate has a budget; the ceiling may be lowered."""
+    """Reserve the worst case of a call if its debate has a budget; this may lower the ceiling."""
     cap = cap_of(settings)
     if cap is None or ceiling is None:
         yield Reservation(ceiling, NOTHING)

@@ -1,4 +1,4 @@
-"""Does arithmetic for models: parses the expression and computes it, without using eval."""
+"""Does arithmetic for models: parses and computes an expression without using eval."""
 
 import ast
 import math
@@ -11,7 +11,7 @@ Number = int | float
 MAX_CHARS = 500
 # About three thousand digits.
 _MAX_BITS = 10_000
-# Above these, factorials and binomial coefficients have more digits than that.
+# Larger arguments of factorials and binomial coefficients give more digits.
 _LARGEST_FACTORIAL, _LARGEST_CHOICE = 1000, 10_000
 _FINEST_ROUNDING = 300
 
@@ -31,7 +31,7 @@ _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 class NotCalculable(ValueError):
-    """An expression that cannot be calculated; the message says why."""
+    """Raised if an expression cannot be calculated; the message says why."""
 
 
 def calculate(expression: str) -> str:
@@ -42,7 +42,7 @@ def calculate(expression: str) -> str:
             warnings.simplefilter("ignore")  # warnings about odd Python are not for the user
             tree = ast.parse(expression.strip(), mode="eval")
         value = _value(tree.body)
-        # Only reliable digits: 0.1 + 0.2 is 0.3.
+        # Keep only reliable digits: 0.1 + 0.2 is 0.3.
         return str(value) if isinstance(value, int) else f"{value:.15g}"
     except ZeroDivisionError as error:
         raise NotCalculable("division by zero") from error

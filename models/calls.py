@@ -27,10 +27,10 @@ from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
 from contend.models.tracing import call_metadata, scrub_traces
 
-# Errors that openai's client raises for an incomplete structured answer.
+# Errors raised by openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
 _ROOM_TO_RUN_OVER = 2
-# Enough for any overlong turn; only a model that never stops reaches this limit.
+# Enough for any long turn; only a model that never stops reaches this limit.
 _ROOM_TO_RUN_ON = 8
 _THINKING_ROOM = 8192
 # Token limit for a turn if its protocol sets none.
@@ -39,7 +39,7 @@ _SHORTER = HumanMessage(
     "Your last reply was too long and was cut off. Answer again, complete, in half the length."
 )
 
-# Called here, because every graph loads this module before its first run can be traced.
+# Called here, because every graph imports this module before its first run can be traced.
 scrub_traces()
 
 
@@ -51,7 +51,7 @@ class Aids:
     """The tools for a call, and what earlier calls in the same turn have used up."""
 
     tools: tuple[BaseTool, ...] = ()
-    spent: bool = False  # whether no tool calls are left, so that the model must answer
+    spent: bool = False  # True if no tool calls are left, so that the model must answer
     seconds: float = 0.0  # time used by earlier calls in the turn; one timeout covers them all
     limit: int | None = None
 
@@ -193,9 +193,9 @@ def _metadata(seat: Seat, settings: DebateSettings, listener: Listener) -> dict[
 def _ceiling(
     spec: ModelSpec, settings: DebateSettings, limit: int | None, *, whole: bool
 ) -> int | None:
-    """Return the max_tokens of a call, which also stops a model that never ends."""
+    """Return the call's max_tokens, which also stops a model that never ends its answer."""
     if spec.name in limits_of(spec).without_max_tokens:
-        # Most models only refuse a high limit; without any, no budget could be kept.
+        # Most models refuse only a high limit; without a limit, no budget could be kept.
         return _LONGEST_TURN if cap_of(settings) else None
     thinks = provider_of(spec).thinks(spec.name)
     may_think = thinks or (limit is None and thinks is None)
@@ -217,7 +217,6 @@ def _options(
 
 
 def _usage_of_error(error: Exception) -> Usage:
-    """Return the usage that openai's client attached to its error."""
     counted = getattr(getattr(error, "completion", None), "usage", None)
     if counted is None:
         return Usage()

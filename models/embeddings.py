@@ -1,4 +1,4 @@
-"""Turns texts into vectors, with the prefixes, batches and thresholds that each model needs."""
+"""Converts texts to vectors, with each model's prefixes, batches and thresholds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EMBEDDED_EMBEDDING = f"embedded:{DEFAULT_EMBEDDING}"
 # The similarity threshold published for the model that the protocol was designed with.
 PUBLISHED_SIMILARITY = 0.65
-# Servers accept large batches; on this machine, small ones allow progress reports and stopping.
+# Servers accept large batches; for local models, small batches allow progress reports and stopping.
 _BATCH, _SMALL_BATCH = 64, 16
 # Bytes per text: OpenAI refuses more than 8,191 tokens, Ollama truncates silently.
 _LONGEST = 8000
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 class EmbeddingFailed(RuntimeError):
-    """A failure to get usable vectors from the embedding model; the message says why."""
+    """Raised if the embedding model gives no usable vectors; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def traits_of(spec: str) -> Traits:
 
 
 def warm_up(spec: str) -> None:
-    """Load an embedded model in the background, because loading takes a second."""
+    """Load a built-in embedding model in the background, because loading takes a second."""
     parsed = parse_spec(spec)
     if parsed.provider == "embedded":
         from contend.models.providers import minilm
@@ -66,7 +66,7 @@ def warm_up(spec: str) -> None:
 
 
 class Embedder:
-    """An embedding model that returns unit vectors or raises EmbeddingFailed."""
+    """Wraps an embedding model: returns unit vectors or raises EmbeddingFailed."""
 
     def __init__(self, spec: str, settings: DebateSettings) -> None:
         self.spec = str(parse_spec(spec))
@@ -89,7 +89,7 @@ class Embedder:
     async def _embed(
         self, prefix: str, texts: Sequence[str], on_progress: Progress = lambda _done, _total: None
     ) -> Vectors:
-        # The embedded model itself splits long texts into windows.
+        # The built-in model itself splits long texts into windows.
         parts = [[text] if self.pinned else _split_text(text) for text in texts]
         pieces = [prefix + piece for each in parts for piece in each]
         vectors: list[Vectors] = []

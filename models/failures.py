@@ -69,7 +69,7 @@ class BadAnswer(Exception):
 
 
 def classify(error: Exception) -> Failure | None:
-    """Return the kind of failure that an exception means, or None if it is our own bug."""
+    """Return the kind of failure, or None if the exception is our own bug."""
     if isinstance(error, BadAnswer):
         return error.failure
     status = _status(error)
@@ -102,7 +102,7 @@ def scrub(text: str) -> str:
     """Remove the user's secrets, anything that looks like a key, and passwords in addresses."""
     found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     found |= {repr(secret)[1:-1] for secret in found}
-    # Replace the longest first, because one may be part of another.
+    # Replace the longest first, because one secret may contain another.
     for secret in sorted(found, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
@@ -152,15 +152,13 @@ def _retry_after(error: Exception) -> float | None:
 
 @dataclass(frozen=True)
 class StatedBudget:
-    """The requests or tokens left until the next reset, according to a provider's headers."""
-
     left: float
     limit: float
     seconds: float
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Read OpenAI's or Anthropic's headers; None if they state no limit that resets soon."""
+    """Parse OpenAI's or Anthropic's headers; None if no stated limit resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)

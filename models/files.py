@@ -44,7 +44,7 @@ def make_private_folder(folder: Path) -> None:
 
 @contextmanager
 def replace_file(file: Path) -> Iterator[IO[bytes]]:
-    """Open a private temporary file that replaces `file` after it was written without error."""
+    """Open a private temporary file that replaces `file` if no error occurs while writing."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:40]}-")
     try:
         with os.fdopen(descriptor, "wb") as sink:
@@ -57,14 +57,14 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file atomically, and create its folder, both accessible only to this user."""
+    """Write a file atomically and create its folder; only this user can access either."""
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)
 
 
 def parse_yaml(text: str, *, fast: bool = False) -> Any:
-    """Parse YAML; refuse aliases, because with them a small text can become enormous."""
+    """Parse YAML; refuse aliases, because aliases can make a small text enormous."""
     # The fast loader is less exact about where an error is.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):

@@ -1,4 +1,4 @@
-"""Loads providers' API keys: from the environment, from .env, or stored by `contend keys set`."""
+"""Loads API keys from the environment, from .env, or from `contend keys set`."""
 
 import difflib
 import json
@@ -81,7 +81,7 @@ def redirected_by_dotenv() -> list[str]:
 
 
 def source_of(name: str) -> str:
-    """Return where a variable comes from, or an empty string if it is not set."""
+    """Return the source of a variable; empty if the variable is not set."""
     if not os.environ.get(name, "").strip():
         return ""
     return _added.get(name, ENVIRONMENT)
@@ -92,7 +92,7 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring, or else in a private file; return the place."""
+    """Store a key in the system's keyring, or in a private file if there is none; return where."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")
@@ -106,7 +106,7 @@ def remove_key(name: str) -> None:
     stored = _read_stored()
     if name not in stored:
         raise BadInput(f"{known_name(name)} is not stored. `contend keys list` shows every key.")
-    # Read it first, because deleting a key that is already gone fails.
+    # Read the key first, because deleting a missing key fails.
     if stored.pop(name) is None and (ring := _keyring()) and _read_keyring(name):
         ring.delete_password(_SERVICE, name)
     _write_stored(stored)
@@ -121,7 +121,7 @@ def known_name(name: str) -> str:
 
 
 def check_key(name: str, value: str) -> str:
-    """Return the key; refuse a value that cannot be a key, without showing it."""
+    """Return the key; refuse a value that cannot be a key, without showing the value."""
     if not value.isprintable() or " " in value:
         raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
     return value
@@ -142,12 +142,12 @@ def how_to_correct(name: str) -> str:
 
 def _add(values: dict[str, str], source: str) -> None:
     for name, value in values.items():
-        if value and name not in os.environ:  # the value may be gone from the keyring
+        if value and name not in os.environ:  # the keyring may have lost the value
             os.environ[name], _added[name] = value, source
 
 
 def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
-    if not path.is_file():  # it may be a folder with a virtual environment
+    if not path.is_file():  # .env may be a folder with a virtual environment
         return {}, []
     from dotenv import dotenv_values  # rarely needed
 
@@ -166,12 +166,12 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether the environment can hold the value, which may have several lines."""
+    """Return whether the environment can hold the value; several lines are allowed."""
     return "".join(value.split()).isprintable()
 
 
 def _why_withheld(name: str) -> str:
-    """Explain that a stored key is not used because .env sets its address; empty if it does not."""
+    """Explain why a stored key is not used: .env sets its address. Empty if the key is used."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (
@@ -189,7 +189,7 @@ def _stored_path() -> Path:
 
 
 def _read_stored() -> dict[str, Any]:
-    """Read the stored keys by name, without checking them; None stands for a key in the keyring."""
+    """Return the stored keys by name, unchecked; None stands for a key in the keyring."""
     path = _stored_path()
     if not path.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Limits the calls to each provider, by all debates in a process, and tracks its outages."""
+"""Limits the calls to each provider by all debates in a process, and tracks outages."""
 
 import asyncio
 import os
@@ -17,16 +17,16 @@ from contend.models.failures import StatedBudget, stated_budget
 from contend.models.providers.registry import API_KEYS, ModelSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.1
-# One more parallel call is tried after this many answers per parallel call allowed now.
+# After this many answers per allowed parallel call, one more parallel call is tried.
 _ANSWERS_PER_STEP = 10
-# After this many failures in a row, a provider is only tried once per interval.
+# After this many failures in a row, a provider is tried only once per interval.
 _FAILURES_IN_A_ROW, _SECONDS_BETWEEN_PROBES = 5, 30.0
 _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A provider whose last calls all failed."""
+    """A provider whose latest calls all failed."""
 
     provider: str
     since: datetime
@@ -35,7 +35,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one call needs, and what its debate's settings allow."""
+    """The size of a call, and the limits set for its debate."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -91,7 +91,7 @@ class _Budget:
 
 @dataclass
 class ProviderLimits:
-    """The calls in flight to one provider, how many it accepts, and whether it is down."""
+    """Tracks one provider: calls in flight, how many are accepted, and whether it is down."""
 
     most: float = inf
     failures: int = 0  # in a row
@@ -147,7 +147,7 @@ class ProviderLimits:
         self._next_probe = max(self._next_probe, _now() + _SECONDS_BETWEEN_PROBES)
 
     def outage(self, provider: str) -> Outage | None:
-        """Return the provider's current outage, or None if it is time to try the provider again."""
+        """Return the provider's outage, or None if the provider works or should be tried again."""
         if not self.is_down or _now() >= self._next_probe:
             return None
         clock = datetime.now(UTC)
@@ -165,13 +165,13 @@ class ProviderLimits:
             self.most, self._answers = self.most + 1, 0
 
     def refused(self, call: StartedCall, retry_after: float | None) -> None:
-        """Learn from a 429: allow fewer parallel calls, unless a budget was used up."""
+        """Allow fewer parallel calls after a 429, unless a request or token limit was used up."""
         self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
         if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
             self.most, self._answers = max(1, self.in_flight - 1), 0
 
     def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
-        """Learn from response headers how many requests and tokens are left."""
+        """Read from response headers how many requests and tokens are left."""
         call.is_counted = True
         pending = [each for each in self._running if not each.is_counted]
         if stated := stated_budget(headers, "requests"):
@@ -180,16 +180,16 @@ class ProviderLimits:
             self._tokens.update(stated, sum(each.tokens for each in pending))
 
     def _admit(self) -> None:
-        """Start the calls that may start now, taking one from each debate in turn."""
+        """Start all calls that may start now, one from each debate in turn."""
         while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
             waiting = queue.popleft()
             if queue:
-                self._queues[debate] = queue  # move it behind the others
+                self._queues[debate] = queue  # move this debate to the end
             waiting.started.set_result(self._start(waiting.allowance))
 
     def _next_debate(self) -> str | None:
-        """Return the first debate whose settings allow a call now, if the provider accepts it."""
+        """Return the first debate whose settings and provider allow a call now."""
         used_up: set[tuple[float, ...]] = set()  # limits with a debate already waiting for them
         for debate, queue in self._queues.items():
             allowance = queue[0].allowance
@@ -209,11 +209,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Return whether the settings of the call's debate allow it to start.
-
-        Each limit counts only calls with the same or a stricter limit. So debates with the same
-        settings share a limit, and debates without one do not use it up.
-        """
+        """Check the debate's own limits; calls of debates with looser limits do not count."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits
@@ -259,7 +255,6 @@ _KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], Provi
 
 
 def limits_of(spec: ModelSpec) -> ProviderLimits:
-    """Return the limits for this provider, address and key."""
     names = (
         API_KEYS.get(spec.provider, ""),
         "OPENAI_BASE_URL",
@@ -272,7 +267,7 @@ def limits_of(spec: ModelSpec) -> ProviderLimits:
 
 
 def current_outages() -> tuple[list[Outage], bool]:
-    """Return the providers that are down, and whether they are all that have been called."""
+    """Return the providers that are down, and whether every provider called so far is down."""
     known = _KNOWN.get(asyncio.get_running_loop(), {})
     found = [limits.outage(account[0]) for account, limits in known.items()]
     return [each for each in found if each], bool(found) and all(found)

@@ -38,7 +38,7 @@ def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
 
 
 def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
-    """Return the user's price, or zero for local models, or the price in the built-in table."""
+    """Return the user's price, zero for local models, or the price in the built-in table."""
     names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
     if name := next(names, None):
         sent, written, *cached = prices[name]
@@ -79,7 +79,7 @@ def _listed(spec: ModelSpec) -> Price | None:
 
 
 def _of_model(name: str) -> Price | None:
-    """Return a model's price; with known exceptions, its dated snapshots cost the same."""
+    """Return a model's price; dated snapshots cost the same, with known exceptions."""
     table = price_table()
     if not (dated := _SNAPSHOT.search(name)) or name in table:
         return table.get(name)
@@ -92,7 +92,7 @@ def _is_name_of(key: str, spec: ModelSpec) -> bool:
     try:
         return parse_spec(key) == spec
     except BadInput:
-        return False  # preflight refuses it; here it must not fail a call that is already paid
+        return False  # preflight reports the error; here it must not fail a paid call
 
 
 def cost_of(usage: Usage, price: Price) -> float | None:

@@ -19,7 +19,7 @@ from contend.graph.values import Retrieval
 from contend.models.retries import Answered, Listener, Result, Trouble
 from contend.models.text import clean_piece
 
-# Pieces that arrive within this time are merged, because viewers cannot tell them apart.
+# Pieces that arrive within this time are merged, because viewers see no difference.
 _SECONDS_OF_A_PIECE = 0.03
 # In a recording, a debate's secret marks are replaced by characters from here on, one per mark.
 _FIRST_PLACEHOLDER = 0xE000
@@ -28,8 +28,6 @@ _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
 @dataclass
 class Received:
-    """A piece of text or a problem that a call's listener received."""
-
     at: float  # seconds after the call began
     text: str = ""
     model: str = ""
@@ -46,11 +44,11 @@ class RecordedCall(BaseModel):
 
 
 class CallKey(NamedTuple):
-    """The name of a call, which is the same in every debate that makes the same call."""
+    """Identifies a call; the same call has the same key in every debate."""
 
     asked: str  # the seat, round and phase
     messages: str  # their hash
-    number: int = 0  # counts equal calls within one run
+    number: int = 0  # numbers equal calls within one run
 
 
 class CallRequest(NamedTuple):
@@ -61,13 +59,13 @@ class CallRequest(NamedTuple):
 
 @dataclass
 class Tape:
-    """The calls of a debate: known calls are answered from the tape, others are recorded on it."""
+    """A recording of calls: known calls are answered from it, new calls are added to it."""
 
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
-    is_complete: bool = False  # if so, an unknown call is an error
+    is_complete: bool = False  # if True, an unknown call is an error
     speed: float | None = None  # None: without waiting
-    retrieval: Retrieval | None = None  # what was found, instead of a search
+    retrieval: Retrieval | None = None  # templates found earlier, used instead of a search
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def key_of(self, request: CallRequest, listener: Listener) -> CallKey:
@@ -76,7 +74,7 @@ class Tape:
         return CallKey(*same, self._made[same] - 1)
 
     def count(self, made: Iterable[CallKey]) -> None:
-        """Count calls that were made earlier, so that later ones do not replace them."""
+        """Count calls made earlier, so that equal later calls get new numbers."""
         self._made.update((key.asked, key.messages) for key in made)
 
     async def wait_until(self, seconds: float, began: float) -> None:
@@ -108,7 +106,7 @@ async def on_tape(
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
-    """Answer a call from the current tape, or make the call and record it."""
+    """Answer a call from the current recording, or make the call and record it."""
     tape = _tape.get()
     if tape is None:
         return await call(listener)
@@ -189,14 +187,14 @@ class _Recorder:
 
     async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
         if tape.keep:
-            for each in self.received:  # not sooner, because there may be thousands of pieces
+            for each in self.received:  # only now: there may be thousands of pieces
                 each.text = clean_piece(each.text)
             whole = made.model_copy(update={"received": self.received, "seconds": self._seconds()})
             await tape.keep(key, _without_marks(whole, self.inner.marks))
 
 
 def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
-    """Hash the messages, ignoring the marks that are different in each debate."""
+    """Hash the messages without the marks, which differ in every debate."""
     parts = [each.model_dump(include=_SENT) for each in messages]
     text = _replace(json.dumps(parts, ensure_ascii=False, default=str), _pairs(marks))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -213,7 +211,7 @@ def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
-    """Restore a recorded call by putting a debate's marks in place of the placeholders."""
+    """Return a recorded call with this debate's marks in place of the placeholders."""
     return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
 
 
@@ -224,7 +222,7 @@ def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall
 
 
 def _replace_across(texts: Sequence[str], pairs: list[tuple[str, str]]) -> list[str]:
-    """Replace marks in consecutive texts, including a mark that spans two of them."""
+    """Replace marks in consecutive texts, including a mark that spans two texts."""
     whole = _replace("".join(texts), pairs)
     ends = list(accumulate(len(text) for text in texts))
     return [whole[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]

@@ -1,4 +1,4 @@
-"""Retries a call after a failure, and then tries the seat's fallback models."""
+"""Retries a failed call, then tries the seat's fallback models."""
 
 import asyncio
 import random
@@ -42,7 +42,7 @@ Result = TypeVar("Result", bound=_WithUsage)
 
 @dataclass(frozen=True)
 class Trouble:
-    """A failed attempt and what was done about it: retried, fell back or failed."""
+    """A failed attempt and what followed: a retry, a fallback or a failure."""
 
     what: str
     model: str
@@ -57,8 +57,8 @@ class Listener:
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
     asked: str = ""  # names the call in a recording
-    marks: tuple[str, ...] = ()  # what no other debate has in its prompts
-    time_is_up: Callable[[], bool] = lambda: False  # the rest of the answer is not wanted
+    marks: tuple[str, ...] = ()  # strings that differ in every debate's prompts
+    time_is_up: Callable[[], bool] = lambda: False  # stops the answer early
     budget: CallBudget = NO_BUDGET
 
 
@@ -69,7 +69,7 @@ class Answered(Generic[Result]):
     fell_back: bool
 
 
-# Takes the model, the previous try's failure, and whether this is the last try.
+# Arguments: the model, the previous attempt's failure, and whether this is the last attempt.
 Attempt = Callable[[ModelSpec, Failure | None, bool], Awaitable[Result]]
 
 
@@ -161,7 +161,7 @@ def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
-    """Sleep in short steps, so that a pause request is noticed before another attempt."""
+    """Sleep in short steps, so that a pause request is noticed before the next attempt."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         if listener.pause_requested():

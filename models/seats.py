@@ -24,7 +24,7 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-# Tokens needed besides the question: for instructions, the latest turns and the answer. In a small
+# Tokens needed besides the question: instructions, the latest turns and the answer. In a small
 # window, half of it.
 _DEBATE_ROOM = 12_288
 
@@ -88,7 +88,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give the judge, unless the user chose its model, one that no debater uses; add a notice."""
+    """Give the judge a model that no debater uses, unless the user chose one; add a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -97,7 +97,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
     if other := await _other_model({seat.model for seat in debaters}):
         chosen = [_set_model(seat, other) if seat is judge else seat for seat in seats]
         return chosen, f"The judge is {other}, because no debater uses it."
-    if parse_spec(judge.model).provider == "embedded":  # a warning above the answer says so
+    if parse_spec(judge.model).provider == "embedded":  # the warning above the answer covers this
         return seats, ""
     return seats, (
         f"The judge is the same model as {', '.join(sharing)}; choose another with "
@@ -148,7 +148,7 @@ async def preflight(
 
 
 async def _explain_bare_names(settings: DebateSettings) -> list[str]:
-    """Explain why names without a provider were taken to mean models that Ollama does not have."""
+    """Explain why names without a provider were taken for Ollama models that Ollama lacks."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
@@ -160,7 +160,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
 
 
 async def usable_models() -> list[UsableModel]:
-    """List the models that can be used now: Ollama's, one per API key, and the built-in ones."""
+    """List the models that can be used now: Ollama's, built-in ones, and one per API key."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
     hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
@@ -174,7 +174,6 @@ async def usable_models() -> list[UsableModel]:
 
 
 def hosted_models() -> list[str]:
-    """Return one model for each hosted provider whose key is set."""
     return [
         model
         for provider, model in _HOSTED.items()
@@ -203,7 +202,7 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_small(seats: Iterable[Seat]) -> bool:
-    """Return whether any seat has a model that needs short prompts."""
+    """Return whether any seat's model needs short prompts."""
     specs = [parse_spec(seat.model) for seat in seats]
     return any(provider_of(spec).is_small(spec.name) for spec in specs)
 
@@ -218,7 +217,7 @@ def is_demonstration_model(model: str) -> bool:
 
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
-    """Refuse models that are known not to accept images, but allow those that may accept them."""
+    """Refuse models known not to accept images; allow models that may accept them."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
@@ -316,6 +315,6 @@ def _set_model(seat: Seat, model: str) -> Seat:
 
 
 def _write_specs_in_full(seat: Seat) -> Seat:
-    """Expand model specs, so that records and prices use one name per model."""
+    """Write model specs in full, so that records and prices use one name per model."""
     model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
     return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

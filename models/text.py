@@ -1,4 +1,4 @@
-"""Cleans text that comes from models or users."""
+"""Cleans text from models or users."""
 
 import math
 import re
@@ -17,7 +17,7 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
-    """Clean all text in plain data, and turn numbers that cannot be stored into text."""
+    """Clean all text in plain data, and convert numbers that cannot be stored to text."""
     clean_text = clean_text or clean_piece
     if isinstance(data, str):
         return clean_text(data)
@@ -31,7 +31,7 @@ def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any
 
 
 def clean_piece(text: str) -> str:
-    """Clean text, and remove characters that can control a terminal or reorder its text."""
+    """Clean text, and remove characters that can control a terminal or reorder text."""
     return UNSAFE.sub("", clean(text))
 
 

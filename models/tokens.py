@@ -1,4 +1,4 @@
-"""Measures texts in tokens: a count for limits, and an upper bound for context windows."""
+"""Measures texts in tokens: a typical count, and an upper bound for context windows."""
 
 import math
 import re
@@ -14,12 +14,12 @@ BYTES_PER_TOKEN = 3
 
 
 def count_tokens(text: str) -> int:
-    """Count tokens, in the same way for all providers; within 10 % of common English tokenizers."""
+    """Count tokens the same way for all providers, within 10% of common tokenizers for English."""
     return sum(_size(found) for found in _PIECE.finditer(text))
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Estimate the number of tokens in these texts, erring on the high side."""
+    """Estimate tokens in these texts, erring on the high side."""
     return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 

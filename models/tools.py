@@ -16,7 +16,7 @@ MAX_QUERY_CHARS = 1000
 
 Call = ToolCall | InvalidToolCall
 Search = Callable[[str], Awaitable[tuple[str, Any]]]
-"""Searches the documents that a seat may see; returns the result as text and as data."""
+"""Searches the documents a seat may see; returns the result as text and as data."""
 
 
 class Calculation(BaseModel):
@@ -73,7 +73,7 @@ def calls_in(message: AIMessage | None) -> list[Call]:
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """Run a tool call; a failure is returned as a result, for the model to see."""
+    """Run a tool call; return a failure as a result, so that the model sees it."""
     name, given = call["name"] or "", call["args"]
     tool = next((each for each in tools if each.name == name), None)
     artifact, failed = None, True

@@ -1,4 +1,4 @@
-"""Keeps secrets out of the traces sent to LangSmith if the user has enabled tracing."""
+"""Keeps secrets out of traces sent to LangSmith."""
 
 import re
 from typing import Any
@@ -12,13 +12,13 @@ _ROUND = re.compile(r"r(\d+)\.")
 
 
 def scrub_traces() -> None:
-    """Remove secrets from everything that is traced in this process."""
+    """Remove secrets from everything that this process traces."""
     if tracing_is_enabled():
         get_cached_client(anonymizer=scrub_data)
 
 
 def call_metadata(protocol: str, debate: str, seat: str, asked: str) -> dict[str, Any]:
-    """Return what names a call in a trace; `asked` begins with the round, such as r2."""
+    """Return the metadata that identifies a call in a trace; `asked` begins with the round."""
     round_number = _ROUND.match(asked)
     about = {"debate_id": debate, "protocol": protocol, "seat": seat, "call": asked}
     return about | ({"round": int(round_number[1])} if round_number else {})

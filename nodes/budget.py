@@ -1,4 +1,4 @@
-"""What the budget of a debate means for its next call, and for another round."""
+"""Checks a debate's budget before each call and before each round."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # commands that only read debates need no langgraph
     from langgraph.runtime import Runtime
 
 OUT_OF_BUDGET = "out_of_budget"
-# Tokens of a prompt that are no part of the debate, usually and at most; and of answers.
+# Estimated tokens: typical and maximum instructions in a prompt, then answers and decisions.
 _INSTRUCTIONS, _LONG_INSTRUCTIONS = 900, 2000
 _ANSWER, _DECISION = 700, 400
 _ANSWERS = {"propose", *STATEMENTS}
@@ -46,7 +46,7 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 def call_budget(
     state: DebateState, runtime: "Runtime[Any]", phase: str, pause_requested: Callable[[], bool]
 ) -> CallBudget:
-    """Return what the next call may cost; what the answer will cost is kept for it."""
+    """Return the budget for the next call, with the cost of the final answer set aside."""
     settings: DebateSettings = runtime.context
     cap = cap_of(settings)
     if cap is None:
@@ -62,12 +62,12 @@ def call_budget(
 
 
 def check_budget(state: DebateState, settings: DebateSettings) -> None:
-    """Refuse a budget that cannot be kept, or that pays for no call."""
+    """Refuse a budget if a price is unknown, or if it cannot pay for one call and the answer."""
     cap = cap_of(settings)
     if cap is None:
         return
     check_prices(state["seats"], settings)
-    if state.get("turns"):  # the first call is paid; one that does not fit makes it pause again
+    if state.get("turns"):  # a resumed debate pauses again if a call does not fit
         return
     first = [seat for seat in state["seats"] if seat.id in settings.opening_seats]
     opened: DebateState = {"round": strategy_for(settings).first_round, **state}
@@ -81,13 +81,13 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 
 def used_by(state: DebateState) -> Amount:
-    """Return what the calls of a debate used, by its state."""
+    """Return what this debate's calls used; a fork does not count its parent's calls."""
     before = state.get("paid_before", NO_USAGE)
     return _used_in_all(state) - amount_of(before, NOTHING)
 
 
 def paid_by(state: DebateState) -> Usage:
-    """Return what a fork that begins with this state need not pay."""
+    """Return the usage up to this state, which a fork does not pay for again."""
     used = _used_in_all(state)
     return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
 
@@ -98,7 +98,7 @@ def _used_in_all(state: DebateState) -> Amount:
 
 
 def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | None:
-    """End the rounds if another one and the answer might not fit into the budget."""
+    """Stop the rounds if the budget might not pay for another round and the answer."""
     cap = cap_of(settings)
     if cap is None:
         return None
@@ -114,7 +114,7 @@ def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | 
 
 
 def ends_rounds_when_spent(node: Node) -> Node:
-    """Make a node end the rounds if a call it needs does not fit into the budget."""
+    """Make a node stop the rounds if the budget does not pay for its next call."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: "Runtime[Any]") -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed
     if failed.spent not in (None, NO_USAGE) and failed.started_at and failed.ended_at:
         times = {"started_at": failed.started_at, "ended_at": failed.ended_at}
         update["spans"] = [WorkSpan(**times, calls=1, usage=failed.spent or NO_USAGE)]
-    # Nobody speaks any more.
+    # No further turns are taken.
     return update | {name: [] for name in ("waiting", "programme") if state.get(name)}
 
 
@@ -158,8 +158,8 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
 
 
 def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
-    """Return the calls of the end of the debate that come after this one."""
-    if phase == "synthesize":  # the answer must not wait for what its rating might cost
+    """Return the calls that remain at the end of the debate after a call of this phase."""
+    if phase == "synthesize":  # set nothing aside for scoring, or the answer might never be written
         return []
     calls = strategy_for(settings).closing_calls(state)
     said = {turn.phase for turn in state.get("turns", [])}
@@ -174,11 +174,7 @@ def _price(
     calls: Sequence[PlannedCall],
     said_next: int | None = None,
 ) -> Amount:
-    """Return what calls will likely cost, one of them in its worst case.
-
-    Each is settled before the next one needs its room, so one worst case is enough. Their prompts
-    also have what is said next.
-    """
+    """Return the likely cost of these calls, with a safety margin for the most uncertain one."""
     calls = [each for each in calls if not each.seat.is_human]
     if not calls:
         return NOTHING
@@ -186,7 +182,7 @@ def _price(
     longest, likely = most_tokens(*texts), count_tokens("\n".join(texts))
     written = [turn.usage.output_tokens or 0 for turn in spoken_by_models(state)]
     answer = _somewhat_more_than_usual(written)
-    if said_next is None:  # without what models think before they speak
+    if said_next is None:  # the texts do not include the models' thinking
         said_next = _somewhat_more_than_usual([count_tokens(text) for text in texts[1:]])
     given = (longest + 2 * said_next, likely + said_next, answer)
     pairs = [_price_of(each, settings, *given) for each in calls]
@@ -201,7 +197,7 @@ def _price_of(
     spec = parse_spec(call.seat.model)
     window = window_for(call.seat.model, settings) or longest
     limit = strategy_for(settings).token_limit(call.phase)
-    if not PHASES[call.phase].is_streamed:  # a decision, not a speech
+    if not PHASES[call.phase].is_streamed:  # a decision is shorter than a speech
         answer = min(answer, _DECISION)
     least = max(answer, least_answer(spec, limit))
     given = min(longest, window) + _LONG_INSTRUCTIONS

@@ -38,7 +38,7 @@ _RESOLVED = re.compile(r"^(S\d+)\W*(?:is )?resolved\b", re.IGNORECASE | re.MULTI
 
 @ends_rounds_when_spent
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    if state.get("stop"):  # the budget did not pay for the answer it is about
+    if state.get("stop"):  # the budget did not pay for the answer to review
         return {}
     strategy = strategy_for(runtime.context)
     seat = seat_with_role(state, strategy.critic_role)

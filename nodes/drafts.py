@@ -1,4 +1,4 @@
-"""The first answers of a debate, which nobody had discussed yet: do they agree?"""
+"""Compares a debate's initial answers, which were written before any discussion."""
 
 from contend.graph.record import DraftVote
 from contend.graph.settings.seats import ManySeatSettings
@@ -11,7 +11,7 @@ _OWN_WORDS = ("ok", "fallback_model", "human")
 
 
 def first_answers(state: DebateState) -> list[Turn]:
-    """Return the answers of the first round by seats that were not given a position."""
+    """Return the initial answers of seats without an assigned position."""
     assigned = {seat.id for seat in state.get("seats", []) if seat.position}
     answers = [turn for turn in turns_of(state, "propose") if turn.seat not in assigned]
     first = min((turn.round for turn in answers), default=0)
@@ -19,7 +19,7 @@ def first_answers(state: DebateState) -> list[Turn]:
 
 
 def agreed_answer(state: DebateState) -> str | None:
-    """Return the short answer that all first answers state; None if one differs or states none."""
+    """Return the short answer on which all initial answers agree, or None if they differ."""
     stated = [brief_answer(turn.text) for turn in first_answers(state)]
     known = [answer for answer in stated if answer]
     if len(known) < 2 or len(known) < len(stated) or len({*map(answer_key, known)}) > 1:
@@ -30,7 +30,7 @@ def agreed_answer(state: DebateState) -> str | None:
 def stop_if_agreed(
     state: DebateState, settings: ManySeatSettings, calls_saved: int
 ) -> StopDecision | None:
-    """End the debate before it begins if that was asked for and the first answers agree."""
+    """Stop after the initial answers if they agree and the settings allow it."""
     if settings.debate_if != "drafts_disagree" or calls_saved < 1:
         return None
     agreed = agreed_answer(state)
@@ -44,7 +44,7 @@ def stop_if_agreed(
 
 
 def draft_vote(state: DebateState) -> DraftVote | None:
-    """Return the vote of the first answers beside the final one, where both are short answers."""
+    """Compare the final answer with the initial answers' vote, if both are short answers."""
     drafts = first_answers(state)
     stated = {turn.seat: brief_answer(turn.text) for turn in drafts}
     keys = {seat: answer_key(answer) for seat, answer in stated.items() if answer}

@@ -30,7 +30,7 @@ _CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Check the latest statement; if a claim is contradicted, its speaker may correct it once."""
+    """Check the latest statement; a speaker whose claim is contradicted may correct it once."""
     seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
@@ -64,7 +64,7 @@ def _report_unchecked(
 async def _check_claims(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
 ) -> list[tuple[ClaimCheck, Work]]:
-    # Labels contain the statement's id to be unique in the round, because nonces depend on them.
+    # Labels contain the statement's id, because nonces need a label that is unique in the round.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     subjects = [
         CallSubject(label=label, about=(claim,))

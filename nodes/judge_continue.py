@@ -52,7 +52,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     stop = strategy.stop_decision(seen)
     if stop is None or stop.reason == "failed":
         stop = budget_stop(seen, settings) or stop
-    # What comes before the pause is free or a task: the node runs again when it is answered.
+    # The node runs again after the pause, so everything before it is free or a task.
     pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
     remark = _ask_person(state, stop) if pauses else Remark()
     if (remark.finish or state.get("finish")) and stop is None:
@@ -69,7 +69,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
 
 
 async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
-    """Ask the judge whether to hold another round; if the call fails, the debate ends."""
+    """Ask the judge whether to hold another round; if the call fails, stop the rounds."""
     seat = seat_with_role(state, "judge")
     # A failure is stored as a result, so that the judge is not asked again after a pause.
     calls = [(state, seat)]

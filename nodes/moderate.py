@@ -1,4 +1,4 @@
-"""Lets the moderator call on the sides, rule on statements, and sum up each round."""
+"""Lets the moderator introduce turns, rule on statements, and sum up each round."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
 @ends_rounds_when_spent
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the moderator's next turn; the first turn of a stage also makes its schedule."""
+    """Take the moderator's next turn; the first turn of a stage also plans the stage."""
     sides = sides_of(state)
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
@@ -68,7 +68,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return a turn that changes the number of rounds, if this is allowed and the block does so."""
+    """Return a turn that adds or cuts rounds, if the block asks for it and the rules allow it."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []
@@ -124,7 +124,7 @@ async def _propose_positions(
 
 
 def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
-    """Add the positions to the text, because viewers do not see the block that contains them."""
+    """Add the positions to the text, because viewers do not see the control block."""
     held = zip(sides, positions, strict=True)
     lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
     return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})

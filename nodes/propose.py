@@ -29,7 +29,7 @@ Result = TurnResult | ModelFailed
 
 @ends_rounds_when_spent
 async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    if state.get("stop"):  # the budget did not pay for the feedback
+    if state.get("stop"):  # the budget did not pay for the judge's feedback
         return {}
     settings: DebateSettings = runtime.context
     # A debate stored by an earlier release has no list of waiting seats.
@@ -100,7 +100,7 @@ def _collect(
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> Work:
-    """Use the seat's previous or initial answer, if there is one, in place of the failed one."""
+    """Use the seat's previous or initial answer, if any, in place of the failed one."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

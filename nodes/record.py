@@ -1,4 +1,4 @@
-"""Builds the record of a debate from its state; separate from its node, which needs langgraph."""
+"""Builds the record of a debate from its state; apart from its node, which needs langgraph."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -25,7 +25,7 @@ from contend.nodes.prompting.points import points_of
 
 
 def read_record(state: DebateState, debate: str) -> DebateRecord:
-    """Return the record that `store` wrote, or build it for an unfinished debate."""
+    """Return the record that `store` wrote; for an unfinished debate, build it now."""
     if not state.get("trace"):
         return build_record(state, debate)
     # Release 0.2 and earlier stored points without their history.
@@ -62,7 +62,7 @@ def build_record(state: DebateState, debate: str) -> DebateRecord:
         degraded=[
             each
             for each in state.get("degraded", [])
-            if not (rated and each.what == "not_rated")  # it has been rated since
+            if not (rated and each.what == "not_rated")  # it has been scored since
         ],
         demonstration=_is_demonstration(state),
         **_drafts(state),
@@ -107,7 +107,7 @@ def _drafts(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the last seat left, or the debater that wrote the answer, and the reason."""
+    """Return the winner, the last seat or the answer's author, and why it won."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}
@@ -182,7 +182,7 @@ def _by_equals(turns: Iterable[Turn]) -> dict[str, Any]:
     return {"feedback": feedback[-1] if feedback else None, "answers": answers}
 
 
-# How to build the entry for a round, by a role that takes part in it.
+# Functions that build a round's entry, keyed by a role that takes part.
 _ROUNDS_OF: dict[str, Callable[[Iterable[Turn]], dict[str, Any]]] = {
     "debater": _by_equals,
     "position_advocate": moderated_round,

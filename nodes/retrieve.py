@@ -27,7 +27,7 @@ _IMAGES = TypeAdapter(list[Image])
 
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    # Comments may come first: a debate can be paused and resumed before it has begun.
+    # Comments may come first: a debate can pause and resume before its first step.
     if any(turn.phase != "remark" for turn in state.get("turns", [])):
         raise BadInput("This thread already holds a debate. Start a new thread for a new question.")
     question = checked_question(state.get("question", ""))
@@ -47,7 +47,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 async def _search(
     question: str, settings: DebateSettings, seats: list[Seat]
 ) -> tuple[Retrieval, str, tuple[str, ...]]:
-    """Find templates; return them, a notice about them, and what went wrong."""
+    """Find templates; return the templates, a notice about them, and any problems."""
     if recorded := taped_retrieval():
         return recorded, "Templates: those of the recording.", ()
     started = steady_now()
@@ -76,7 +76,7 @@ def _send_event(runtime: Runtime[Any], retrieval: Retrieval, notice: str) -> Non
 
 
 def checked_question(question: str) -> str:
-    if not isinstance(question, str):  # a server's client may send anything
+    if not isinstance(question, str):  # a client of a server may send anything
         raise BadInput("The question must be text.")
     cleaned = clean(question)
     if not cleaned.strip():

@@ -1,4 +1,4 @@
-"""Opens a round: chooses the seats that speak, and the node that closes the round."""
+"""Opens a round: chooses the speakers, and the node that closes the round."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ def describe_round(
 
 
 def still_active(state: DebateState, settings: DebateSettings) -> list[str]:
-    """Return the answering seats that have not conceded, in seat order."""
     answering = [seat.id for seat in state["seats"] if strategy_for(settings).answers(seat)]
     active = state.get("active", answering)
     return [seat for seat in answering if seat in active]

@@ -1,4 +1,4 @@
-"""Lets the judge rate the final answer."""
+"""Lets the judge score the final answer."""
 
 from typing import Any
 

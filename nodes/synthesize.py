@@ -114,7 +114,7 @@ def _index(state: DebateState) -> Turn:
 def _position(state: DebateState, seat: Seat) -> str:
     turns = answers_of(state, seat.id)
     paragraphs = _BETWEEN_PARAGRAPHS.split(turns[-1].text.strip())
-    # A heading does not say what the position is.
+    # A heading does not state the position.
     opening = next((each for each in paragraphs if not each.startswith("#")), paragraphs[0])
     where = ", ".join(turn.id for turn in turns)
     return (

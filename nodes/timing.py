@@ -1,4 +1,4 @@
-"""Computes a debate's tokens, and its working time excluding pauses."""
+"""Computes a debate's tokens, and its running time without pauses."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from contend.graph.values import NO_USAGE, WorkSpan
 
 Interval = tuple[datetime, datetime]
 
-# The wall clock may be changed during a debate, which must not count as working time. So it is
+# The wall clock may be changed during a debate, which must not affect the running time. So it is
 # read once per run, and the time since then is measured by the monotonic clock.
 _began: ContextVar[tuple[datetime, float]] = ContextVar(
     "began", default=(datetime.now(UTC), time.monotonic())
@@ -19,12 +19,11 @@ _began: ContextVar[tuple[datetime, float]] = ContextVar(
 
 
 def start_clock() -> None:
-    """Read the wall clock at the beginning of a run."""
     _began.set((datetime.now(UTC), time.monotonic()))
 
 
 def steady_now() -> datetime:
-    """Return the time on a clock that is not affected if the wall clock is changed."""
+    """Return the current time, ignoring changes of the wall clock during the run."""
     began, monotonic = _began.get()
     return began + timedelta(seconds=time.monotonic() - monotonic)
 
@@ -38,7 +37,7 @@ def span_since(started: datetime) -> WorkSpan:
 
 
 def busy_ms(spans: list[Interval]) -> int:
-    """Return the time covered by the intervals; overlaps count once."""
+    """Return the time that the intervals cover, counting overlaps once."""
     covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
     for start, end in sorted(spans):
         covered += max(timedelta(), end - max(start, reached))
@@ -73,7 +72,7 @@ def total_usage(state: DebateState) -> TotalUsage:
 
 
 def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the known counts; None if there are counts but all are unknown."""
+    """Return the sum of the known counts; None if counts are given but all unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known or not counts else None
 

@@ -19,7 +19,6 @@ def exists(name: str) -> bool:
 
 
 def digest(*folders: str) -> str:
-    """Return a hash of all prompts in these folders."""
     found = hashlib.sha256()
     for place in __path__:
         for folder in folders:
@@ -29,7 +28,7 @@ def digest(*folders: str) -> str:
 
 
 def _file(name: str) -> Path:
-    """Find a prompt in this package's folders; a test may add a folder for its own protocol."""
+    """Find a prompt in this package's folders; tests may add folders."""
     *others, first = (Path(folder, f"{name}.md") for folder in reversed(__path__))
     return next((file for file in others if file.is_file()), first)
 
@@ -43,7 +42,7 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values; each is built only if used, and is not itself searched for placeholders."""
+    """Fill in values; each is built only if used, and never searched for placeholders itself."""
 
     def filled(found: re.Match[str]) -> str:
         # An empty value is dropped together with the white space after it.
@@ -54,6 +53,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Wrap text in tags that label it as data, altering any mark in it that could close them."""
+    """Wrap text in tags that mark it as data, altering any text that could close the tags."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

@@ -29,13 +29,13 @@ PASSAGE_CHARS = 900
 SPLITTER = "2"  # increase it whenever the same files would give different pages or passages
 
 _ID_CHARS = 24
-# Words that are so long that the splitter would split them character by character.
+# Words so long that the splitter would split them character by character.
 _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A place that a reader can look up: a page in a PDF, or the line where a passage begins."""
+    """A place that a reader can look up: a page of a PDF, or the line where a passage begins."""
 
     number: int
     text: str
@@ -67,7 +67,7 @@ class Loaded:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The documents of a debate. Compared by identity, so that results about it can be cached."""
+    """The documents of a debate. It is compared by identity, so that results can be cached."""
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
@@ -76,7 +76,7 @@ class Corpus:
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders; refuse all if one cannot be read. Return notices for the user too."""
+    """Read files and folders, or refuse all if one is unreadable; also return user notices."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []
@@ -150,7 +150,7 @@ _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
 def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
-    """Yield the supported files below a folder, ignoring links that loop or lead out of it."""
+    """Yield the supported files in a folder, ignoring links that loop or lead outside."""
     inside = Path(os.path.realpath(folder))
 
     def unreadable(error: OSError) -> None:
@@ -171,7 +171,7 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
 
 
 def _mode(path: Path) -> int:
-    """Return the file mode; treat an inaccessible file as a regular one, which is refused later."""
+    """Return the file mode; treat an inaccessible file as regular, to refuse it later."""
     try:
         return path.stat().st_mode
     except PermissionError:

@@ -15,7 +15,7 @@ from contend.models.files import read_regular, write_private_file
 from contend.models.text import clean_piece
 
 MAX_IMAGE_BYTES = 10_000_000
-MAX_IMAGES = 10  # limit per speaker
+MAX_IMAGES = 10  # per speaker
 # Identified by their first bytes, because the name may not match the content.
 _KINDS = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -61,7 +61,6 @@ def _read(path: Path) -> Picture:
 
 
 def save_images(pictures: Sequence[Picture], home: Path) -> None:
-    """Store the images, so that a paused debate can resume without the original files."""
     for picture in pictures:
         path = _path(picture.image, home)
         try:

@@ -1,4 +1,4 @@
-"""Provides a FAISS index in langchain's store, saved without pickle and verified before use."""
+"""A FAISS index in langchain's store, saved without pickle and verified before use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
-    """The description of an index, with its checksums."""
+    """The description of a stored index, with checksums of its files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """The file's name, made from its content so that no manifest points to wrong vectors."""
+        """Return a file name made from the content, so a manifest never names wrong vectors."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
@@ -63,7 +63,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. Its score measures similarity of topic, not agreement."""
+    """A search result. The score measures similarity of topic, not agreement."""
 
     key: str
     score: float
@@ -73,10 +73,10 @@ class Hit:
 class VectorIndex:
     store: FAISS
     embedded: int  # number of texts newly embedded; the others were already known
-    notice: str  # for the user; empty if all is well
+    notice: str  # for the user; empty if there is no problem
 
     def fits(self, vector: Vectors) -> bool:
-        """Return whether the vector has the right size; if not, the model may have changed."""
+        """Return whether the vector has the index's size; another size means the model changed."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
@@ -84,7 +84,7 @@ class VectorIndex:
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
     def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
-        """Return the nearest texts, best first; with `places`, only those, by exact search."""
+        """Return the nearest texts, best first; with `places`, search only those, exactly."""
         import faiss
         import numpy as np
 
@@ -106,7 +106,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """Return the similarity of every text, in order; works only with an exact index."""
+        """Return the similarity of every text, in order. The index must be exact."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -117,7 +117,7 @@ class VectorIndex:
 
 
 class SharedCache(Generic[Opened]):
-    """A cache of the objects opened last in this process, by key."""
+    """Caches the most recently opened objects of this process, by key."""
 
     def __init__(self) -> None:
         self._opened: dict[Hashable, Opened] = {}
@@ -154,7 +154,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """Open the index for these texts; embed only texts that the stored index lacks."""
+    """Open the index for these texts, and embed only the texts that it lacks."""
     wanted = {key: _digest(text.encode()) for key, text in texts.items()}
     index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
     if not await _is_made_by(embedder, index, entries, wanted, texts):
@@ -183,7 +183,7 @@ async def _is_made_by(
     wanted: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> bool:
-    """Return whether the model still gives the vector in the index; it may have been replaced."""
+    """Check that the model still produces a stored vector; the model may have been replaced."""
     keys = {digest: key for key, digest in wanted.items()}
     known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
     if embedder.pinned or not known:
@@ -195,7 +195,7 @@ async def _is_made_by(
 
 
 def build(rows: Any) -> Any:
-    """Build a FAISS index of unit vectors: exact if there are few, or else approximate."""
+    """Build a FAISS index of unit vectors: exact if there are few, otherwise approximate."""
     import faiss
     import numpy as np
 
@@ -245,7 +245,7 @@ def _digest(content: bytes) -> str:
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
-    """Wrap the index in langchain's vector store, which is never saved because it uses pickle."""
+    """Wrap the index in langchain's store, which is never saved, because it uses pickle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its end of life
         from langchain_community.docstore import InMemoryDocstore
@@ -264,7 +264,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """A placeholder that the store requires; vectors are computed before the store is used."""
+    """A placeholder required by the store; vectors are computed elsewhere."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -274,7 +274,7 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files, named after their content, and then the manifest that points to them."""
+    """Write both files, named after their content, and then the manifest that names them."""
     import faiss
 
     vectors = faiss.serialize_index(index).tobytes()
@@ -294,7 +294,7 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove old files; keep recent ones, which other processes may still be using."""
+    """Remove old files, except recent ones that other processes may still use."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

@@ -39,7 +39,7 @@ class DocumentAccess:
     shown: tuple[Document, ...]
 
     def places(self, corpus: Corpus) -> list[int] | None:
-        """Return the indexes of the passages that may be shown; None means all of them."""
+        """Return the indexes of the passages that may be shown; None means all passages."""
         if len(self.shown) == len(self.documents):
             return None
         ids = {document.id for document in self.shown}
@@ -49,7 +49,7 @@ class DocumentAccess:
 async def find_passages(
     access: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
-    """Return the passages nearest to the texts: first the best for each, then the second best."""
+    """Return the passages nearest to the texts: the best for each text, then the second best."""
     if not access.shown:
         return ()
     documents = access.documents

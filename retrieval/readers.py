@@ -1,4 +1,4 @@
-"""Extracts the text from a file, by pages or lines, with one reader per file type."""
+"""Extracts text from files by pages or lines, with one reader per file type."""
 
 import csv
 import html
@@ -15,7 +15,7 @@ from contend.retrieval.quotes.words import LOWERED, RAISED
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 
-# These never occur in text; bell, backspace, escape and the DOS end mark do, in old logs.
+# Control characters that never occur in text; old logs contain the other ones.
 _BINARY = re.compile(r"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _LINE_END = re.compile(r"\r\n?")
 _ODD_SPACE = re.compile(r"[\x0b\x0c\x85]")
@@ -59,7 +59,7 @@ class Source:
 
 
 def shown(path: Path) -> str:
-    """Return the path as text that is safe to print, because file names may contain anything."""
+    """Escape a path for printing, because file names may contain control characters."""
     return clean_piece(str(path))
 
 
@@ -82,7 +82,7 @@ def read(path: Path, data: bytes) -> Source:
 
 
 def _tidy(text: str) -> str:
-    """Remove control characters, and keep only line breaks that editors also count."""
+    """Remove control characters and unusual line breaks."""
     return clean_piece(_ODD_SPACE.sub(" ", _LINE_END.sub("\n", text)))
 
 
@@ -156,7 +156,7 @@ def _html_lines(name: str, text: str) -> list[tuple[int, str]]:
 
 
 class _Html:
-    """Collects the visible text in HTML; html.parser would take hours on unclosed tags."""
+    """Collects the visible text of HTML; html.parser would take hours on unclosed tags."""
 
     def __init__(self, text: str) -> None:
         self.lines: list[tuple[int, list[str]]] = []
@@ -218,7 +218,7 @@ class _Html:
         self._skip(end)
 
     def _visible_text(self, line: str) -> str:
-        """Return the text in a line, with superscripts as such: 10<sup>6</sup> is not 106."""
+        """Return a line's text; keep superscripts, because 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))
         return text.translate(signs) if pattern and pattern.fullmatch(text.strip()) else text

@@ -1,4 +1,4 @@
-"""Loads the reasoning templates: built-in ones, the user's own, and candidates."""
+"""Loads the reasoning templates: built-in ones, the user's own, and those not yet accepted."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def _to_list(value: Any) -> Any:
 
 
 def _to_one_line(value: Any) -> Any:
-    """Put text on one line, because front matter may contain escaped line breaks."""
+    """Join lines, because front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
@@ -60,7 +60,7 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """Return the lines to embed: one for each kind of question that the template is for."""
+        """Return the lines to embed: one for each kind of question the template is for."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 
@@ -96,7 +96,7 @@ def parse_template(text: str, name: str, origin: Origin) -> Template:
         )
     try:
         front = parse_yaml(parts[1], fast=True)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # also for dates like 2021-99-99
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # 2021-99-99
         raise BadInput(f"The front matter of {name} is not valid YAML.") from error
     if not isinstance(front, dict):
         raise BadInput(f"The front matter of {name} must be NAME: VALUE lines.")
@@ -124,7 +124,7 @@ def shipped_templates() -> tuple[Template, ...]:
 
 @cache
 def plain_requests() -> tuple[str, ...]:
-    """Return requests that need no template; a question that is nearest to these gets none."""
+    """Return requests that need no template; questions nearest to these get none."""
     text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
     return tuple(line for line in text.splitlines() if line.strip())
 
@@ -166,7 +166,7 @@ def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> 
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return a value that changes with the user's templates; fast, as every debate needs it."""
+    """Return a value that changes when the user's templates change; every debate computes it."""
     found = []
     for file in _files(user_folder(home)):
         with contextlib.suppress(OSError):  # a broken link is reported when it is read
@@ -228,7 +228,7 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 
 def remove_template(template_id: str, home: Path) -> Path:
-    """Delete a user's template or a candidate, never a built-in one."""
+    """Delete a template of the user, accepted or not; refuse a built-in template."""
     own = _own_files(home)
     called = [path for path in own if _id_of(path) == template_id]
     for path in called or [path for path in own if path.stem == template_id]:

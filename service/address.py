@@ -1,4 +1,4 @@
-"""Publishes the address of a running service, so that other commands can find its web page."""
+"""Publishes the address of a running service, so that other commands can find the web page."""
 
 import http.client
 import json
@@ -26,7 +26,6 @@ def _file() -> Path:
 
 @contextmanager
 def published_address(host: str, port: int) -> Iterator[None]:
-    """Let other commands find the address of this service while it runs."""
     content = json.dumps({"host": _ANY_ADDRESS.get(host, host), "port": port}).encode()
     with suppress(OSError):  # the service works without the file
         write_private_file(_file(), content)
@@ -57,6 +56,6 @@ def _has_debate(host: str, port: int, debate_id: str) -> bool:
         connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
         answer = connection.getresponse()
         body = json.loads(answer.read(_MOST_BYTES))
-    if answer.status == 401:  # unknown without the token, which the web page asks for
+    if answer.status == 401:  # unknown without the token; the web page asks for the token
         return body["error"] in ("no_token_set", "unauthorized")
     return answer.status == 200 and body["id"] == debate_id

@@ -1,4 +1,4 @@
-"""The HTTP API: a small FastAPI app, run by `contend serve`."""
+"""The HTTP API, a FastAPI app run by `contend serve`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -88,7 +88,7 @@ def _prepare_routes(made: FastAPI) -> None:
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document with the request schema, which FastAPI does not know."""
+    """Return the OpenAPI document with the request schema, which FastAPI cannot derive."""
     if made.openapi_schema:
         return made.openapi_schema
     document = get_openapi(

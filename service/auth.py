@@ -15,7 +15,7 @@ from contend.service.errors import Refused
 
 TOKEN_VARIABLE = "CONTEND_SERVICE_TOKEN"  # noqa: S105 - the variable's name, not a token
 
-# Used only for the OpenAPI document, because as a check it would answer with 403.
+# Used only for the OpenAPI document; as a check it would answer with 403.
 _described = HTTPBearer(auto_error=False, description="The service token.")
 
 
@@ -28,14 +28,14 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests that may come from other machines and do not have the token."""
+    """Refuse requests that may come from other machines and lack the token."""
     if request.app.state.runs.options.open_to_network or not is_loopback(client_of(request)):
         await require_token(request)
 
 
 def client_of(request: HTTPConnection) -> str:
-    """Return the client's address; debates and streams are limited per address."""
-    return request.client.host if request.client else "localhost"  # a local socket has none
+    """Return the client's address; limits on debates and streams apply per address."""
+    return request.client.host if request.client else "localhost"  # a local socket has no address
 
 
 def is_loopback(host: str) -> bool:
@@ -48,7 +48,6 @@ def is_loopback(host: str) -> bool:
 
 
 def is_service_token(scope: Mapping[str, Any]) -> bool:
-    """Return whether a request has the service token; False if no token is set."""
     expected = os.environ.get(TOKEN_VARIABLE, "").strip()
     return bool(expected) and _same(_given(scope), os.fsencode(expected))
 
@@ -61,5 +60,5 @@ def _given(scope: Mapping[str, Any]) -> bytes:
 
 
 def _same(given: bytes, expected: bytes) -> bool:
-    """Compare hashes in constant time, so that not even the token's length leaks."""
+    """Compare hashes in constant time, so that timing does not reveal the token or its length."""
     return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(expected).digest())

@@ -18,7 +18,7 @@ SECONDS_FOR_JSON = 30.0
 
 
 async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
-    """Return the body; refuse it as soon as it is too large."""
+    """Return the body; refuse it as soon as it exceeds the limit."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
         raise Refused(415, "not_json", "Send the request as application/json.")
@@ -57,6 +57,5 @@ def parse_body(model: type[Body], body: bytes) -> Body:
 
 
 def describe_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """Return the body's schema for the OpenAPI document."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": required, "content": content}}

@@ -1,4 +1,4 @@
-"""A Python client for the HTTP API for debates."""
+"""A Python client for the debate endpoints of the HTTP API."""
 
 import json
 import time
@@ -24,7 +24,7 @@ _TRY_AGAIN = (429, 503)
 
 
 class ApiError(Exception):
-    """The service refused a request."""
+    """Raised if the service refuses a request."""
 
     def __init__(self, status: int, body: ErrorBody) -> None:
         self.status, self.body = status, body
@@ -116,20 +116,20 @@ class DebateClient:
         budget: int | None = None,
         max_cost: float | None = None,
     ) -> DebateSummary:
-        """Continue a debate; with a comment, also one that is running."""
+        """Continue a paused or failed debate, or comment on a running one with `say`."""
         limits = {"budget": budget, "max_cost": max_cost}
         given = {name: value for name, value in limits.items() if value is not None}
         return self._change(debate_id, "resume", say=say, **given)
 
     def finish(self, debate_id: str, say: str = "") -> DebateSummary:
-        """Finish the current round, then go straight to the answer."""
+        """Finish the current round, then write the answer."""
         return self._change(debate_id, "finish", say=say)
 
     def rate(self, debate_id: str, rating: int) -> DebateSummary:
         return self._change(debate_id, "rate", rating=rating)
 
     def export(self, debate_id: str, name: str = "md") -> str:
-        """Return a debate as a document in this format: md, html or json."""
+        """Return a debate as a document in the given format: md, html or json."""
         return self._call("GET", debate_id, "export", params={"format": name}).text
 
     def delete(self, debate_id: str) -> None:

@@ -27,7 +27,7 @@ async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
 
 @auth.on
 async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
-    """Allow every authenticated user everything, because the server has only one owner."""
+    """Allow authenticated users everything, because the server has only one owner."""
     return True
 
 

@@ -50,7 +50,7 @@ def refuse(refused: Refused) -> JSONResponse:
 
 
 def database_away(debate_id: str | None = None) -> Refused:
-    """Return the error for an unavailable database, without the reason, which is in the log."""
+    """Return the error for an unavailable database; only the log has the reason."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
@@ -75,7 +75,7 @@ def refusing_models() -> AbstractContextManager[None]:
 
 @contextmanager
 def _refusing(error: str, what: str) -> Iterator[None]:
-    """Answer bad input from the operator with 503, but a question that is too long with 422."""
+    """Answer the operator's bad input with 503, but an overlong question with 422."""
     try:
         yield
     except QuestionTooLong as long:
@@ -86,7 +86,7 @@ def _refusing(error: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def refusing_bad_input() -> Iterator[None]:
-    """Answer bad input from the caller with 422."""
+    """Answer the client's bad input with 422."""
     try:
         yield
     except BadInput as unusable:
@@ -130,6 +130,6 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Log the traceback of an unexpected error, without showing it to the caller."""
+    """Log the traceback of an unexpected error; do not show it to the client."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
     return refuse(unexpected_error())

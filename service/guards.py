@@ -52,7 +52,7 @@ class Guard:
         if _CONTROL.search(path):
             return Refused(422, "invalid", "The path contains control characters.")
         host = headers.get("host", "")
-        # DNS rebinding: a site that points its name at this machine sends that name as the host.
+        # DNS rebinding: a site whose name points at this machine sends that name as the host.
         if self._only_loopback and not _LOOPBACK.fullmatch(host):
             return Refused(421, "wrong_host", "This service answers only on this machine.")
         if method in _SAFE_METHODS:

@@ -25,7 +25,7 @@ class ServiceOptions:
     max_running: int = 32
     """How many debates may run at the same time."""
     max_running_per_client: int = 32
-    """How many debates started by one client may run at the same time."""
+    """How many debates of one client may run at the same time."""
     max_streams_per_client: int = 64
     """How many event streams one client may have open."""
     open_to_network: bool = False
@@ -33,7 +33,7 @@ class ServiceOptions:
     resumes_unfinished: bool = True
     """Whether to resume debates that a stopped service left unfinished."""
     allowed_models: tuple[str, ...] = ("*",)
-    """Patterns for the models that callers may choose."""
+    """Patterns for the models that clients may choose."""
 
     def settings(self, wanted: Mapping[str, object] = MappingProxyType({})) -> ForecastSettings:
         loaded = self.settings_of(PROTOCOL, wanted)

@@ -1,4 +1,4 @@
-"""Closes connections if a client does not finish its headers or does not read the response."""
+"""Closes connections of clients that do not finish their headers or do not read the response."""
 
 import asyncio
 from typing import Any

@@ -52,7 +52,7 @@ class RoleAnswer(BaseModel):
 
 
 class ConsensusAnswer(BaseModel):
-    """The result of the debate without the arguments."""
+    """The result of the debate, without the arguments."""
 
     consensus_score: Share | None
     probability_distribution: list[OutcomeForecast]
@@ -113,7 +113,7 @@ _BODY = {
 async def post_debate(
     request: Request,
     runs: TheRuns,
-    _: Annotated[  # only for the OpenAPI document; the code below reads it, as there may be several
+    _: Annotated[  # only for the OpenAPI document; the code below reads all such headers
         str | None,
         Header(
             alias="prefer",

@@ -1,4 +1,4 @@
-"""Runs debates for callers; a debate continues even if its client disconnects."""
+"""Runs debates for clients; a debate continues even if its client disconnects."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ from contend.service.logs import log_error, log_note, log_trouble
 from contend.service.options import ServiceOptions
 from contend.service.run import PAUSED, Run
 
-# Added to the debate's own time limit, at which it ends with a partial result.
+# Added to the debate's own time limit, after which it returns a partial result.
 _GRACE = 5.0
 _SECONDS_TO_STOP = 20.0
 _SECONDS_BETWEEN_CHECKS = 30.0
-# The machine that ran a debate last may resume it first: it checks several times in this period.
+# The machine that ran a debate last may resume it first; it checks several times in this period.
 _HEAD_START = 4 * _SECONDS_BETWEEN_CHECKS
 _LAST_EVENTS = ("paused", "error", "complete")
 _STOPS = "the service stops"
@@ -86,7 +86,7 @@ class Runs:
         while True:
             try:
                 await self.resume_unfinished_once()
-            except DatabaseUnavailable:  # callers are told when they send a request
+            except DatabaseUnavailable:  # clients get an error when they send a request
                 pass
             except Exception as error:  # noqa: BLE001 - the next check may succeed
                 log_error("could not check for unfinished debates", error)
@@ -95,7 +95,7 @@ class Runs:
 
     async def resume_unfinished_once(self) -> list[Run]:
         found = await asyncio.to_thread(self.records.unfinished, LEASE)
-        # One that waits for an answer or a larger budget would only pause again.
+        # A debate that waits for an answer or a larger budget would only pause again.
         found = [each for each in found if not each.debate.is_out_of_budget]
         due = self._due([each for each in found if not await self.is_waiting(each.debate)])
         if due:
@@ -133,11 +133,11 @@ class Runs:
         return tuple(self._running)
 
     def find_run(self, debate_id: str) -> Run | None:
-        """Return the current run of a debate, if this service is running it."""
+        """Return the run of a debate, if this service is running it."""
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
-        """Return the current run of a debate; if it is just ending, wait for its end first."""
+        """Return the run of a debate; if the run is just ending, wait for its end first."""
         run = self.find_run(debate_id)
         if run and not run.remark and await self._is_ending(run):
             await asyncio.wait({run.task})
@@ -260,18 +260,18 @@ class Runs:
         )
 
     async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
-        """Run a debate and return it as it ended, or None after an error."""
+        """Run a debate and return its final state, or None after an error."""
         debate_id = run.debate.id
         try:
             return await self._run_with_remarks(run, remark)
-        # Another process is running it, or it cannot be read.
+        # Another process is running the debate, or it cannot be read.
         except (BadInput, LeaseLost, DatabaseUnavailable) as unable:
             run.failure = unable
             log_trouble(f"debate {debate_id} cannot continue now: {unable}")
         except Exception as error:  # noqa: BLE001 - no caller could catch it
             run.failure = error
             log_error(f"debate {debate_id} ended in an error", error)
-        finally:  # no await here, so no remark can be added between these lines
+        finally:  # no await here, so no comment can be added between these lines
             self._running.pop(debate_id, None)
             if run.remark:
                 log_trouble(f"Debate {debate_id} ended before it could use a user's comment.")
@@ -293,11 +293,11 @@ class Runs:
             task = asyncio.current_task()
             if not (run.remark and self._stopping.is_set() and task):
                 raise
-            task.uncancel()  # run once more, only to store the remark
+            task.uncancel()  # run once more, only to store the comment
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, or without it if it comes too late."""
+        """Continue with the user's comment, or without it if the comment comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(PAUSED)
@@ -329,7 +329,7 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
 
 
 def _is_left(run: Run) -> bool:
-    """Return whether the debate was stopped by the service and not by a user."""
+    """Return whether the service, not a user, stopped the debate."""
     if run.task.cancelled():
         return True
     ended = run.task.result()

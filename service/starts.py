@@ -1,4 +1,4 @@
-"""Starts a debate from a caller's request."""
+"""Starts a debate from a client's request."""
 
 import asyncio
 from contextlib import nullcontext
@@ -34,7 +34,7 @@ from contend.service.uploads import Start, Upload, read_upload
 
 
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
-    """Start a debate; a slow request does not count as a running debate while it is read."""
+    """Start a debate; while a slow request is being read, it does not count as a running debate."""
     async with read_upload(request) as upload:
         return (await start_run(runs, upload, client_of(request))).debate
 
@@ -110,13 +110,13 @@ def checked_settings(
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the service's own settings; errors in them are the operator's fault."""
+    """Return the service's own settings; report errors in them as the operator's."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether callers may choose a model: the operator allows it or uses it already."""
+    """Return whether clients may choose a model: the operator allows it or already uses it."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

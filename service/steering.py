@@ -87,7 +87,7 @@ async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
 async def resume_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Resumed
 ) -> DebateSummary:
-    """Continue a stopped debate; `say` adds a comment, also while it runs."""
+    """Continue a paused or failed debate, or comment on a running one with `say`."""
     return await _go_on(runs, client, debate_id, Remark(say=said.say), said.changes)
 
 
@@ -101,7 +101,7 @@ async def resume_by_id(
 async def finish_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
 ) -> DebateSummary:
-    """Finish the current round, then go straight to the answer."""
+    """Finish the current round, then write the answer."""
     return await _go_on(runs, client, debate_id, Remark(say=said.say, finish=True))
 
 
@@ -138,7 +138,7 @@ async def _go_on(
 
 
 def _check_remark(run: Run, remark: Remark) -> None:
-    """Refuse to resume a running debate, unless there is a comment or a request to finish."""
+    """Refuse to resume a running debate without a comment or a request to finish."""
     if remark.say.strip() or remark.finish:
         return
     if run.is_paused:

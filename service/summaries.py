@@ -1,4 +1,4 @@
-"""Debates in the form that the API returns: a summary, or the whole record."""
+"""Debates as the API returns them: a summary, or the whole record."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reads the request for a debate, either as JSON or as a form with JSON and files."""
+"""Reads the request for a debate: JSON, or a form with JSON and files."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -119,7 +119,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def usable_name(given: str) -> str:
-    """Turn the name of an uploaded file into a name that every file system accepts."""
+    """Convert the name of an uploaded file to a name that every file system accepts."""
     printable = "".join(each for each in given if each.isprintable())
     name = Path(printable.replace("\\", "/")).name.lstrip(".")
     # Keep the end, because the suffix tells what kind of file it is.

@@ -1,4 +1,4 @@
-"""Runs a debate in the terminal: prepares it, shows it, and stops it on a signal."""
+"""Runs a debate in the terminal, and pauses or stops it on a signal."""
 
 import asyncio
 import os
@@ -63,8 +63,6 @@ class Request:
 
 
 class TerminalReporter(prepare.Reporter):
-    """Prints notes and shows progress on stderr."""
-
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
@@ -86,7 +84,7 @@ class _Draft:
 
 
 def ask_question(request: Request, output: Output) -> int:
-    """Prepare and run a new debate; nothing is stored of one that is refused."""
+    """Prepare and run a new debate; a debate that is refused is not stored."""
     if request.dry_run:
         print_plan(plan_debate(request, output), database.past(request.protocol), output)
         return OK
@@ -96,11 +94,11 @@ def ask_question(request: Request, output: Output) -> int:
     plan = prepared.plan
     if (notice := forecast_request.time_notice(plan.seats, settings)) and not output.quiet:
         draft.reporter.note(notice)
-    with database.records() as records:  # opened here: an outage must show before a model is paid
+    with database.records() as records:  # opened here, to find an outage before any paid call
         past, spent = records.past(request.protocol), NOTHING
         expected = estimate_line(prepared.question, prepared.settings, plan.seats, past)
         if forecast is None and request.protocol == FORECAST:
-            if not output.quiet:  # proposing outcomes is a call, too
+            if not output.quiet:  # a model call is needed to propose outcomes
                 print_message(expected)
             question = prepared.question
             forecast, spent = forecast_request.proposed_request(
@@ -113,7 +111,6 @@ def ask_question(request: Request, output: Output) -> int:
 
 
 def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
-    """Check a debate that is not started."""
     draft = _draft(request, output)
     return asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
 
@@ -195,7 +192,7 @@ class _Session:
         settings: DebateSettings | None = None,
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
-        self._settings = settings  # replace those of the debate
+        self._settings = settings  # override the debate's own settings
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
@@ -226,7 +223,7 @@ class _Session:
         return self._close(ended)
 
     def _turn_of_person(self) -> dict[str, Any] | None:
-        """Return what the person in a seat is asked, if the debate waits for that."""
+        """Return the request for a person's turn if the debate waits for one, otherwise None."""
         asked = None
         if any(seat.is_human for seat in self._debate.as_state().get("seats", [])):
             with suppress(DatabaseUnavailable):  # paused by an outage, which is reported elsewhere
@@ -274,7 +271,7 @@ class _Session:
             renderer.sections.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
-        """Wrap `show`: a closed pipe does not fail the debate, and a closed stdout pauses it."""
+        """Wrap `show`: a closed pipe must not fail the debate; a closed stdout pauses it."""
         on_stdout = not self._output.json
         gone = False
 

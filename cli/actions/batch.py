@@ -1,4 +1,4 @@
-"""Runs a batch in the terminal: checks it, shows its progress, and stops it on a signal."""
+"""Runs a batch in the terminal, and pauses or stops it on a signal."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ _STYLES = {"done": "success", "failed": "error"}
 
 
 def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, quiet: bool) -> int:
-    """Check every question before paying for any, then run the debates that are not done."""
+    """Check every question before the first paid call, then run the unfinished debates."""
     questions = read_questions(file)
     checked, notices = check_questions(questions, options, file.name, dict(os.environ))
     reporter = _BatchReporter(quiet=quiet)
@@ -73,7 +73,7 @@ def _run(
 
 
 def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
-    """Say what all new debates will take together; those that were stopped take less."""
+    """Estimate all new debates together; paused debates are not included."""
     new = [job.prepared for job in jobs if job.prepared]
     if not new:
         return []
@@ -83,7 +83,7 @@ def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
 
 
 class _BatchReporter(TerminalReporter):
-    """Prints each note only once, even if it applies to several debates."""
+    """Prints a note only once, even if it applies to several debates."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)

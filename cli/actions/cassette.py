@@ -1,4 +1,4 @@
-"""Runs the debate of a cassette again."""
+"""Reruns a debate from a cassette file."""
 
 from contend.cli import database
 from contend.cli.actions.ask import Request, read_question, run_stored
@@ -11,7 +11,7 @@ _NOTICE = "This is a recorded debate; no model is called."
 
 
 def play_cassette(cassette: Cassette, request: Request, output: Output) -> int:
-    """Run the recorded debate as a new one, if the request asks for the same."""
+    """Rerun the recorded debate as a new one, if the options match it."""
     protocol = cassette.debate.protocol
     if request.protocol != protocol:
         raise BadInput(f"The recording is of the protocol {protocol}, not {request.protocol}.")

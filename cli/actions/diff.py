@@ -50,7 +50,7 @@ def _print(found: Comparison, first: str, second: str) -> None:
 
 
 def _answer(found: Comparison) -> Text:
-    """Mark changed words with colour and also with symbols, for terminals without colour."""
+    """Mark changed words with color and with symbols, for terminals without color."""
     text = Text()
     for where, words in found.answer:
         before, after = _SIGNS.get(where, ("", ""))

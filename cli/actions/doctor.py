@@ -1,4 +1,4 @@
-"""The checks that `contend doctor` runs. They are free and do not change anything."""
+"""The checks of `contend doctor`. They cost nothing and change nothing."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ class Finding:
 
 
 def checks(*, verbose: bool) -> list[Finding]:
-    """Return the findings: the model that would be used, then problems, warnings and the rest."""
+    """Return the findings, beginning with the model that would be used and any problems."""
     packages = (each for each in _packages() if verbose or each.level != "ok")
     order = ("problem", "warn", "ok")
     found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
@@ -92,7 +92,7 @@ def print_checks(findings: list[Finding]) -> None:
 
 
 def _model() -> Finding:
-    """Find out which model `contend ask` would use now, and why."""
+    """Report which model `contend ask` would use now, and why."""
     try:
         settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
         plan = asyncio.run(choose_seats(settings))
@@ -130,7 +130,7 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """Check that the database works and that every debate can be read, without changing it."""
+    """Check, without changing anything, that the database opens and every debate can be read."""
     path = data_home() / "contend.db"
     fix = f"move {path} away, or restore a backup"
     if is_on_server():

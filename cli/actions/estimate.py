@@ -1,4 +1,4 @@
-"""Prints what a debate would take."""
+"""Prints the estimate of a debate."""
 
 from contend.cli import database
 from contend.cli.actions.ask import Request, plan_debate
@@ -8,6 +8,5 @@ from contend.cli.view.plan import print_estimate
 
 
 def estimate_question(asked: Request, output: Output) -> int:
-    """Check a debate as `ask --dry-run` does, and print its estimate."""
     print_estimate(plan_debate(asked, output), database.past(asked.protocol), output)
     return OK

@@ -1,4 +1,4 @@
-"""Measures a judge, and prints how far it can be trusted."""
+"""Measures a judge and prints the results."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Runs evals in the terminal, and prints what they found."""
+"""Runs evals in the terminal and prints the results."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.models.files import write_private_file
 
-if TYPE_CHECKING:  # loaded only if it is asked for
+if TYPE_CHECKING:  # imported only for --langsmith
     from langsmith import Client
 
 _MOST_PROBLEMS = 10
@@ -53,7 +53,7 @@ def split_arms(written: str) -> tuple[str, ...]:
 def run_eval(
     options: EvalOptions, out: Path | None, parallel: int, *, langsmith: bool, quiet: bool
 ) -> int:
-    """Check everything that can be checked, then run what is not finished, then report."""
+    """Check everything before the first paid call, run unfinished items, and print the report."""
     check_arms(options)
     client = _langsmith_client() if langsmith else None
     items, problems = load_items(options)
@@ -174,7 +174,7 @@ class _Session:
 def _shown_results(
     store: RunStore, items: Sequence[DataItem], arms: Sequence[str]
 ) -> dict[tuple[str, str], EvalResult]:
-    """Return the results that were asked for; the folder may hold more."""
+    """Select the results for these items and arms; the folder may hold others."""
     wanted = {(each.key, arm) for each in items for arm in arms}
     return {key: result for key, result in store.results.items() if key in wanted}
 

@@ -65,7 +65,7 @@ def _described(forecast: forecasts.Forecast) -> dict[str, object]:
 
 
 def print_scores(plot: str | None, *, as_json: bool) -> None:
-    if plot is not None and not plot.strip():  # such as an unset variable
+    if plot is not None and not plot.strip():  # an unset shell variable
         raise BadInput("The path given to --plot is empty.")
     board = None
     if not database.is_empty():

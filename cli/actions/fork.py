@@ -43,7 +43,7 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
 
 
 def ask_again(reference: str, request: Request, output: Output) -> int:
-    """Open one more round of a finished debate with a further question, as a new debate."""
+    """Run a debate that adds one round, with a follow-up question, to a finished debate."""
     question = read_question(request.question or "")
     with database.existing(reference) as (records, parent):
         one_model = SETTINGS[parent.protocol].of_one_model(request.model) if request.model else {}

@@ -29,6 +29,6 @@ def print_history(reference: str, *, as_json: bool) -> None:
 
 
 def _place(step: HistoryStep) -> str:
-    """Return the place of a step in the form that `contend fork --at` accepts."""
+    """Format a step as `contend fork --at` accepts it."""
     number = "" if step.round is None else f"{step.round}:"
     return f"{number}{step.nodes[0]}"

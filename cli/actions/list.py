@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def print_list(limit: int, search: str, *, as_json: bool) -> None:
-    """Print the newest debates, without creating a database."""
+    """List the newest debates, without creating a database."""
     debates: list[dict[str, Any]] = []
     if not database.is_empty():
         with database.records() as records:
@@ -61,7 +61,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "auto_score": rated.score if rated else None,
         "user_rating": debate.user_rating,
         "demonstration": debate.demonstration,
-        "usage": record.get("usage"),  # only finished debates have it
+        "usage": record.get("usage"),  # missing until the debate has finished
         "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
         "title": debate.title,
@@ -111,7 +111,7 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
 
 
 def _packed(facts: list[Text], width: int) -> list[Text]:
-    """Arrange the facts on as few lines as possible, without breaking any fact."""
+    """Arrange the facts on as few lines as possible, without splitting a fact."""
     lines = [facts[0]]
     for fact in facts[1:]:
         if lines[-1].cell_len + 2 + fact.cell_len <= width:

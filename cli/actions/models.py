@@ -52,7 +52,7 @@ def _pull_files(name: str) -> None:
 
 @contextmanager
 def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weights.Progress]:
-    """Show a progress bar as soon as the first progress is reported."""
+    """Show a progress bar, starting with the first progress report."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     shown = (TextColumn("{task.description}"), BarColumn(), *counted)
@@ -88,7 +88,7 @@ def _pull_from_hub(name: str) -> Path:
 
 
 def remove_named(name: str) -> str:
-    """Delete the files of a downloaded model and return a message for the user."""
+    """Delete a downloaded model's files and return a message for the user."""
     name = name.removeprefix("embedded:")
     try:
         files = (
@@ -115,7 +115,7 @@ def _files(name: str) -> tuple[Weights, ...]:
 
 
 def is_unharmed(name: str) -> bool:
-    """Return whether the files of a downloaded model still match their checksums."""
+    """Check that the files of a downloaded model match their checksums."""
     return all(weights.is_intact(file, data_home()) for file in _files(name))
 
 

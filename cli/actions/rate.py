@@ -1,4 +1,4 @@
-"""Lets the judge rate an answer that it failed to rate during the debate."""
+"""Asks the judge again to score an answer that it could not score during the debate."""
 
 import asyncio
 

@@ -28,7 +28,7 @@ from contend.service.protocol import PunctualProtocol
 from contend.service.routes import PREFIX
 from contend.service.runs import Runs
 
-# By then all debates are paused and their callers have their responses.
+# By then all debates are paused and all clients have their responses.
 _SECONDS_FOR_REQUESTS = 5
 # Many threads may wait for a locked database while others read from it.
 _THREADS = 100
@@ -36,7 +36,7 @@ _THREADS = 100
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
     """Check the settings, models and database first, then serve until a signal arrives."""
-    if not host.strip():  # such as an unset variable; it would mean all network interfaces
+    if not host.strip():  # an unset shell variable would mean all network interfaces
         raise BadInput("The address given to --host is empty.")
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
     if options.open_to_network and not has_token:
@@ -67,7 +67,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
 
 
 class _PausingServer(uvicorn.Server):
-    """A server that pauses the debates when it shuts down, so that open requests end soon."""
+    """Pauses the debates when it shuts down, so that open requests end soon."""
 
     def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
         config.timeout_graceful_shutdown = _SECONDS_FOR_REQUESTS

@@ -17,7 +17,7 @@ from contend.graph.state import Turn
 
 @dataclass(frozen=True)
 class ShownPart:
-    """Which part of a debate to print: by default, all of it."""
+    """The parts of a debate to print; by default, all of them."""
 
     round: int | None = None
     turn: str = ""

@@ -1,4 +1,4 @@
-"""Prints what all debates come to."""
+"""Prints statistics about all debates."""
 
 from dataclasses import asdict
 

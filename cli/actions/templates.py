@@ -117,7 +117,7 @@ def _explained(
 
 
 def add_files(files: Sequence[Path]) -> None:
-    """Add templates; if one is invalid, none is added."""
+    """Add the templates; if one file is invalid, add none."""
     given = [read_template(path, "user") for path in files]
     library = templates.load_library(data_home())
     taken = {each.id for each in library.templates}
@@ -133,7 +133,7 @@ def add_files(files: Sequence[Path]) -> None:
 
 
 def _copied(template: Template, library: Library) -> list[str]:
-    """Return warnings about exact copies; `lint` also finds similar templates."""
+    """Return a warning for each exact copy of an existing template."""
     return [
         f"it covers the same questions as '{each.id}', so debates would get both"
         for each in library.templates
@@ -150,7 +150,7 @@ def delete_template(template_id: str) -> None:
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
-    """Print every problem, and return an exit code that tells whether there were any."""
+    """Print every problem; return a failing exit code if there is one."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
     for path in files:
@@ -180,7 +180,7 @@ def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
 
 
 def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
-    """Find near-duplicate pairs that include a template being checked."""
+    """Return pairs of near-duplicates that include at least one checked template."""
     if not checked:
         return []
     # The limit was measured with this model; other models give different scores.
@@ -249,7 +249,7 @@ def _confirm() -> bool:
 
 
 def _load() -> tuple[list[Template], list[str]]:
-    """Return all templates, with candidates last, and the problems found in their files."""
+    """Return all templates, candidates last, and the problems found in their files."""
     library = templates.load_library(data_home())
     candidates = templates.load_candidates(data_home())
     known = [*library.templates, *candidates.templates]
@@ -261,7 +261,7 @@ def _described(template: Template) -> dict[str, Any]:
 
 
 def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
-    """Return the embedding model that a debate would use; download it if it is missing."""
+    """Return the settings and the embedding model that debates use; download a missing model."""
     flags = {"embedding_model": embedding_model} if embedding_model else {}
     settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
     spec = asyncio.run(choose_seats(settings)).embedding_model

@@ -45,8 +45,8 @@ _Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Forecast: if no --outcome is given, accept the outcomes a model suggests "
-        "without asking.",
+        help="Forecast: if no --outcome is given, accept the outcomes a model suggests without "
+        "asking you.",
     ),
 ]
 _DryRun = Annotated[
@@ -57,7 +57,8 @@ _Cassette = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Run a debate again on its recording (export --format cassette); no model is called.",
+        help="Rerun a debate from a recording made with `export --format cassette`; no model is "
+        "called.",
     ),
 ]
 _Continue = Annotated[
@@ -65,10 +66,11 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Continue a finished debate: one more round on QUESTION, as a new debate.",
+        help="Start a new debate that adds one round to finished debate ID, with QUESTION as the "
+        "follow-up question.",
     ),
 ]
-# What neither a recording nor a follow-up can take into account.
+# Options that have no effect on a recording or a follow-up question.
 _OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
 _OF_SEATS = ("protocol", "preset", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
@@ -116,8 +118,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Write a model as PROVIDER:NAME, such as ollama:qwen3:32b, openai:gpt-5-mini,
     openrouter:VENDOR/MODEL or embedded:smollm2-135m. Hosted models cost money.
-    An estimate is shown first and the cost at the end. If the price of any model is unknown,
-    both are shown as `unknown`.
+    An estimate is shown first and the actual cost at the end. If the price of any model is
+    unknown, both are shown as `unknown`.
     """
     given = {**locals()}
     _refuse_both(json, events)
@@ -146,7 +148,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def read_request(given: Mapping[str, Any]) -> "Request":
-    """Return what the options of `ask` ask for."""
+    """Convert the command's options to a Request."""
     from contend.cli.actions.ask import Request
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.debates.settings_sources import parse_options
@@ -178,7 +180,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = "",
     finish: Annotated[
         bool,
-        typer.Option("--finish", help="Finish the current round, then go straight to the answer."),
+        typer.Option("--finish", help="Finish the current round, then write the answer."),
     ] = False,
     budget: options.Budget = None,
     max_cost: options.MaxCost = None,
@@ -200,7 +202,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Return the paths; refuse empty ones, because they would mean the current folder."""
+    """Refuse empty paths, because an empty path means the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

@@ -28,7 +28,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     budget: options.Budget = None,
     max_cost: options.MaxCost = None,
     parallel: Annotated[
-        int, typer.Option(metavar="N", min=1, max=32, help="Debates to run at the same time.")
+        int, typer.Option(metavar="N", min=1, max=32, help="Number of debates to run in parallel.")
     ] = 4,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> int:
@@ -36,7 +36,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     In a CSV file, the column `question` holds the question; all remaining columns are settings
     for that row. Forecasts need a column `outcomes` and may have a column `due`.
-    Run the same command again to continue a stopped batch.
+    Run the same command again to continue an interrupted batch.
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.batch import run_batch

@@ -10,7 +10,7 @@ from contend.cli.commands.options import Plain
 def demo(
     speed: Annotated[
         float,
-        typer.Option(metavar="N", min=0.01, help="Playback speed: 1 is as fast as it was."),
+        typer.Option(metavar="N", min=0.01, help="Playback speed: 1 is the original speed."),
     ] = 10.0,
     plain: Plain = False,
 ) -> int:

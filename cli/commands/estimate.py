@@ -1,14 +1,16 @@
-"""Options of `contend estimate`: those of `contend ask`."""
+"""`contend estimate`, with the options of `contend ask` that make sense here."""
 
 import inspect
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import click
+import typer
 
 from contend.cli.commands import options
 from contend.cli.commands.ask import ask, read_request
 
 _NOT_HERE = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the estimate.")]
 
 
 def estimate(**given: Any) -> int:
@@ -24,12 +26,13 @@ def estimate(**given: Any) -> int:
     return estimate_question(asked, Output(json, False, quiet))
 
 
-_options = inspect.signature(ask).parameters.values()
+_hints = get_type_hints(ask, include_extras=True) | {"quiet": _Quiet}
+_options = [
+    each.replace(annotation=_hints[each.name])
+    for each in inspect.signature(ask).parameters.values()
+    if each.name not in _NOT_HERE
+]
 estimate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [each for each in _options if each.name not in _NOT_HERE], return_annotation=int
+    _options, return_annotation=int
 )
-estimate.__annotations__ = {
-    name: hint
-    for name, hint in get_type_hints(ask, include_extras=True).items()
-    if name not in _NOT_HERE
-}
+estimate.__annotations__ = {each.name: each.annotation for each in _options}

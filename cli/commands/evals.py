@@ -15,14 +15,18 @@ _Data = Annotated[
     typer.Option(
         "--data",
         metavar="NAME[=PATH]",
-        help="Data set: questions, open, a file.jsonl, or gsm8k=PATH, strategyqa=PATH, bbh=PATH, "
-        "aqua=PATH, mmlu=PATH, forecastbench=PATH (repeatable).",
+        help="Built-in data set `questions` or `open`, a .jsonl file, or gsm8k=PATH, "
+        "strategyqa=PATH, bbh=PATH, aqua=PATH, mmlu=PATH, forecastbench=PATH (repeatable).",
     ),
 ]
 _Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="Items of each data set.")
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Use at most N items from each data set."),
 ]
-_Seed = Annotated[int, typer.Option(metavar="S", help="Chooses which items a limit takes.")]
+_Seed = Annotated[
+    int,
+    typer.Option(metavar="S", help="Random seed for choosing items when --limit is given."),
+]
 _Folder = Annotated[
     Path | None,
     typer.Argument(metavar="FOLDER", help="Folder of a run (default: the newest)."),
@@ -35,8 +39,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         str,
         typer.Option(
             metavar="NAMES",
-            help="Ways to answer, with commas between them: single, self_consistency, panel_vote, "
-            f"self_refine, {', '.join(options.PROTOCOLS)}, gated; or all.",
+            help="Ways to answer (arms), comma-separated: single, self_consistency, panel_vote, "
+            f"self_refine, {', '.join(options.PROTOCOLS)}, gated (debate only if the models' "
+            "initial answers differ); or all.",
         ),
     ] = "single,self_consistency,refine",
     data: _Data = None,
@@ -47,18 +52,19 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     assignments: options.Assignments = None,
     config: options.Config = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Samples of self_consistency.")
+        int,
+        typer.Option(metavar="N", min=1, max=64, help="Number of samples for self_consistency."),
     ] = 5,
     equal_tokens: Annotated[
         bool,
         typer.Option(
             "--equal-tokens",
-            help="Let every arm use as many tokens per item as the first protocol in --arms.",
+            help="Give every arm the same token budget per item as the first protocol in --arms.",
         ),
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(metavar="PROVIDER:NAME", help="Model that marks answers to open questions."),
+        typer.Option(metavar="PROVIDER:NAME", help="Model that grades answers to open questions."),
     ] = None,
     langsmith: Annotated[
         bool,
@@ -67,17 +73,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         ),
     ] = False,
     parallel: Annotated[
-        int, typer.Option(metavar="N", min=1, max=32, help="Items to answer at the same time.")
+        int, typer.Option(metavar="N", min=1, max=32, help="Number of items to answer in parallel.")
     ] = 4,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Where to keep the run."),
+        typer.Option("--out", "-o", metavar="FOLDER", help="Folder to save the run in."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> int:
     """Answer every item in several ways, and write a report.
 
-    Run the same command again to continue a stopped run: no finished call is paid twice.
+    Run the same command again to continue an interrupted run: no finished call is paid for twice.
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.evals import run_eval, split_arms
@@ -101,7 +107,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 @app.command("push")
 def push(data: _Data = None, limit: _Limit = None, seed: _Seed = 0) -> None:
-    """Create or update data sets in LangSmith; a second push changes nothing."""
+    """Create or update data sets in LangSmith.
+
+    Pushing unchanged data again has no effect.
+    """
     from contend.cli.actions.evals import push_data  # slow to import
 
     push_data(tuple(data or ["questions"]), limit, seed)
@@ -109,7 +118,10 @@ def push(data: _Data = None, limit: _Limit = None, seed: _Seed = 0) -> None:
 
 @app.command("report")
 def report(folder: _Folder = None, json: options.Json = False) -> None:
-    """Write the report of a run again, as report.md and report.html, and print it."""
+    """Regenerate and print a run's report.
+
+    Writes report.md and report.html to the run's folder again.
+    """
     from contend.cli.actions.evals import print_report  # slow to import
 
     print_report(folder, as_json=json)
@@ -121,9 +133,10 @@ def compare(
     after: Annotated[Path, typer.Argument(metavar="B", help="Folder of the later run.")],
     json: options.Json = False,
 ) -> int:
-    """Compare two runs on the items they share; exit code 1 if an arm got worse.
+    """Compare two runs on the items they share.
 
-    An arm got worse if its accuracy dropped and the 95 % interval of the change is below zero.
+    Exits with code 1 if an arm got worse: its accuracy dropped, and the 95% confidence interval of
+    the change lies entirely below zero.
     """
     from contend.cli.actions.evals import compare_runs  # slow to import
 
@@ -137,20 +150,24 @@ def recorded(
         typer.Option(
             "--data",
             metavar="NAME=PATH",
-            help="mmlu_pro=CSV with a column of answers per model, or forecastbench=CSV "
-            "(repeatable).",
+            help="mmlu_pro=PATH (a CSV file with one column of answers per model) or "
+            "forecastbench=PATH (a CSV file); repeatable.",
         ),
     ],
     models: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns of mmlu_pro that form the panel, with commas between them.",
+            help="Columns of the mmlu_pro file to use as the panel, comma-separated.",
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure votes, gates and pools on recorded answers of real models, without any call."""
+    """Measure voting and gating on recorded answers.
+
+    Measures voting, gating (debate only on disagreement) and pooling of probabilities on recorded
+    answers from real models. Makes no model calls.
+    """
     from contend.cli.actions.evals import print_recorded  # slow to import
 
     print_recorded(data, models, as_json=json)
@@ -165,25 +182,28 @@ def judge(
         str | None,
         typer.Option(
             metavar="llmbar=PATH",
-            help="A file or folder of LLMBar (default: our pairs with planted flaws).",
+            help="A file or folder of LLMBar (default: built-in pairs with planted flaws).",
         ),
     ] = None,
     other: Annotated[
         str | None,
         typer.Option(
             metavar="PROVIDER:NAME",
-            help="Also let it choose between its own answers and those of this model.",
+            help="Also have the judge choose between its own answers and this model's.",
         ),
     ] = None,
-    limit: _Limit = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Judge at most N pairs.")
+    ] = None,
     parallel: Annotated[
-        int, typer.Option(metavar="N", min=1, max=32, help="Pairs to judge at the same time.")
+        int, typer.Option(metavar="N", min=1, max=32, help="Number of pairs to judge in parallel.")
     ] = 4,
     json: options.Json = False,
 ) -> int:
-    """Measure a judge before you trust it: accuracy, order, and preference for its own answers.
+    """Measure a judge before you trust it.
 
-    Every pair is judged in both orders. Run the same command again to continue a stopped one.
+    Measures accuracy, order bias, and preference for its own answers. Every pair of answers is
+    judged in both orders. Run the same command again to continue an interrupted run.
     """
     from contend.cli.actions.eval_judge import check_judge  # slow to import
 
@@ -192,7 +212,7 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Read 40 replies as models write them, and compare what is read with what they mean."""
+    """Parse typical model replies and check the parsed results."""
     from contend.cli.actions.evals import print_signals  # slow to import
 
     return print_signals(as_json=json)

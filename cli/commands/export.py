@@ -16,7 +16,7 @@ def export(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="The debate's id, or a unique prefix of it; none for training data.",
+            help="The debate's id, or a unique prefix of it; omit it for training data.",
             autocompletion=complete_debate,
         ),
     ] = None,
@@ -52,13 +52,14 @@ def export(
             metavar="N",
             min=0,
             max=10,
-            help="Training data: least score or rating of a debate (default: 8).",
+            help="Training data: minimum score or rating of a debate (default: 8).",
         ),
     ] = None,
 ) -> None:
     """Export a debate as one document, or as a folder of small files with an index.
 
-    The formats sft and dpo write training data from all debates instead, with a card beside it.
+    The formats sft and dpo write training data from all debates instead, along with a card that
+    describes the data.
     """
     from contend.cli.actions.export import export_debate, export_training_data, find_format
 

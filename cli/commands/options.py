@@ -87,25 +87,22 @@ Config = Annotated[
 ]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="TOKENS", help="Use at most so many tokens in all calls."),
+    typer.Option("--budget", metavar="TOKENS", help="Maximum tokens for the whole debate."),
 ]
 MaxCost = Annotated[
     str | None,
-    typer.Option("--max-cost", metavar="DOLLARS", help="Spend at most so many US dollars."),
+    typer.Option("--max-cost", metavar="DOLLARS", help="Maximum cost in US dollars."),
 ]
-Plain = Annotated[
-    bool, typer.Option("--plain", help="Print Markdown as it is written, without rendering it.")
-]
+Plain = Annotated[bool, typer.Option("--plain", help="Print raw Markdown instead of rendering it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def given_budget(budget: str | None, max_cost: str | None) -> "dict[str, Given]":
-    """Return the settings that --budget and --max-cost set."""
     from contend.debates.settings_sources import Given  # slow to import
 
     given = {"budget": (budget, "--budget"), "max_cost": (max_cost, "--max-cost")}
     for value, option in given.values():
-        if value is not None and not value.strip():  # as from an unset variable
+        if value is not None and not value.strip():  # an unset shell variable
             from contend.graph.errors import BadInput
 
             raise BadInput(f"The value of {option} is empty.")
@@ -149,6 +146,5 @@ def loading_note(*, is_hidden: bool) -> Iterator[None]:
 
 
 def show_help(context: typer.Context) -> None:
-    """Show the help when no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -11,7 +11,8 @@ def prune(
     older: Annotated[
         str | None,
         typer.Option(
-            metavar="AGE", help="Delete debates unchanged for this long: 90d, 12w or 36h."
+            metavar="AGE",
+            help="Delete debates unchanged for this long, such as 90d, 12w or 36h.",
         ),
     ] = None,
     keep_rated: Annotated[

@@ -16,7 +16,7 @@ def rate(
         bool,
         typer.Option(
             "--auto",
-            help="Let the judge try again if it could not rate the answer during the debate.",
+            help="Let the judge try again if it could not score the answer during the debate.",
         ),
     ] = False,
 ) -> int:

@@ -15,7 +15,7 @@ def rename(
 ) -> None:
     """Give a debate a title.
 
-    It replaces the question in lists, on the web page and in exports.
+    The title replaces the question in lists, on the web page and in exports.
     """
     from contend.cli.actions.rename import rename_debate  # slow to import
 

@@ -15,14 +15,14 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         typer.Option(
             metavar="N",
             min=0.01,
-            help="Playback speed: 2 plays it at twice the original speed.",
+            help="Playback speed: 1 is the original speed.",
         ),
     ] = 1.0,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Run the debate again with the recorded model replies; exit with 5 if anything "
+            help="Rerun the debate with the recorded model replies; exit with code 5 if anything "
             "differs.",
         ),
     ] = False,
@@ -30,11 +30,12 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None,
         typer.Option(
             metavar="ROUND[:PHASE]",
-            help="Run it again as a new debate: on the recording up to here, with models after.",
+            help="Rerun as a new debate: use the recorded replies up to this point, then call "
+            "models.",
         ),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (--strict, --reuse-until).")
+        bool, typer.Option("--json", help="With --strict or --reuse-until: print JSON.")
     ] = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print one JSON event per line.")

@@ -7,7 +7,7 @@ import typer
 from contend.cli.commands.options import Assignments, Config, Model
 
 
-def serve(  # noqa: PLR0913, PLR0917 - one argument per option
+def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
@@ -15,13 +15,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         int, typer.Option(metavar="PORT", min=1, max=65535, help="Port to listen on.")
     ] = 8000,
     max_running: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Debates that may run at the same time.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of running debates.")
     ] = 32,
     max_running_per_client: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Debates that one client may run at once.")
+        int, typer.Option(metavar="N", min=1, help="Maximum running debates per client.")
     ] = 32,
     max_streams_per_client: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Event streams that one client may have open.")
+        int, typer.Option(metavar="N", min=1, help="Maximum open event streams per client.")
     ] = 64,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Do not open the web page in a browser.")
@@ -30,7 +30,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument per option
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Model that callers may choose, such as 'ollama:*' (repeatable). Default: any "
+            help="Model that clients may choose, such as 'ollama:*' (repeatable). Default: any "
             "model if --host is local, otherwise only those in the service's own settings.",
         ),
     ] = None,

@@ -10,7 +10,7 @@ from contend.cli.commands.options import Json, show_help
 app = typer.Typer(
     help="Manage reasoning templates.\n\n"
     "A reasoning template lists steps, checks and typical errors for one kind of question. "
-    "Before a debate, Contend finds those that fit and gives them to the first speakers."
+    "Before a debate, Contend gives the templates that fit the question to the first speakers."
 )
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
@@ -25,10 +25,9 @@ app.callback(invoke_without_command=True)(show_help)
 
 @app.command("list")
 def list_templates(json: Json = False) -> None:
-    """List built-in templates, your own, and candidates.
+    """List the built-in templates and your own.
 
-    A candidate is a template that `learn` wrote and that you have not accepted yet.
-    """
+    The list includes templates that `learn` wrote and that you have not accepted yet."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.print_templates(as_json=json)
@@ -128,7 +127,9 @@ def learn(
         bool, typer.Option("--yes", "-y", help="Accept the template without asking.")
     ] = False,
 ) -> int:
-    """Write a template from a well-rated debate, with one model call."""
+    """Have a model write a template from a highly rated debate.
+
+    Makes one model call."""
     from contend.cli.actions import templates as actions  # slow to import
 
     return actions.learn_from_debate(debate, model, yes=yes)

@@ -28,11 +28,11 @@ class Output:
 
 
 class StreamConsole(Console):
-    """A console that follows the size of its terminal and raises BrokenPipeError."""
+    """Follows the size of its terminal, and raises BrokenPipeError instead of exiting."""
 
     def __init__(self, file: TextIO, widest: int | None = WIDEST_TEXT) -> None:
         self._widest = widest
-        # Output to a pipe may be coloured, but must never be redrawn.
+        # Output to a pipe may be colored, but must never be redrawn.
         interactive = None if file.isatty() else False
         super().__init__(
             file=file,
@@ -45,7 +45,7 @@ class StreamConsole(Console):
 
     @property
     def size(self) -> ConsoleDimensions:
-        """Return the size of the terminal, at most as wide as requested."""
+        """Return the size of the terminal, limited to the requested width."""
         now = _size(self.file)
         width = min(now.columns, self._widest or now.columns) - self.legacy_windows
         return ConsoleDimensions(width, now.lines)
@@ -55,12 +55,12 @@ class StreamConsole(Console):
         raise NotImplementedError("the terminal sets the size")
 
     def on_broken_pipe(self) -> NoReturn:
-        """Re-raise the broken-pipe error, because Rich's own version exits the program."""
+        """Raise the error again, because Rich's own method exits the program."""
         raise BrokenPipeError
 
 
 def _size(file: IO[str]) -> os.terminal_size:
-    """Return the size of the terminal that the stream writes to, unless COLUMNS is set."""
+    """Return the size of the stream's terminal, or COLUMNS if it is set."""
     if not os.environ.get("COLUMNS"):
         with suppress(OSError, ValueError):
             size = os.get_terminal_size(file.fileno())
@@ -84,7 +84,7 @@ def print_message(message: str, style: str = "") -> None:
 
 
 def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") -> None:
-    """Print text as one line; on a terminal, wrap it at words and indent the following lines."""
+    """Print text as one line; on a terminal, wrap it and indent the following lines."""
     if not screen.is_terminal:
         screen.print(Text(text, style=style), soft_wrap=True)
         return

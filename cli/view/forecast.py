@@ -1,4 +1,4 @@
-"""Prints forecasts: the probabilities, what they are based on, gaps, and the scoreboard."""
+"""Prints forecasts: the probabilities, their basis, gaps, and the scoreboard."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # slow to import, and `show` needs none of it
     from contend.debates.forecasts import Forecast, Row, Scoreboard
 
 Labels = Mapping[str, str]
-"""Labels of outcomes by id."""
+"""Outcome labels by outcome id."""
 
 _BAR = 20
 _NARROW = 100
@@ -56,14 +56,14 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
-    """Return a sentence about the result of each round of a forecast, by round number."""
+    """Return a sentence about the result of each forecast round, by round number."""
     forecast = debate.state.get("forecast")
     rounds = forecast["debate_log"]["rounds"] if forecast else ()
     return {held["round_number"]: round_words(_round_facts(held)) for held in rounds}
 
 
 def _round_facts(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a stored round, in the form that its event has."""
+    """Return the facts about a stored round, in the form of a round's event."""
     scores = {e["role"]: e["scores"]["composite"] for e in held["arguments"] if e["scores"]}
     return {"phase": held["phase"], "summary": held["round_summary"], "scores": scores}
 
@@ -120,7 +120,7 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each role's probabilities as lines, for a screen too narrow for columns."""
+    """Yield the roles' probabilities as lines, for a screen too narrow for columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -201,7 +201,7 @@ def _score_table(title: str, rows: "Sequence[Row]") -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Compare forecasts, shown as `o` in the chart, with what came true, shown as `x`."""
+    """Chart forecasts (`o`) and how often they came true (`x`)."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")
@@ -242,7 +242,7 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Return a chart of forecasts against what came true; larger dots stand for more forecasts."""
+    """Draw forecasts against how often they came true; a larger dot stands for more forecasts."""
 
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)

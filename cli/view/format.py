@@ -21,7 +21,7 @@ _OLD_PRICES = timedelta(days=180)
 
 
 def plain(text: str) -> str:
-    """Remove characters that could control the terminal or change the direction of text."""
+    """Remove characters that could control the terminal or change the text direction."""
     return UNSAFE.sub("", text)
 
 
@@ -34,14 +34,14 @@ def counted(count: int, unit: str) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """Format a cost: None means unknown, and zero means a local model."""
+    """Format a cost; None means unknown, and zero means a local model."""
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Say what a debate will take: the range, and what is likely."""
+    """Describe an estimate in words: the range and the likely value."""
     words, likely = _range_words(found, today), found.likely
     if likely is None:
         return words
@@ -63,7 +63,6 @@ def _range_words(found: "Estimate", today: date) -> str:
 
 
 def estimate_table(found: "Estimate") -> list[str]:
-    """Return the lines of a table of what a debate would take."""
     likely = found.likely
     rows = [["", "low", "likely", "high"]]
     low, high = found.calls
@@ -103,7 +102,7 @@ def _dollars(amount: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Format a time that is still growing, without tenths of a second."""
+    """Format the time of a debate that still runs, without tenths of a second."""
     return f"{int(seconds)} s" if seconds < 60 else duration(seconds * 1000)
 
 
@@ -125,7 +124,7 @@ def resume_command(debate_id: str) -> str:
 
 
 def larger_budget(settings: "DebateSettings") -> str:
-    """Return the options that double the budget of a debate."""
+    """Return command options that double the debate's budget."""
     tokens = f"--budget {2 * settings.budget}" if settings.budget else ""
     dollars = f"--max-cost {2 * settings.max_cost:g}" if settings.max_cost else ""
     return " ".join(filter(None, (tokens, dollars)))

@@ -1,4 +1,4 @@
-"""The live area: lines below the printed text that are redrawn in place and finally removed."""
+"""The live area: lines below the printed text that are redrawn in place and removed at the end."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from contend.cli.view.format import elapsed, plain
 from contend.cli.view.wrap import cut
 
 Frame = Callable[[int, int], list[Text]]
-"""Draws the area with at most the given width and height."""
+"""Draws the area, given its maximum width and height."""
 
 _FRAMES_PER_SECOND = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -47,7 +47,7 @@ class LiveArea:
 
     @property
     def can_redraw(self) -> bool:
-        """Return whether lines can be redrawn; on a pipe or a dumb terminal they cannot."""
+        """Return whether lines can be redrawn, which is impossible on a pipe or a dumb terminal."""
         return self._console.is_terminal and self._console.is_interactive
 
     def set(self, frame: Frame) -> None:
@@ -76,7 +76,7 @@ class LiveArea:
 
 
 class _Redrawn(Live):
-    """Rich's live display, extended to erase lines that wrapped when the terminal got narrower."""
+    """Extends Rich's live display to erase lines that wrapped when the terminal got narrower."""
 
     def __init__(self, console: Console, frame: Frame) -> None:
         self._drawing = _Drawing(frame)
@@ -92,7 +92,7 @@ class _Redrawn(Live):
         )
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Erase the rows that wrapping added, which Rich does not count, then all others."""
+        """Erase all rows, including those added by wrapping, which Rich does not count."""
         row = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
         gained = rows_gained(self._drawing.widths, self.console.width) if _reflows() else 0
         return [Control(*row * gained), *super().process_renderables(renderables)]
@@ -113,10 +113,10 @@ class _Drawing:
 
 
 def rows_gained(widths: Iterable[int], width: int) -> int:
-    """Return how many extra rows lines of these widths take up because they wrap."""
+    """Return how many extra rows the lines take up because they wrap."""
     return sum((each - 1) // max(1, width) for each in widths if each)
 
 
 def _reflows() -> bool:
-    """Return whether the terminal rewraps lines when it is resized; nearly all do."""
+    """Return whether the terminal rewraps lines when it is resized, as nearly all do."""
     return "XTERM_VERSION" not in os.environ and os.environ.get("TERM") != "linux"

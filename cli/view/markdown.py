@@ -19,15 +19,15 @@ from contend.cli.view.live import Frame
 from contend.cli.view.page import INDENT, Page
 from contend.cli.view.theme import THEME
 
-# The colours of the terminal's own palette, on its own background.
+# The colors of the terminal's own palette, on its own background.
 _CODE_THEME = "ansi_dark"
-# A blank line ends these blocks, while a list may go on after it.
+# A blank line ends these blocks; a list may continue after a blank line.
 _ENDED_BY_BLANK_LINE = ("paragraph_open", "table_open", "heading_open", "hr", "fence")
 
 
 @lru_cache(maxsize=64)
 def markdown_lines(text: str, width: int) -> list[Text]:
-    """Render a text at this width; formulas and HTML are shown as they are written."""
+    """Render a text at this width; show formulas and HTML as source."""
     console = _console()
     options = console.options.update(width=max(1, width))
     lines = [
@@ -57,13 +57,13 @@ def _console() -> Console:
 
 
 class _Heading(markdown.Heading):
-    """A heading that is left-aligned at every level."""
+    """Aligns headings of every level to the left."""
 
     LEVEL_ALIGN = dict.fromkeys(markdown.Heading.LEVEL_ALIGN, "left")
 
 
 class _CodeBlock(markdown.CodeBlock):
-    """Highlighted code that is indented instead of having a background colour."""
+    """Highlights code and indents it, instead of giving it a background color."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -72,7 +72,7 @@ class _CodeBlock(markdown.CodeBlock):
 
 
 class _Table(markdown.TableElement):
-    """A table without empty lines around it, because every block already has them."""
+    """Renders a table without blank lines around it, because every block already has them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
@@ -105,7 +105,7 @@ def _parser() -> MarkdownIt:
 
 
 def _as_shown(token: Token) -> Token:
-    """Show formulas as they are written, and keep line breaks, because models rely on them."""
+    """Show formulas as source, and keep line breaks, because models rely on them."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"
@@ -133,7 +133,7 @@ class MarkdownBlocks:
         self.pending = ""
 
     def feed(self, text: str) -> str:
-        """Add text, and return the blocks that are now finished."""
+        """Add text, and return the blocks that it finished."""
         self.pending += text
         if "\n" not in text:
             return ""
@@ -158,7 +158,6 @@ class MarkdownBlocks:
 
 
 def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
-    """Return whether a complete blank line follows the block."""
     start, end = last.map or (0, 0)
     closing = lines[end - 1].strip()
     is_closed = closing and not closing.strip(last.markup[:1]) and end - start > 1
@@ -168,7 +167,7 @@ def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
 
 
 class MarkdownLines:
-    """The rendered lines of a text that is still being written, for one width."""
+    """Renders a text that is still being written as lines of one width."""
 
     def __init__(self, width: int) -> None:
         self._width, self._blocks = width, MarkdownBlocks()
@@ -187,7 +186,7 @@ class MarkdownLines:
 
 
 class MarkdownWriter:
-    """Prints the finished blocks of a turn, and shows the unfinished one in the live area."""
+    """Prints the finished blocks of a turn, and shows the unfinished block in the live area."""
 
     def __init__(self, page: Page) -> None:
         self._page, self._blocks = page, MarkdownBlocks()
@@ -196,7 +195,7 @@ class MarkdownWriter:
         self.frame: Frame = self._draw
 
     def resize(self, width: int) -> None:
-        """Do nothing, because every block uses the width at the time it is printed."""
+        """Do nothing, because each block uses the width at the time it is printed."""
 
     def feed(self, text: str) -> None:
         self.started = self.started or bool(text.strip())
@@ -205,7 +204,6 @@ class MarkdownWriter:
             self._page.live.set(self.frame)
 
     def write_whole(self, text: str) -> None:
-        """Print a whole text, without the live area."""
         self.started = True
         self._print(text)
 
@@ -213,7 +211,6 @@ class MarkdownWriter:
         """Do nothing, because messages are printed above the unfinished block."""
 
     def finish(self) -> None:
-        """Print the remaining text."""
         self._page.live.remove(self.frame)
         self._print(self._blocks.finish())
 

@@ -1,4 +1,4 @@
-"""Prints a debate's text at a readable width, without ever redrawing what was printed."""
+"""Prints a debate's text at a readable width; printed text is never redrawn."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph in one style, with a hanging indent of `hang` columns."""
+    """A paragraph in one style; lines after the first are indented by `hang` columns."""
 
     text: str
     style: str = ""
@@ -51,7 +51,7 @@ class Page:
         wrapper.finish()
 
     def paragraphs(self, paragraphs: Iterable[Paragraph]) -> None:
-        """Print paragraphs; print an empty one as an empty line."""
+        """Print paragraphs; print an empty paragraph as an empty line."""
         for each in paragraphs:
             if each.text:
                 self.paragraph(each.text, each.style, each.indent, each.hang)
@@ -59,7 +59,7 @@ class Page:
                 self.line()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print part of a line; call it only while no live display is active."""
+        """Print part of a line. Do not call this while a live display is active."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def rule(self, title: str) -> None:

@@ -14,7 +14,7 @@ _LESS_OPTIONS = "FRX"
 
 
 class _Held(StringIO):
-    """Collects output that is meant for a terminal, and pretends to be that terminal."""
+    """Collects terminal output, and pretends to be the terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _Held(StringIO):
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Collect what is printed and show it in the pager; has no effect on a pipe."""
+    """Show what is printed in the pager; has no effect on a pipe."""
     terminal = sys.stdout
     if not terminal.isatty():
         yield

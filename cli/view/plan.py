@@ -1,4 +1,4 @@
-"""Prints the plan for a debate: its seats, the prices of their models, and the estimate."""
+"""Prints the plan for a debate: its seats, model prices, and estimate."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -31,7 +31,6 @@ def estimate_line(
 def rest_line(
     state: DebateState, settings: DebateSettings, past: Sequence[PastDebate], spent: Amount
 ) -> str:
-    """Return the estimate of a debate that was stopped."""
     found = estimate(state["question"], settings, state["seats"], past, state)
     return f"Estimate of the rest: {_estimate_words(found, settings, spent)}"
 
@@ -51,7 +50,6 @@ def _budget_words(found: Estimate, settings: DebateSettings, spent: Amount = NOT
 
 
 def print_plan(prepared: PreparedDebate, past: Sequence[PastDebate], output: Output) -> None:
-    """Print the plan of a debate that is not started."""
     settings, seats = prepared.settings, prepared.plan.seats
     if output.json:
         write_json(_as_json(prepared, past))
@@ -70,7 +68,7 @@ def print_plan(prepared: PreparedDebate, past: Sequence[PastDebate], output: Out
 
 
 def print_estimate(prepared: PreparedDebate, past: Sequence[PastDebate], output: Output) -> None:
-    """Print low, likely and high of what a debate would take."""
+    """Print the low, likely and high estimate of a debate."""
     if output.json:
         write_json(_as_json(prepared, past))
         return

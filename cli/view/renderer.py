@@ -1,4 +1,4 @@
-"""Prints a debate on a console: live from its events, or from its record."""
+"""Prints a debate, either live from its events or from its record."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -28,12 +28,12 @@ from contend.graph.state import Turn
 from contend.nodes.prompting.points import track_points
 
 _LONGEST_QUESTION = 600
-# After these the seat is idle.
+# After these events the seat is idle.
 _GIVEN_UP = ("failed", "sat_out", "out_of_budget")
 
 
 class Renderer:
-    """Prints one debate; redraws only the live area below the text."""
+    """Prints one debate; only the live area below the text is redrawn."""
 
     def __init__(
         self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
@@ -49,7 +49,7 @@ class Renderer:
         self._clock, self._began = clock, clock()
 
     def prepare(self, debate: StoredDebate) -> tuple[int, int]:
-        """Load the seats, points and problems; return the minimum and maximum number of rounds."""
+        """Load the seats, objections and problems; return the minimum and maximum rounds."""
         state = debate.as_state()
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
@@ -202,7 +202,7 @@ class Renderer:
         seat = str(meta.get("seat") or "debate")
         if what in _GIVEN_UP:
             self._speakers.leave(seat, str(meta.get("phase", "")))
-        # Restarting a rating does not discard what the judge is writing.
+        # A restarted score does not discard what the judge is writing.
         restart = bool(meta.get("restart")) and meta.get("phase") != "score"
         self.sections.report_problem(seat, what, why, restart=restart)
 
@@ -216,7 +216,7 @@ class Renderer:
     def _on_paused(self, event: Event) -> None:
         self.sections.end()
         asked = event["metadata"].get("ask")
-        if not asked or "seat" in asked:  # who takes a seat is asked by the session
+        if not asked or "seat" in asked:  # the session asks a person who holds a seat
             return
         next_step = "the next round"
         if asked.get("stop"):
@@ -249,14 +249,13 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print the eliminations that are not printed yet: those before a round, or all of them."""
+        """Print the new eliminations, or only those before a round."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:
             self._eliminated(entry)
 
     def overview(self, record: Mapping[str, Any]) -> None:
-        """Print the result of a debate: a short answer, objections, changes and dissent."""
         if record["final_answer"]:
             print_verdict(self._page, record)
         if rows := objection_rows(record):

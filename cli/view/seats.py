@@ -13,7 +13,7 @@ from contend.debates.exports.wording import listed
 from contend.graph.values import Seat
 
 Entry = Mapping[str, Any]
-"""An elimination, in the form that the record has."""
+"""An elimination, as stored in the record."""
 
 
 class SeatTable:
@@ -23,12 +23,12 @@ class SeatTable:
         self.eliminations = list(eliminations)
 
     def name(self, seat: str) -> str:
-        """Return a seat's name, or its capitalised id if the debate has no such seat."""
+        """Return a seat's name, or its capitalized id if the debate has no such seat."""
         found = self._seats.get(seat)
         return plain(found.name if found else seat.capitalize())
 
     def owner(self, seat: str) -> str:
-        """Return the possessive form of the name, such as `the Skeptic's` or `Ann's`."""
+        """Return the possessive of the seat's name, such as `the Skeptic's` or `Ann's`."""
         found = self._seats.get(seat)
         article = "the " if found is None or found.id == found.role else ""
         return f"{article}{self.name(seat)}'s"

@@ -60,7 +60,7 @@ class Sections:
         return _DOING.get(phase, "thinking")
 
     def stream(self, seat: str, model: str, phase: str, number: int, piece: str) -> None:
-        """Print a piece of a turn, or just show who is speaking if the phase is not streamed."""
+        """Print a piece of a turn; if the phase is not streamed, only show who is speaking."""
         if phase in _NOT_STREAMED:
             self.wait_for(self._awaited or [seat], phase)
             return
@@ -72,7 +72,7 @@ class Sections:
         self._printer.stream(seat, model, piece, phase)
 
     def wait_for_verdict(self, seat: str, phase: str) -> None:
-        """Show that the seat is writing its control block, which is not printed."""
+        """Show that the seat is writing its control block, which is never printed."""
         column = self._column(seat)
         if column:
             column.state = "deciding"
@@ -82,7 +82,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn; if turns are shown in columns, wait until all have finished."""
+        """Print a finished turn; turns shown in columns wait until all have finished."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -96,7 +96,7 @@ class Sections:
         self._close_settled_columns()
 
     def print_turn(self, turn: ShownTurn, *, thinking: bool = False, whole: bool = False) -> None:
-        """Print a turn; some phases show only the decision, unless `whole` or `thinking` is set."""
+        """Print a turn; some phases print only the decision unless `whole` or `thinking` is set."""
         if turn.phase not in _SUMMARISED or thinking or whole:
             self._printer.finish(turn, thinking=thinking)
         elif turn.phase == "conviction_check":
@@ -145,7 +145,7 @@ class Sections:
     # --- several at the same time ---
 
     def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Columns:
-        """Add a column for each of these seats to the columns of the current phase."""
+        """Add a column for each seat to the current phase's columns."""
         if self._columns and self._columns.phase not in ("", phase):
             self._close_columns()
         if not self._columns:
@@ -160,7 +160,7 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a seat's problem, and whether its text starts again."""
+        """Report a seat's problem, and say if its turn starts again."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:
@@ -168,7 +168,7 @@ class Sections:
         elif restart:
             self.end()
         else:
-            # A turn may have just ended without its last word being printed.
+            # A turn may have just ended before its last word was printed.
             self.break_line(between_words=True)
         tail = " The text starts again." if again and begun else ""
         if what == "failed":
@@ -187,7 +187,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print all failures except the one that ended the debate, which its error describes."""
+        """Print all failures except `but`, the one that ended the debate."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")

@@ -1,4 +1,4 @@
-"""Shows several seats that write at the same time in columns, side by side or stacked."""
+"""Shows parallel seats in columns, side by side or stacked."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ State = Literal[
 ]
 
 LEAST_WIDTH = 36
-"""Columns narrower than this are hard to read."""
+"""The narrowest readable column."""
 _GAP = " │ "
 _TALLEST_TAIL = 12
 _MARKS: dict[State, tuple[str, str]] = {
@@ -48,7 +48,7 @@ _GROWING: tuple[State, ...] = ("waiting", "writing", "deciding", "trying again")
 
 
 def per_row(count: int, width: int) -> int:
-    """Return how many columns fit side by side; 1 means that they are stacked."""
+    """Return how many columns fit side by side; 1 means they are stacked."""
     fit = (width + len(_GAP)) // (LEAST_WIDTH + len(_GAP))
     if count <= fit:
         return count
@@ -63,7 +63,7 @@ def column_width(columns: int, width: int) -> int:
 
 
 class Draft:
-    """The text of a column, either raw or with rendered Markdown."""
+    """Holds the text of a column, raw or as rendered Markdown."""
 
     def __init__(self, text: str = "", *, is_raw: bool = False) -> None:
         self.text, self._is_raw = text, is_raw
@@ -71,7 +71,7 @@ class Draft:
         self._lines = self._new_lines(0)
 
     def tail(self, count: int, width: int) -> list[Text]:
-        """Return the last lines; if the width has changed, wrap the whole text again."""
+        """Return the last `count` lines; rewrap the whole text if the width changed."""
         if width != self._width:
             self._lines, self._width, self._read = self._new_lines(width), width, 0
         # Text may arrive while this runs, so count only what is read now.
@@ -115,7 +115,7 @@ class Column:
             self.draft.text += piece
 
     def report_problem(self, what: str, *, restart: bool) -> None:
-        """Record a problem; discard the text if the turn restarts."""
+        """Record a problem; if the turn restarts, discard its text."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
             self.draft = Draft(is_raw=self._is_raw)
@@ -173,7 +173,7 @@ class Column:
 
 
 class Columns(dict[str, Column]):
-    """The columns for the seats that write at the same time, by seat id."""
+    """The columns of the seats that write in parallel, by seat id."""
 
     def __init__(self, seats: SeatTable, clock: Clock, *, is_raw: bool = False) -> None:
         self._seats, self._clock, self._is_raw = seats, clock, is_raw
@@ -223,7 +223,6 @@ def _rows(shown: Sequence[Column], columns: int) -> list[Sequence[Column]]:
 
 
 def join_columns(columns: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """Join columns into lines without trailing spaces."""
     lines = []
     for at in range(max(map(len, columns), default=0)):
         reach = max(place for place, column in enumerate(columns) if at < len(column))

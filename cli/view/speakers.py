@@ -13,7 +13,7 @@ class Speakers:
         self._at_once: bool | None = None
 
     def open_round(self, given: Mapping[str, Any]) -> list[str]:
-        """Start a round, and return the seats that speak first or, if unknown, the active ones."""
+        """Start a round; return the seats that speak first or, if unknown, the active seats."""
         self._asked.clear()
         self._active = _ids(given.get("active"))
         self._at_once = given.get("at_once")
@@ -23,18 +23,18 @@ class Speakers:
         self._asked[seat] = phase
 
     def leave(self, seat: str, phase: str) -> None:
-        """Record that a seat has finished or given up a phase, unless it is already in another."""
+        """Record that a seat's phase ended, unless the seat is already in another phase."""
         if self._asked.get(seat) == phase:
             del self._asked[seat]
 
     def speaking_with(self, seat: str, phase: str = "") -> list[str]:
-        """Return all seats that speak at the same time as this one, or none if it speaks alone."""
+        """Return the seats that speak in parallel with this one; empty if it speaks alone."""
         same = [other for other, its_phase in self._asked.items() if its_phase == phase]
         if len(same) > 1:
             return same
         if self._at_once and seat in self._active:
             return self._active
-        # A viewer who joined late cannot know whether a seat speaks alone if it never saw it asked.
+        # A viewer that joined late missed the request, so it cannot know if the seat speaks alone.
         alone = seat in self._asked or (self._at_once is False and seat in self._active)
         return [] if alone else [seat]
 

@@ -44,5 +44,5 @@ THEME = Theme(
 
 
 def seat_style(place: int) -> str:
-    """Return the style for the seat at this index; append `.title` or `.out` for its variants."""
+    """Return the style name for the seat at this index; `.title` and `.out` are its variants."""
     return f"seat{place % len(_SEAT_COLOURS)}"

@@ -1,4 +1,4 @@
-"""Prints turns one below another, either streamed as they arrive or whole."""
+"""Prints turns one after another, streamed or whole."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ShownTurn:
     tokens: int | None
     elapsed_ms: float
     reading: Mapping[str, Any] | None = None
-    """What was parsed from the turn, such as points or a decision, with its `kind`."""
+    """The parsed part of the turn, such as objections or a decision, with its `kind`."""
     tools: tuple[Mapping[str, Any], ...] = ()
     quotes: tuple[Mapping[str, Any], ...] = ()
     thinking: str | None = None
@@ -44,7 +44,6 @@ class ShownTurn:
 
     @classmethod
     def of_event(cls, event: Event | NodeEvent) -> "ShownTurn":
-        """Read a finished turn from its event; for a stored turn, `turn_event` makes the event."""
         meta = event["metadata"]
         return cls(
             seat=str(meta["seat"]),
@@ -63,13 +62,11 @@ class ShownTurn:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether the turn repeats an earlier answer, which the reader has already seen."""
+        """Return whether the turn repeats an earlier answer that was already printed."""
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
 class TextWriter(Protocol):
-    """Writes the text of a turn as it arrives."""
-
     started: bool
 
     def resize(self, width: int) -> None: ...
@@ -91,7 +88,6 @@ class TurnPrinter:
 
     @property
     def uses_live_area(self) -> bool:
-        """Return whether the unfinished text is shown in the live area."""
         return self.is_streaming and self._page.renders_markdown
 
     def stream(self, seat: str, model: str, piece: str, phase: str = "") -> None:
@@ -100,7 +96,7 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print the facts about a finished turn, preceded by its text if it was not streamed."""
+        """Print a finished turn: its text, unless it was streamed, and the facts about it."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)
@@ -111,7 +107,7 @@ class TurnPrinter:
         self._page.paragraphs(about(turn))
 
     def release(self) -> None:
-        """Print the last words of a turn whose remaining text is not shown."""
+        """Print the words received so far of a turn whose remaining text is not shown."""
         if self._wrapper and self._page.renders_markdown:
             self._wrapper.finish()
         self.cut(between_words=True)

@@ -131,7 +131,7 @@ class WordWrapper:
         self._put_word(word)
 
     def _put_word(self, word: str) -> None:
-        """Write a word after the indent; on a screen, break it if it is too wide."""
+        """Write a word after the indent; on a screen, break words that are too wide."""
         room = max(2, self._width - self._column)
         first, *others = chop_cells(word, room) if self._on_screen else [word]
         self._put(first)
@@ -149,7 +149,7 @@ class WordWrapper:
 
 
 class Lines:
-    """Wrapped lines for a column; words wider than the column are broken."""
+    """Collects wrapped lines for a column; words wider than the column are broken."""
 
     def __init__(self, width: int, style: str = "", indent: int = 0, hang: int = 0) -> None:
         self._width, self._usual_style = width, style

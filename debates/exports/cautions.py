@@ -1,4 +1,4 @@
-"""Warnings to read before the answer: open objections, a biased judge, or missing turns."""
+"""Warnings shown above the answer: open objections, a biased judge, or missing turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,6 @@ _MISSING = frozenset(
 
 
 def cautions_of(record: Data) -> list[str]:
-    """Return the warnings to show above the answer in a record."""
     given = record["points"]["open"], record["seats"], record["degraded"]
     return answer_cautions(*given, demonstration=record["demonstration"])
 
@@ -42,7 +41,7 @@ def _open_words(points: Iterable[Data]) -> str:
 
 
 def _missing_words(seats: Sequence[Data], degraded: Sequence[Data]) -> str:
-    # A judge that could not rate the answer is missing from the score, not from the answer.
+    # A judge that could not score the answer affects only the score, not the answer.
     unrated = {_place(each) for each in degraded if each["what"] == "not_rated"}
     rounds: dict[str, set[int]] = {}
     for each in degraded:

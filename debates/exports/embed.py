@@ -37,7 +37,7 @@ def embed(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a line of plain text, so that Markdown shows it unchanged."""
+    """Escape a line of plain text, so that Markdown shows the line unchanged."""
     escaped = _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
     # Not escaped with a backslash, because that would begin a formula.
     escaped = escaped.replace("[", "&#91;").replace("]", "&#93;")
@@ -45,7 +45,6 @@ def escape_markdown(text: str) -> str:
 
 
 def embed_data(data: Any) -> Any:
-    """Embed every text in JSON-like data."""
     if isinstance(data, str):
         return embed(data)
     if isinstance(data, dict):

@@ -51,7 +51,7 @@ def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def outcome_labels(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the outcomes of a forecast, written as `id: label`, by id."""
+    """Return each outcome as `id: label`, by id."""
     outcomes = record["request"]["prediction_context"]["outcomes"]
     return {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
 

@@ -22,7 +22,7 @@ class ExportFormat:
     is_training_data: bool = False  # of all debates
 
     def document(self, records: "Repository", debate: "StoredDebate") -> str | None:
-        """Return the debate as one document; None if it is a folder."""
+        """Return the debate as one document, or None for a folder format."""
         if self.render:
             return self.render(debate)
         return self.record(records, debate) if self.record else None
@@ -54,12 +54,13 @@ EXPORT_FORMATS = {
     "md": ExportFormat("one Markdown document", render=_to_markdown),
     "html": ExportFormat("one self-contained web page", render=_to_html),
     "json": ExportFormat("the record as JSON", render=_to_json),
-    "cassette": ExportFormat("the recording, for ask --cassette", record=_to_cassette),
+    "cassette": ExportFormat("a recording, for ask --cassette", record=_to_cassette),
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),
     "folder-text": ExportFormat("a folder of text files", files="text"),
     "sft": ExportFormat("training data: final answers of all debates", is_training_data=True),
     "dpo": ExportFormat(
-        "training data: revised answers of all debates against first drafts", is_training_data=True
+        "training data: preference pairs of all debates (revised answer vs. first draft)",
+        is_training_data=True,
     ),
 }

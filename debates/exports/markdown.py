@@ -29,7 +29,7 @@ def to_markdown(stored: StoredDebate) -> str:
 
 
 def sections_of(stored: StoredDebate) -> list[str]:
-    """Return the sections below the title; each turn is a section with a level-3 heading."""
+    """Return the sections below the title; each turn has a level-3 heading."""
     debate = _embedded(stored)
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
@@ -71,7 +71,7 @@ def _in_short(record: Mapping[str, Any]) -> str:
 
 
 def _contents(sections: Iterable[str]) -> str:
-    """Return links to all sections, using the anchors that renderers derive from titles."""
+    """Return links to all sections, with the anchors that renderers derive from titles."""
     titles = (found[1] for each in sections if (found := _TITLE.match(each)))
     links = (
         f"[{each}](#{_NOT_IN_ANCHORS.sub('', each.lower().replace(' ', '-'))})" for each in titles
@@ -104,7 +104,7 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a code block, with a fence that the text does not contain."""
+    """Return the text as a code block with a fence that is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -119,7 +119,7 @@ def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         lines.insert(0, f"The debate {how}: {debate.error}")
     elif debate.status != "done":
         lines.insert(0, f"The debate is not finished: it is {debate.status}.")
-    if not record["final_answer"]:  # otherwise they are above the short answer
+    if not record["final_answer"]:  # otherwise the warnings are above the short answer
         lines += record["warnings"]
     return _quoted([*lines, *wording.notices(record)])
 
@@ -221,7 +221,7 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
 
 
 def _writer(turn: Turn) -> str:
-    """Return the model that wrote a turn, or that a person did in place of one."""
+    """Return the model that wrote a turn, or say that a person wrote it."""
     return HUMAN if turn.status == "human" and turn.phase != "remark" else turn.model
 
 
@@ -230,7 +230,7 @@ def _length_note(turn: Turn) -> str:
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
-    """Return the tool calls in a turn as code blocks, because results may contain any text."""
+    """Return a turn's tool calls as code blocks, because results may contain any text."""
     shown = ""
     for use in turn["tool_calls"]:
         what = "A tool failed" if use["failed"] else "A tool was used"

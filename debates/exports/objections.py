@@ -14,7 +14,7 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class ObjectionRow:
-    """One row in the table; replies and reviews are in chronological order."""
+    """A row of the table, with replies and reviews in chronological order."""
 
     id: str
     text: str
@@ -32,7 +32,7 @@ class ObjectionRow:
 
 
 def objection_rows(record: Mapping[str, Any]) -> list[ObjectionRow]:
-    """Return one row per objection: open ones first, then resolved ones, then dropped ones."""
+    """Return one row per objection: first open, then resolved, then dropped objections."""
     names = wording.seat_names(record["seats"])
     groups = wording.point_groups(record["points"])
     return [_row(point, names) for group in groups.values() for point in group]

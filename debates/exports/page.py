@@ -1,4 +1,4 @@
-"""One page in a debate's folder, which can be written as Markdown, plain text or JSON."""
+"""A page in a debate's folder, which can be written as Markdown, plain text or JSON."""
 
 import json
 import re
@@ -71,10 +71,10 @@ def _markdown(part: Part) -> str:
             return embed(text)
 
 
-# Cached, because an index is rewritten for every new row.
+# Cached, because each new row rewrites the whole index.
 @lru_cache(maxsize=4096)
 def table_row(cells: tuple[str, ...]) -> str:
-    """Return a row of a Markdown table, with pipes and line breaks in the cells made harmless."""
+    """Return a row of a Markdown table, escaping pipes and line breaks in the cells."""
     # Double the backslashes before a pipe, so that they do not cancel the one we add.
     shown = (_PIPE.sub(r"\1\1\\|", embed(on_one_line(cell))) for cell in cells)
     return f"| {' | '.join(shown)} |"
@@ -98,7 +98,6 @@ def _text(part: Part) -> str:
 
 
 def hanging(text: str, width: int = _TEXT_WIDTH, hang: int = 4) -> str:
-    """Wrap text at words, and indent all lines but the first."""
     return textwrap.fill(
         text,
         width,

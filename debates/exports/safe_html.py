@@ -16,12 +16,12 @@ from mdit_py_plugins.texmath import texmath_plugin
 # The page's own headings go down to level 3.
 _DEMOTED_BY = 3
 _LOWEST_HEADING = 6
-# Longer ones are shown as they are: highlighting and formulas take time.
+# Longer blocks are shown as plain code: highlighting and formulas take time.
 _LONGEST_CODE = 40_000
 _LONGEST_FORMULA = 2_000
 _LONGEST_OPEN_BLOCK = 20_000
 _LONGEST_MARKDOWN = 100_000
-# In a paragraph, some texts take the square of their length: a hundred thousand `[` take seconds.
+# Parsing some paragraphs takes quadratic time: a hundred thousand `[` take seconds.
 _LONGEST_PARAGRAPH = 5_000
 # Lines as the parser counts them; `splitlines` splits at other characters, too.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
@@ -51,7 +51,7 @@ _ATTRIBUTES = {
 
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
-    """Return safe HTML, with headings at lower levels than those on the page."""
+    """Return safe HTML whose headings rank below those of the page."""
     if len(markdown) > _LONGEST_MARKDOWN:
         return _as_it_is(markdown)
     return _render(_parser().parse(markdown))
@@ -75,7 +75,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return how many blocks were finished before this call, and the HTML for the rest."""
+        """Return the number of blocks finished before this call, and the HTML that follows."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()
@@ -90,7 +90,7 @@ class StreamedHtml:
         self._is_rendered = True
         if len(self._open) <= _LONGEST_MARKDOWN:
             self._finish_blocks()
-        if len(self._open) > _LONGEST_OPEN_BLOCK:  # it would be rendered again and again
+        if len(self._open) > _LONGEST_OPEN_BLOCK:  # not again for every chunk
             self._done_html += _as_it_is(self._open)
             self._done += 1
             self._open = self._open_html = ""
@@ -129,7 +129,7 @@ def _parser() -> MarkdownIt:
 
 
 def _leave_long_paragraphs(state: StateCore) -> None:
-    """Show very long paragraphs as plain text, because parsing them would take too long."""
+    """Show very long paragraphs as plain text, because parsing them takes too long."""
     for token in state.tokens:
         if token.type == "inline" and len(token.content) > _LONGEST_PARAGRAPH:
             token.type = "text"

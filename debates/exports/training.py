@@ -1,4 +1,4 @@
-"""Training data from stored debates: final answers, or revised answers against first drafts."""
+"""Training data from stored debates: final answers, or pairs of drafts and revised answers."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ _LEFT_OUT = {
 
 @dataclass
 class TrainingData:
-    """The rows, and why debates gave none."""
+    """The rows, the debates used, and the reasons why other debates were left out."""
 
     form: str
     min_score: float
@@ -36,7 +36,6 @@ class TrainingData:
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in self.rows)
 
     def card(self) -> str:
-        """Describe how the data were made, in Markdown."""
         models = Counter(model for each in self.used for model in {*each.models.values()})
         protocols = Counter(each.protocol for each in self.used)
         lines = [
@@ -92,7 +91,7 @@ def _final_answer(_debate: StoredDebate, record: DebateRecord) -> Iterator[dict[
 
 
 def _revisions(debate: StoredDebate, record: DebateRecord) -> Iterator[dict[str, Any]]:
-    """Yield one pair per seat that revised its answer."""
+    """Yield one preference pair per seat that revised its answer."""
     state = debate.as_state()
     for draft in [] if "request" in state else first_answers(state):
         revised = answer_part(answers_of(state, draft.seat)[-1].text)

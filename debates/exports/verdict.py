@@ -1,4 +1,4 @@
-"""The result of a debate, shown before its transcript: a short answer, changes and dissent."""
+"""The summary above a transcript: a short answer, changes and dissent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +18,13 @@ Record = Mapping[str, Any]
 
 _MOST_SENTENCES, _LONGEST_ANSWER = 3, 500
 _MOST_SHOWN, _LONGEST_SENTENCE = 6, 220
-# Sentences with this share of words in common count as the same.
+# Sentences that share at least this part of their words count as the same.
 _SAME_SENTENCE = 0.6
 _SENTENCE_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?…])[\"”)]*\s+")
 
 
 def short_answer(text: str) -> str:
-    """Return the first sentences of an answer, without headings, tables and code."""
+    """Return the first sentences of an answer, skipping headings, tables and code."""
     found = _sentences(text)[:_MOST_SENTENCES]
     while len(found) > 1 and len(" ".join(found)) > _LONGEST_ANSWER:
         found.pop()
@@ -32,7 +32,6 @@ def short_answer(text: str) -> str:
 
 
 def verdict_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the open objections, the score, the participants and the cost."""
     rounds = record["total_rounds"]
     after = f"after {rounds} round{'' if rounds == 1 else 's'}"
     facts = [("Open", words) for words in _open_words(record)]
@@ -78,7 +77,7 @@ def _cost_words(dollars: float | None) -> str:
 
 
 def changes(record: Record) -> list[str]:
-    """List what changed from the first draft to the answer, if one seat wrote all drafts."""
+    """List what changed from first draft to answer, unless several seats wrote drafts."""
     drafts = [turn for turn in record["turns"] if turn["phase"] == "propose"]
     if not record["final_answer"] or len({turn["seat"] for turn in drafts}) != 1:
         return []
@@ -111,7 +110,6 @@ def _words(text: str) -> list[str]:
 
 
 def dissent(record: Record) -> list[str]:
-    """List the open objections and the debaters who did not concede."""
     names = wording.seat_names(record["seats"])
     lines = [
         f"{names.get(point['raised_by'], point['raised_by'])}: {point['id']} {point['text']}"
@@ -128,7 +126,7 @@ def dissent(record: Record) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences in a Markdown text, without headings, tables and code."""
+    """Return the sentences of a Markdown text, skipping headings, tables and code."""
     prose, skipped = [], 0
     for token in _parser().parse(text):
         if token.type in ("heading_open", "table_open"):

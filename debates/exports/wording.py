@@ -1,4 +1,4 @@
-"""Turns the codes in a record into words for people."""
+"""Converts the codes in a record to words for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +91,7 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Return why the debate stopped; if the judge failed, say so, as it decided nothing."""
+    """Explain why the debate stopped; if the judge failed to decide, say so."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -130,7 +130,7 @@ def duration(milliseconds: float) -> str:
 
 
 def usage_words(usage: Mapping[str, Any]) -> str:
-    """Return the token counts for a debate, and how many calls are not included."""
+    """Return a debate's token counts, and how many calls are not included."""
     cached = f" ({number(usage['cached_tokens'])} cached)" if usage.get("cached_tokens") else ""
     tokens = f"{number(usage['input_tokens'])} in{cached}, {number(usage['output_tokens'])} out"
     missing = usage.get("without_usage", 0)
@@ -150,7 +150,7 @@ def opening_title(roles: Iterable[str]) -> str:
 
 
 def closings_begin(turns: Sequence["Turn"]) -> int:
-    """Return the index at which the closing turns begin, or the number of turns."""
+    """Return the index of the first closing turn, or the number of turns if there is none."""
     first = next((at for at, turn in enumerate(turns) if turn.phase == "closing"), len(turns))
     called = 0 < first < len(turns) and turns[first - 1].phase == "request"
     return first - called
@@ -162,7 +162,7 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def length_words(length: Mapping[str, Any] | None) -> str:
-    """Return whether a turn is over its length limit or was cut off at its time limit."""
+    """Say whether a turn exceeds its length limit or was cut off at its time limit."""
     if length and length.get("cut_after"):
         return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
@@ -188,7 +188,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Describe a turn that replaces the reply of a failed call; empty for other turns."""
+    """Describe a turn that replaces a failed call's reply; empty for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":
@@ -225,7 +225,7 @@ def brought_words(state: "DebateState") -> list[str]:
 
 
 def call_words(use: Mapping[str, Any]) -> str:
-    """Return a tool call as text, such as `calculate(expression: 6 * 7)`."""
+    """Format a tool call, such as `calculate(expression: 6 * 7)`."""
     given = ", ".join(f"{name}: {value}" for name, value in use["arguments"].items())
     return f"{use['name']}({' '.join(given.split())})"
 
@@ -279,18 +279,17 @@ def local_time(stamp: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names as in `A, B and C`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def sentence(text: str) -> str:
-    """Return the text with a full stop at the end, unless it already ends a sentence."""
+    """Add a period unless the text already ends a sentence."""
     stripped = text.strip()
     return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
 
 def point_groups(points: Points) -> dict[str, list[PointData]]:
-    """Group the points by outcome; partly resolved ones count as open."""
+    """Group the objections by status; partly resolved objections count as open."""
     left = list(points["open"])
     return {
         "open": [point for point in left if point["status"] != "dropped"],
@@ -300,7 +299,7 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
 
 
 def draft_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Say whether the debate departed from the vote of its first answers."""
+    """Describe whether the final answer differs from the vote of the initial answers."""
     drafts = record.get("drafts")
     if not drafts:
         return []

@@ -1,4 +1,4 @@
-"""Run by Alembic to make the changes on the connection that holds the lock."""
+"""Executed by Alembic to run the changes on the connection that holds the lock."""
 
 from alembic import context
 

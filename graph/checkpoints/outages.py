@@ -32,14 +32,14 @@ Writes = Sequence[tuple[str, Any]]
 # In seconds: longer than a database restart, but short enough for a user who is waiting.
 PATIENCE = 10.0
 _PAUSE = 0.5
-# Freed when the disk is full, so that paid results can still be kept.
+# Deleted when the disk is full, so that paid results can still be stored.
 _RESERVED_BYTES = 1_000_000
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
 
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
-    """Retry while the database is unavailable; re-raise the error after PATIENCE seconds."""
+    """Retry while the database is unavailable; after PATIENCE seconds, raise the error."""
     async for trial in AsyncRetrying(
         retry=retry_if_exception_type(DatabaseUnavailable),
         stop=stop_after_delay(PATIENCE),
@@ -53,11 +53,11 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 class Database(Protocol):
     def answering(self) -> AbstractContextManager[None]:
-        """Turn errors that mean an outage into DatabaseUnavailable."""
+        """Convert errors that mean an outage to DatabaseUnavailable."""
 
 
 class KeepingSaver(BaseCheckpointSaver[str]):
-    """Keeps paid results in files during an outage, and saves them to the database afterwards."""
+    """Keeps paid results in files during an outage, and saves them to the database afterward."""
 
     # Everything a step produces passes through `aput_writes`, which never fails in an outage. Only
     # `aput` does, which ends the run before another call is paid; a resume rebuilds the checkpoint.
@@ -81,7 +81,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, but first save the writes that it depends on."""
+        """Save a checkpoint, after the writes that it depends on."""
         await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
 
@@ -95,7 +95,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save writes; return False if the database is unavailable, or was for earlier writes."""
+        """Save writes; return False if the database is unavailable or has writes waiting."""
         async with self._writing:
             if thread_of(config) in self.threads_with_files:
                 return False

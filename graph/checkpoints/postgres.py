@@ -1,4 +1,4 @@
-"""PostgreSQL as the store for debates: its address, and the connection pool that debates share."""
+"""The connection to PostgreSQL: its address, and the connection pool that debates share."""
 
 import asyncio
 import logging
@@ -33,13 +33,13 @@ _DEFAULTS: dict[str, str | int] = {
 # A saver holds a connection for milliseconds, so a few connections serve many debates.
 _MOST_CONNECTIONS = 16
 _SECONDS_FOR_A_CONNECTION = 3.0
-# After this time, the next request for a connection starts a new attempt to connect.
+# After this time, the next request for a connection tries to connect again.
 _SECONDS_TO_RECONNECT = 5.0
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database at DATABASE_URL, an address that is never shown as it may contain a password."""
+    """The database at DATABASE_URL; the address may contain a password, so it is never shown."""
 
     conninfo: str = field(repr=False)
     host: str
@@ -53,7 +53,7 @@ class Postgres:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Turn errors that mean an outage, not a bad statement, into DatabaseUnavailable."""
+        """Convert errors that mean an outage, not a bad statement, to DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:
@@ -78,7 +78,7 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Parse a DATABASE_URL, without repeating any part of it in error messages."""
+    """Parse a DATABASE_URL; error messages never repeat any part of it."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
             "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "

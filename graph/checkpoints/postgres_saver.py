@@ -15,7 +15,7 @@ from contend.graph.checkpoints.outages import KeepingSaver, retry_until_availabl
 from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
 from contend.models.text import clean
 
-# Any number will do, as long as it stays the same in every release.
+# An arbitrary number that must be the same in every release.
 _LOCK = 20_261_117
 _PAUSE = 0.05
 _TRY_LOCK: LiteralString = "SELECT pg_try_advisory_lock(%s) AS found"
@@ -48,14 +48,13 @@ class ReconnectingSaver(KeepingSaver, AsyncPostgresSaver):
 
 
 def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
-    """Remove characters that PostgreSQL does not accept in JSON."""
     values = checkpoint["channel_values"]
     texts = {name: clean(value) for name, value in values.items() if isinstance(value, str)}
     return {**checkpoint, "channel_values": {**values, **texts}}
 
 
 async def _set_up(where: Postgres, pool: Pool) -> None:
-    """Create or migrate the checkpoint tables; one process does this while the others wait."""
+    """Create or migrate the checkpoint tables; one process does this while others wait."""
     with where.answering():
         async with pool.connection() as connection:
             if await _is_set_up(connection):

@@ -1,4 +1,4 @@
-"""Opens a checkpoint saver, with which debates can pause, survive a crash and resume."""
+"""Opens a checkpoint saver, which lets debates pause, survive a crash and resume."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ from contend.graph.readings import (
 from contend.graph.state import CallSubject
 from contend.graph.values import TurnLength, Value, WorkSpan
 
-# The modules that checkpoints from earlier releases name for our value types.
+# Modules that earlier releases' checkpoints name for our value types.
 _OLD_MODULES = ("graph.state", "contend.graph.state")
 _OLD_NAMES: dict[str, type[Value]] = {
     **{value.__name__: value for value in Value.__subclasses__()},
@@ -45,7 +45,7 @@ _OLD_NAMES: dict[str, type[Value]] = {
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open a saver for the user's database; langgraph.json also refers to this function."""
+    """Open a saver for the user's database. langgraph.json also names this function."""
     where = await asyncio.to_thread(database)
     if isinstance(where, Path):
         from contend.graph.checkpoints.sqlite_saver import sqlite_saver
@@ -61,7 +61,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
-    # langgraph builds such a list only if a graph is compiled with its saver, unlike on a server.
+    # langgraph makes this list only for graphs compiled with a saver, which a server does not do.
     ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]
     load = _create_msgpack_ext_hook(set(ours))
     return JsonPlusSerializer(
@@ -72,7 +72,7 @@ def serializer() -> JsonPlusSerializer:
 
 
 def _unpack(load: Callable[[int, bytes], Any], code: int, data: bytes) -> Any:
-    """Load one stored object; map the old module and class names that release 0.1 stored."""
+    """Load a stored object, translating module and class names stored by earlier releases."""
     if code not in (EXT_PYDANTIC_V2, EXT_DELTA_SNAPSHOT):
         return load(code, data)
     inner = ormsgpack.unpackb(

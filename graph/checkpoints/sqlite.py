@@ -1,4 +1,4 @@
-"""SQLite as the store for debates: what counts as an outage, and a queue of writers per file."""
+"""The connection to SQLite: which errors mean an outage, and a queue of writers per file."""
 
 import sqlite3
 from collections import deque
@@ -10,7 +10,7 @@ from threading import Event, Lock
 
 from contend.graph.errors import DatabaseUnavailable
 
-# Longer than a backup tool holds a lock on the file.
+# Longer than a backup tool locks the file.
 BUSY_TIMEOUT_MS = 60_000
 
 _LOCKED = "another program keeps it locked"
@@ -25,14 +25,12 @@ _PRIMARY = 0xFF  # an extended error code has its primary code in the lowest byt
 
 
 class _Place:
-    """A writer's place in the queue."""
-
     def __init__(self) -> None:
         self.turn, self.refusal = Event(), ""
 
 
 class SqliteFile:
-    """One database file; `opened_file` returns the same object for the same path."""
+    """A database file; `opened_file` returns the same object for the same path."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._mutex, self._line = path, Lock(), deque[_Place]()
@@ -42,7 +40,7 @@ class SqliteFile:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Turn errors that mean an outage, not a bad statement, into DatabaseUnavailable."""
+        """Convert errors that mean an outage, not a bad statement, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:
@@ -52,10 +50,7 @@ class SqliteFile:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let writers in this process use the file one at a time, in the order they arrived.
-
-        If another program keeps it locked until the first writer fails, all waiting writers fail.
-        """
+        """Wait for this writer's turn; if the file stays locked, refuse all waiting writers."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _Place()
         with self._mutex:

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open a saver for one debate; each has its own connections, but all writers share a queue."""
+    """Open a saver for one debate; each has its own connections, but writers share a queue."""
     where = opened_file(path)
     await asyncio.to_thread(reserve_space)
     thread = ThreadPoolExecutor(1, "checkpoints")
@@ -45,14 +45,14 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
                 await reader.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
                 yield _Saver(where, reader, writer, thread)
         finally:
-            # Close it after the last write, which a cancelled step may have left in the queue.
+            # Close after the last write, which a canceled step may have left in the queue.
             await asyncio.shield(run(writer.conn.close))
     finally:
         thread.shutdown(wait=False)
 
 
 class Writer(SqliteSaver):
-    """Writes when it is its turn in the queue, each time in one transaction."""
+    """Writes when it is first in the queue, each time in one transaction."""
 
     def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
@@ -70,10 +70,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in its own thread, so that saving a finished call need not wait for a busy event loop.
-
-    The base class goes through the event loop four times for each write.
-    """
+    """Writes in its own thread; the base class would wait for a busy event loop four times."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
@@ -100,7 +97,7 @@ class _ThreadSaver(AsyncSqliteSaver):
         await self.in_thread(self.writer.delete_thread, thread_id)
 
     async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Write in the thread, and finish even if the waiting step is cancelled."""
+        """Write in the thread; finish even if the waiting step is canceled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 

@@ -46,7 +46,7 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
 def stop_rule(
     assessment: Assessment | None, round_number: int, settings: AdversarialSettings
 ) -> StopDecision | None:
-    """Apply the stop conditions in order, or only the round limit to an unreadable critique."""
+    """Apply the stop conditions in order; for an unreadable critique, only the round limit."""
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score

@@ -1,4 +1,4 @@
-"""The decisions that a protocol makes: who speaks when, what a failure means, when rounds end."""
+"""The decisions a protocol makes: who speaks when, what a failure means, when rounds end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
 
 @dataclass(frozen=True)
 class PromptCall:
-    """One model call: the seat, the part it is asked for, and the turns that fit the prompt."""
+    """A model call: the seat, the requested part, and the turns that fit into the prompt."""
 
     state: DebateState
     seat: Seat
@@ -32,8 +32,6 @@ class PromptCall:
 
 
 class PlannedCall(NamedTuple):
-    """A call that is still to come."""
-
     seat: Seat
     phase: PhaseName
 
@@ -45,13 +43,13 @@ class Strategy(ABC, Generic[SomeSettings]):
     max_steps: int  # the recursion limit of the graph, with room for resumed steps
     critic_role: str = "judge"
     first_round: int = 1
-    critique_decides: bool = False  # a critique can end the debate, so it must be read
+    critique_decides: bool = False  # a critique can end the debate, so it must be parsed
     when_a_seat_fails: WhenASeatFails = "stop"  # applies once another seat has answered
     gives_verdict: bool = False  # the writer reviews the positions before it writes the answer
     style: str = ""  # the debate format, which names the prompt file of the task
     folder_plan: FolderPlan | None = None
     most_tool_calls: int = 0  # how often a seat may use its tools in one turn
-    rates_answer: bool = True  # the judge, if there is one, rates the final answer
+    rates_answer: bool = True  # the judge, if there is one, scores the final answer
     roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
@@ -60,19 +58,18 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Decide, after a finished round, whether to end the rounds; return None to continue."""
+        """Decide after a round whether to end the rounds; return None to continue."""
 
     @abstractmethod
     def expected_calls(self) -> tuple[int, int]:
-        """Return the fewest and the most calls that a debate makes if no call fails."""
+        """Return the minimum and maximum number of calls if no call fails."""
 
     def round_calls(self, state: DebateState) -> list[PlannedCall]:
-        """Return the calls of the next round."""
         answers = [PlannedCall(seat, "propose") for seat in state["seats"] if self.answers(seat)]
         return [*answers, *self._calls_of(state, self.critic_role, "critique")]
 
     def closing_calls(self, state: DebateState) -> list[PlannedCall]:
-        """Return the calls between the rounds and the end of the debate, in their order."""
+        """Return the calls between the last round and the end of the debate, in order."""
         writers = self._calls_of(state, self.writer_role or "", "synthesize")[:1]
         verdict = [PlannedCall(seat, "verdict") for seat, _ in writers if self.gives_verdict]
         rating = self._calls_of(state, "judge", "score") if self.rates_answer else []
@@ -82,11 +79,11 @@ class Strategy(ABC, Generic[SomeSettings]):
         return [PlannedCall(seat, phase) for seat in state["seats"] if seat.role == role]
 
     def last_round(self, state: DebateState) -> int:
-        """Return the number of the last round, as currently planned."""
+        """Return the number of the last planned round."""
         return self.rounds[1]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
-        """Return what to change so that exactly one round can follow; None if none can."""
+        """Return the changes that allow exactly one more round; None if that is impossible."""
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
@@ -94,10 +91,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def check_input(self, given: DebateState) -> None:
-        """Raise BadInput if the caller's input lacks something that this protocol needs."""
+        """Raise BadInput if the input lacks something that this protocol needs."""
 
     def opening_state(self) -> DebateState:
-        """Return what this protocol adds to the initial state of a debate."""
+        """Return what this protocol adds to the initial state."""
         return {}
 
     def answers(self, seat: Seat) -> bool:
@@ -107,7 +104,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Return which of the waiting seats speak now; several speak in parallel."""
+        """Return the waiting seats that speak now; several speak in parallel."""
         return tuple(waiting)
 
     def closing_node(self, round_number: int) -> ClosingNode:
@@ -115,15 +112,14 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
-        """Return whether the judge is asked, after this round, if there should be another one."""
+        """Return whether to ask the judge, after this round, about another round."""
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer, which depends on whether it is the first one."""
+        """Return the prompt part for an answer; a seat's first answer has a part of its own."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
-        """Return the role whose prompt files a seat uses."""
         return seat.role
 
     def own_prompt(self, part: str) -> str | None:
@@ -137,7 +133,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def time_limit(self, phase: PhaseName) -> float | None:
-        """Return the number of seconds after which the rest of a turn is cut off."""
+        """Return after how many seconds a turn is cut off; None for no limit."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
@@ -145,7 +141,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:
-        """Return whether a seat is shown an attachment; seats that do not answer are shown all."""
+        """Return whether a seat may see an attachment; seats that do not answer see all."""
         return (
             not attachment.seats or seat.id in attachment.seats or seat.role != self.answering_role
         )
@@ -154,7 +150,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return what else, besides objections, viewers are sent about a finished round."""
+        """Return the facts about a finished round that viewers are sent, other than objections."""
         return {}
 
 

@@ -26,7 +26,7 @@ from contend.nodes.timing import worked_ms
 
 
 class ForecastStrategy(Strategy[ForecastSettings]):
-    """Lets all roles, including the judge, argue in every round; a role that fails leaves a gap."""
+    """Lets all roles argue in every round, including the judge; a failed role leaves a gap."""
 
     writer_role = "judge"
     rates_answer = False
@@ -50,7 +50,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return seat.role in self.settings.role_names
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Let all roles speak at once, except in the last round, where the judge speaks last."""
+        """Let all roles speak in parallel; in the last round, the judge speaks last."""
         others = tuple(seat for seat in waiting if seat != "judge")
         is_last = round_number == self.settings.max_rounds
         return others if is_last and others else tuple(waiting)

@@ -1,4 +1,4 @@
-"""The forum strategy: seats argue until a judge ends the debate, or concede until one is left."""
+"""The forum strategy: seats argue until a judge ends the debate or all but one have conceded."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ from contend.nodes.forum.prompt_values import (
 )
 from contend.nodes.prompting.answers import answers_of
 
-# Positions are still being formed in round 1, and the debate ends after the last round anyway.
+# Round 1 is too early for concessions, and after the last round the debate ends anyway.
 _FIRST_CHECKED_ROUND = 2
 _WRITERS = {"external_judge": "judge", "self_convergence": DEBATER, "display_only": None}
 
@@ -126,7 +126,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
     def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
-        """Return the decision to stop with one seat left: `converged` if that seat conceded too."""
+        """Stop with one seat left; the reason is `converged` if that seat conceded too."""
         number, name = state["round"], seat_with_id(state, seat).name
         said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
         own = [turn.assessment for turn in said if turn.seat == seat]

@@ -58,7 +58,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return calls + checks * (2 * statements)
 
     def closing_calls(self, state: DebateState) -> list[PlannedCall]:
-        """Return what is left of the closing stage, the scores of all stages, and the summary."""
+        """Return the rest of the closing stage, the scoring of all stages, and the summary."""
         due = state.get("programme", [])[1:] if state.get("stop") else None
         steps = closings([side.id for side in sides_of(state)]) if due is None else due
         scores = (state["round"] + 2) * self.settings.format.orders
@@ -72,7 +72,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return [PlannedCall(seat_with_id(state, step.seat), step.phase) for step in steps]
 
     def _calls(self, rounds: int, checks: int) -> int:
-        """Count the calls in all stages, with `checks` calls per statement for fact checking."""
+        """Count the calls in all stages, with `checks` fact-checking calls per statement."""
         sides = [side.name for side in self.settings.positions]
         stages = [openings(sides), closings(sides)]
         stages += [argument_round(sides, number) for number in range(1, rounds + 1)]

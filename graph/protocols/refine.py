@@ -14,7 +14,7 @@ from contend.nodes.drafts import stop_if_agreed
 
 
 class RefineStrategy(Strategy[RefineSettings]):
-    """Treats the initial answers as round 0; a seat that fails keeps its earlier answer."""
+    """Treats the initial answers as round 0; a failed seat keeps its earlier answer."""
 
     answering_role = DEBATER
     roles_for_people = frozenset({DEBATER, "judge"})

@@ -45,7 +45,6 @@ class FolderPlan:
 
 
 def snake_case(name: str) -> str:
-    """Convert `roundCount` to `round_count`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
@@ -68,9 +67,9 @@ def fallbacks_of(who: str) -> Any:
 
 
 class Settings(BaseModel):
-    """A base model that is frozen, refuses unknown names, and also accepts names in camelCase."""
+    """A frozen base model that refuses unknown names and also accepts names in camelCase."""
 
-    # Infinity is refused because records and exports are JSON, which cannot represent it.
+    # Refuse infinity, because records and exports are JSON, which cannot represent it.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")
@@ -85,8 +84,8 @@ class DebateSettings(Settings):
     """The settings that every protocol has."""
 
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
-    use_when: ClassVar[str] = ""  # what the protocol is good for, in a sentence
-    small_rounds: ClassVar[Mapping[str, int]] = {}  # limits that suit small models
+    use_when: ClassVar[str] = ""  # when to use the protocol, in a sentence
+    small_rounds: ClassVar[Mapping[str, int]] = {}  # round limits for small models
 
     pause: PausePoint = Field(
         "never",
@@ -181,13 +180,12 @@ class DebateSettings(Settings):
         return self
 
     @abstractmethod
-    def build_seats(self) -> list[Seat]:
-        """Build the seats of the debate."""
+    def build_seats(self) -> list[Seat]: ...
 
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """The ids of the seats that speak in round 1, which get the templates and images."""
+        """Return the ids of the seats that speak in round 1, which get the templates and images."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
@@ -197,7 +195,7 @@ class DebateSettings(Settings):
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, except where the user set these."""
+        """Return a copy with few rounds and no templates, unless the user set these."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:
@@ -205,7 +203,7 @@ class DebateSettings(Settings):
         return self.model_copy(update=changes)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """Return a copy with these models, by seat id, as if the user had chosen them."""
+        """Return a copy with these models, by seat id, marked as chosen by the user."""
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:

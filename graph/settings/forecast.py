@@ -94,7 +94,7 @@ class ForecastSettings(DebateSettings):
 
     @property
     def role_names(self) -> tuple[str, ...]:
-        """The names of the roles in order, with the judge last."""
+        """Return the names of the roles in order, with the judge last."""
         own = [each.name for each in self.own_roles]
         return tuple(sorted((*self.roles, *own), key=lambda role: role == "judge"))
 
@@ -135,7 +135,7 @@ class ForecastSettings(DebateSettings):
 
 
 def request_of(state: DebateState) -> DebateRequest:
-    """Parse a forecast's request, which may be malformed if a server's client sent it."""
+    """Parse a forecast's request, which may be malformed if a client of a server sent it."""
     try:
         return DebateRequest.model_validate_json(json.dumps(state["request"]))
     except ValidationError as error:

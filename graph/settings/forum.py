@@ -22,7 +22,7 @@ CUSTOM_PLACEHOLDERS = (
     "question",
     "debater_number",
 )
-# Any word in braces, however spaced, accented or capitalised; only exact names are allowed.
+# Any word in braces, however spaced, accented or capitalized; only exact names are allowed.
 _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 

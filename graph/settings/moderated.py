@@ -35,14 +35,14 @@ _OFFICIALS = ("moderator", "fact_checker")
 
 @dataclass(frozen=True)
 class Format:
-    """The rules of a debate format; the text of its prompts is elsewhere."""
+    """The rules of a debate format; its prompts are in `prompts/`."""
 
-    breaches: tuple[Breach, ...]  # what the moderator rules against
+    breaches: tuple[Breach, ...]  # breaches that the moderator rules on
     declares_winner: bool
 
     @property
     def orders(self) -> int:
-        """How often the judge scores: twice, in both orders of sides, if a winner is declared."""
+        """Return in how many orders of the sides the judge scores: two if a winner is declared."""
         return 2 if self.declares_winner else 1
 
 
@@ -90,7 +90,7 @@ class PositionChoice(Settings):
 
 # More than any model writes at once. Some limit is needed: checkpoints cannot store huge numbers.
 _TokenLimit = Annotated[int, Field(ge=1, le=100_000)]
-# The moderator proposes their positions.
+# Sides without positions; the moderator proposes positions.
 _UNDECIDED = (PositionChoice(name="Advocate A"), PositionChoice(name="Advocate B"))
 _WEIGHTS = {
     "logical_coherence": 0.25,
@@ -233,7 +233,7 @@ class ModeratedSettings(DebateSettings):
 
     @model_validator(mode="after")
     def _check_names_of_sides(self) -> Self:
-        """Refuse sides named like an official, because speakers are identified by name."""
+        """Refuse a side named like an official, because speakers are identified by name."""
         officials = {
             self.moderator_name: "the moderator",
             self.fact_checker_name: "the fact checker",

@@ -14,7 +14,7 @@ FEWEST_SEATS, MOST_SEATS = 2, 8
 DEBATER = "debater"
 DebateIf = Literal["always", "drafts_disagree"]
 
-# Ids that a user's seat must not get, because turns and records use them for something else.
+# Ids that a user's seat must not have, because turns and records use them for something else.
 _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
@@ -56,7 +56,7 @@ class SeatChoice(Settings):
 
 
 def tidy_text(text: str) -> str:
-    """Collapse white space, and refuse text that is empty or not printable."""
+    """Collapse white space; refuse text that is empty or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     if not plain:
         raise ValueError("is empty")
@@ -154,7 +154,7 @@ def twice(texts: Iterable[str]) -> str | None:
 
 
 def held_twice(positions: Iterable[str]) -> str | None:
-    """Return the first repeated position, ignoring case, spacing and a final full stop."""
+    """Return the first repeated position, ignoring case, spacing and a final period."""
 
     def plain(text: str) -> str:
         return " ".join(unicodedata.normalize("NFC", text).split()).casefold().rstrip(" .")

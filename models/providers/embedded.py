@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 _LEAST_CONTEXT = 128
-# Context window per slot: that of the default model, which is affordable for larger models too.
+# Context window per slot: the default model's, which fits into memory for larger models too.
 _WINDOW = 8192
-# The smallest model can serve two seats at once; others may be too large for that.
+# The smallest model can serve two seats in parallel; others may need too much memory.
 _SLOTS_SMALLEST = 2
 # A model with fewer parameters than this gets short prompts, and turns of a few sentences.
 _SMALL = 4_000_000_000
@@ -40,13 +40,13 @@ _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Prevents loops. A plain repeat penalty would also penalise the full stop.
 _DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 128}
-# The smallest model loops sooner. A better model would misspell words that it may not repeat from
+# The smallest model loops sooner. A better model would misspell words it must not repeat from
 # its prompt, so for that one only what it has just written counts.
 _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
-    """An error if the built-in model cannot run here; the message says why and what to do."""
+    """Raised if the built-in model cannot run here; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
 def _is_small(name: str) -> bool:
     try:
         return _is_small_file(find_weights(name, data_home()))
-    except (OSError, ValueError):  # reported before a debate starts
+    except (OSError, ValueError):  # the error is reported before a debate starts
         return False
 
 
@@ -279,7 +279,7 @@ def _import_llama() -> Any:
 def _parameters(llama: Any, path: Path, key: str) -> Any:
     parameters = llama.CommonParams()
     parameters.model.path = str(path)
-    # Otherwise every answer would give the path of the file as the name of its model.
+    # Otherwise every answer would name its model by the file's path.
     parameters.model_alias = {path.stem}
     parameters.n_parallel = _SLOTS_SMALLEST if path.stem == SMALLEST else 1
     parameters.n_ctx = context_tokens(path) * parameters.n_parallel

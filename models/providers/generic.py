@@ -1,4 +1,4 @@
-"""Supports any other provider known to langchain's init_chat_model, if its package is installed."""
+"""Supports other providers known to langchain's init_chat_model, if their package is installed."""
 
 import os
 from contextlib import suppress
@@ -95,7 +95,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
 
 
 async def _check_key(provider_name: str) -> None:
-    """Raise BadInput if the provider refuses the key; other errors are left to the call policy."""
+    """Raise BadInput if the provider refuses the key; ignore other errors, which calls handle."""
     name = PROVIDER_KEYS[provider_name]
     if _has_other_address(provider_name):
         return
@@ -111,7 +111,7 @@ async def _check_key(provider_name: str) -> None:
 
 
 def _has_other_address(provider_name: str) -> bool:
-    """Return whether a variable such as ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL is set."""
+    """Return whether a variable such as ANTHROPIC_BASE_URL changes the provider's address."""
     prefix = PROVIDER_KEYS.get(provider_name, provider_name.upper()).removesuffix("API_KEY")
     named = (name for name in os.environ if name.startswith(prefix))
     return any(name.endswith(_OTHER_ADDRESS) and os.environ[name] for name in named)
@@ -132,7 +132,7 @@ def _missing_package(provider_name: str, name: str, error: ImportError) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return the error in one line, skipping pydantic's first line, which only counts errors."""
+    """Return the error in one line, without pydantic's first line, which only counts errors."""
     if isinstance(error, ValidationError):
         return first_line(error.errors(include_input=False)[0]["msg"])
     return first_line(error)

@@ -35,7 +35,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return the facts in the file's header; they are None if it cannot be read."""
+    """Return the facts in the file's header; None where they cannot be read."""
     changed = path.stat()
     return _read(path, changed.st_mtime_ns, changed.st_size)
 
@@ -62,7 +62,7 @@ def _parse(file: BufferedReader) -> Header:
 
 
 def _parameters(file: BufferedReader) -> int:
-    """Read the next tensor's description, and return its number of weights."""
+    """Read the next tensor's description; return its number of weights."""
     _text(file)
     dimensions = _take(file, "I")
     if dimensions > _MOST_DIMENSIONS:

@@ -12,11 +12,11 @@ _LEAST_PARTS = 3  # owner, repository, file
 
 
 class HubFailed(Exception):
-    """A failure to download a file from the hub; the message says why."""
+    """Raised if a file cannot be downloaded from the hub; the message says why."""
 
 
 def hub_path(name: str, home: Path) -> Path:
-    """Return where the file for `hf:OWNER/REPO/FILE.gguf` is stored."""
+    """Return the local path of `hf:OWNER/REPO/FILE.gguf`."""
     parts = name.removeprefix(PREFIX).split("/")
     strange = any(each.strip() in ("", ".", "..") or "\\" in each for each in parts)
     if len(parts) < _LEAST_PARTS or strange or not name.endswith(".gguf"):
@@ -25,14 +25,13 @@ def hub_path(name: str, home: Path) -> Path:
 
 
 def downloaded(home: Path) -> list[str]:
-    """Return the names of all files that were downloaded from the hub."""
     folder = home / "models" / "hf"
     files = (each.relative_to(folder).as_posix() for each in sorted(folder.rglob("*.gguf")))
     return [f"{PREFIX}{each}" for each in files]
 
 
 def download(name: str, folder: Path, on_progress: Callable[[int, int], None]) -> Path:
-    """Download OWNER/REPO/FILE; an interrupted download continues where it stopped."""
+    """Download OWNER/REPO/FILE, continuing an interrupted download."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import hf_hub_download
     from tqdm import tqdm  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""Seats that a person takes: nothing to open, to check or to pay."""
+"""The provider of seats taken by a person: nothing to open, check or pay for."""
 
 from typing import NoReturn
 

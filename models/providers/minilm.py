@@ -36,7 +36,7 @@ def open_minilm(name: str) -> Embeddings:
 
 
 def preload(name: str) -> None:
-    """Load the model early; errors are reported only when it is used."""
+    """Load the model early; an error is reported later, when the model is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 

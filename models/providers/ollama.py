@@ -55,7 +55,7 @@ async def pulled_models() -> list[str]:
 
 
 async def model_like(used: Iterable[str]) -> str | None:
-    """Return the largest other chat model of a similar size, so that this machine can run it."""
+    """Return the largest other chat model of similar size, which this machine can probably run."""
     sizes = await _pulled_sizes()
     taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
     if not taken:
@@ -80,7 +80,7 @@ async def _pulled_sizes() -> dict[str, int]:
                 "Ollama is not running or not reachable. Start it with `ollama serve`, set "
                 "OLLAMA_HOST, or choose another model with --model."
             ) from error
-        except Exception as error:  # some other server may send anything
+        except Exception as error:  # another kind of server may send anything
             raise BadInput(
                 f"The server at OLLAMA_HOST is not Ollama "
                 f"({first_line(error) or type(error).__name__}). Correct OLLAMA_HOST, "

@@ -51,7 +51,6 @@ class Service:
     listed_as: Callable[[str], str] = lambda name: name  # the name its list may use instead
 
     def base_url(self) -> str:
-        """Return the address; raise BadInput if it is malformed."""
         given = os.environ.get(self.address_variable, "").strip()
         if given and not _is_address(given):
             _, at, rest = given.rpartition("@")  # there may be a password before the @
@@ -110,7 +109,7 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 
 
 class _ThinkingChatOpenAI(ChatOpenAI):
-    """Keeps the thinking that OpenRouter and others stream, because it counts as first tokens."""
+    """Keeps the thinking that OpenRouter and others stream, because it counts as a first token."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any
@@ -125,7 +124,7 @@ class _ThinkingChatOpenAI(ChatOpenAI):
 
 
 def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
-    """Open a separate client for this model, because langchain shares one between event loops."""
+    """Open a client for this model only, because langchain shares clients between event loops."""
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
     watch_client(client)
@@ -171,7 +170,7 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
 
 @cache
 def _ssl_context() -> SSLContext:
-    """Share one context, because reading certificates is the slowest part of opening a client."""
+    """Create the SSL context once, because reading certificates is slow."""
     return create_ssl_context()
 
 
@@ -203,7 +202,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
             available = await _list_models(service, client)
     except BadInput:
         raise
-    except Exception as error:  # also for an address or key that cannot be sent
+    except Exception as error:  # including an address or key that cannot be sent
         address, why = scrub(base_url), first_line(error) or type(error).__name__
         raise BadInput(f"Cannot reach {service.label} at {address}: {why}") from error
     listed = set(available)
@@ -218,7 +217,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
 
 
 def _is_compatible_server(service: Service) -> bool:
-    """Return whether this is a server other than OpenAI's, whose model list may be incomplete."""
+    """Return whether the server is not OpenAI's; its model list may be incomplete."""
     return service.label == "openai" and not _is_at_default_address(service)
 
 
@@ -245,13 +244,13 @@ async def _check_key(service: Service, client: AsyncOpenAI) -> None:
 
 
 async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
-    """List the models; return an empty list if the service cannot list them."""
+    """List the models; return an empty list if the service has no list."""
     try:
         answer = await client.models.with_raw_response.list()
     except APIStatusError as error:
         if error.status_code in (401, 403):
             raise _refused_key_error(service, error) from error
-        # There is no list, or a rate limit or an outage, which the call policy handles.
+        # No list, a rate limit or an outage; the call policy handles the last two.
         return []
     try:
         listed = json.loads(answer.text)

@@ -22,7 +22,7 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """Options for opening a model, which is opened once per event loop and set of options."""
+    """The options a model is opened with; in an event loop, equal options share a model."""
 
     temperature: float | None = None
     connect_timeout: float = 10
@@ -51,7 +51,7 @@ class Provider:
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
-    """Whether complete answers always have a finish reason, so that one without was truncated."""
+    """Whether a complete answer always has a finish reason, so that others are truncated."""
     has_first_token_limit: bool = True  # False for built-in models, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
@@ -60,11 +60,11 @@ class Provider:
     takes_tools: Callable[[str], bool | None] = lambda _: None
     thinks: Callable[[str], bool | None] = lambda _: None
     history_needs_tools: bool = False
-    """Whether tools must be sent with a history of tool calls, even if none may be called now."""
+    """Whether a history of tool calls requires sending the tools, even if none may be called."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
-# Includes providers whose packages are optional, with the names that those packages read.
+# Includes providers with optional packages, and the variable names these packages read.
 PROVIDER_KEYS = API_KEYS | {
     "anthropic": "ANTHROPIC_API_KEY",
     "cohere": "COHERE_API_KEY",
@@ -135,7 +135,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def taken_for_ollama(text: str) -> str:
-    """Explain why a spec without a provider was taken to mean Ollama; empty if it was not."""
+    """Explain why a spec without a provider was taken for an Ollama model; empty if it was not."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
@@ -187,7 +187,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Enter a run that may open models; the last run to end in an event loop closes them."""
+    """Let a run open models; when the last run of an event loop ends, all models are closed."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -199,16 +199,16 @@ async def open_models() -> AsyncIterator[None]:
 
 
 async def close_models() -> None:
-    # Remove them before closing, so that a run that starts meanwhile opens its own.
+    # Remove the models before closing them, so that a run that starts meanwhile opens new ones.
     for opened in _open.pop(asyncio.get_running_loop(), {}).values():
         if opened.close:
-            # An error in closing must not affect the other connections or the debate.
+            # An error while closing must not affect other connections or the debate.
             with suppress(Exception):
                 await opened.close()
 
 
 async def check_models(specs: Iterable[str]) -> list[str]:
-    """Raise BadInput unless every model can be used, asking each provider once; return notices."""
+    """Raise BadInput unless all models can be used; ask each provider once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
     notices: list[str] = []
     refused: list[BadInput] = []
@@ -224,7 +224,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise all refusals as one error, so that the user can fix them together."""
+    """Raise all refusals as one error, so that the user can fix everything at once."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

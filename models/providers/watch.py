@@ -1,4 +1,4 @@
-"""Watches the HTTP responses to a call: their headers, and every byte that arrives."""
+"""Observes the HTTP responses to a call: their headers, and every byte that arrives."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ def watching_bytes(callback: Callable[[], None]) -> Iterator[None]:
 
 
 def watch_client(client: Any) -> None:
-    """Make an async httpx or httpx2 client report the headers and bytes that it receives."""
+    """Make an async httpx or httpx2 client report the headers and bytes it receives."""
     hooks = client.event_hooks
     if _watch_response not in hooks["response"]:
         client.event_hooks = {**hooks, "response": [*hooks["response"], _watch_response]}
@@ -52,7 +52,7 @@ def _stream_type(stream: object) -> type:
 
 @cache
 def _watched_type(base: Any) -> Any:
-    """Build a stream class for one of the two libraries, because each accepts only its own."""
+    """Build a stream class for one of the two libraries; each accepts only its own class."""
 
     class WatchedStream(base):  # type: ignore[misc]
         def __init__(self, stream: Any, is_json_lines: bool) -> None:

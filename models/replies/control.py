@@ -20,7 +20,7 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag that no speaker can guess, and that is the same in a resumed debate."""
+    """Return a tag that no speaker can guess; it stays the same in a resumed debate."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 
@@ -38,7 +38,7 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
 
 
 def without_block(reply: str, tag: str) -> str:
-    """Remove the control block; blocks with other tags stay."""
+    """Remove the control block with this tag; blocks with other tags stay."""
     for block in reversed(_find_tagged(reply, tag)):
         before, after = reply[: block.start], reply[block.end :]
         text, fence, label = before.rstrip().rpartition("```")
@@ -50,7 +50,7 @@ def without_block(reply: str, tag: str) -> str:
 
 
 def _drop_broken(fenced: str, tag: str) -> str:
-    """Remove a fenced block with the tag, but keep prose after a fence that was never closed."""
+    """Remove a fenced block with the tag, but keep text after a fence that was never closed."""
     if tag not in fenced:
         return fenced
     after = "" if fenced.endswith("```") else fenced[fenced.rindex(tag) :]
@@ -63,7 +63,7 @@ class _Tagged:
     start: int
     end: int
     data: dict[str, Any]
-    begins_line: bool  # if not, it may be a quote: it is hidden, but not read
+    begins_line: bool  # if False, it may be a quote, which is hidden but not parsed
 
 
 def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
@@ -86,7 +86,7 @@ def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
 
 
 def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object that starts here, and return it and its end; 0 if there is no object."""
+    """Decode the object that starts here; return it and its end, which is 0 without an object."""
     try:
         data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
     except (ValueError, RecursionError):

@@ -59,7 +59,7 @@ class Claim:
 
 
 def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
-    """Read the block; take missing reasons and names from the text."""
+    """Convert a block to a claim; take a missing reason or name from the text."""
     stated = claim_from_words(speech) if block.convinced else None
     return Claim(
         convinced=block.convinced,
@@ -71,7 +71,7 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
 
 
 def claim_from_words(speech: str) -> Claim | None:
-    """Read `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
+    """Parse `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
     found = first_signal(speech, _read_claim)
     return replace(found[0], reasoning=found[1]) if found else None
 
@@ -86,7 +86,7 @@ def _read_claim(statement: str) -> tuple[Claim, int] | None:
 
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
-    """Read an extracted block; ignore a concession that the speech does not contain."""
+    """Convert an extracted block to a claim; ignore a concession that is not in the text."""
     conceding = re.search(r"conced|convinc|persuad", " ".join(own_sentences(speech)), re.IGNORECASE)
     if report.convinced and not conceding:
         return None
@@ -94,7 +94,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat that `named` means: an exact match, or the longest name it starts with."""
+    """Return the seat called `named` or, if none is, the one whose name `named` starts with."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

@@ -40,7 +40,7 @@ _STATUS_WORDS: dict[object, _Status] = {
 
 
 def _status_word(given: object) -> object:
-    """Accept status words used in speech, because one odd status would invalidate the block."""
+    """Accept unusual status words, because one invalid status would invalidate the block."""
     word = " ".join(given.lower().replace("_", " ").split()) if isinstance(given, str) else given
     return _STATUS_WORDS.get(word, word)
 
@@ -66,7 +66,7 @@ class CritiqueBlock(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_not_ready_by_default(cls, values: Any) -> Any:
-        """Set a default, because the form for the first round does not ask for `ready`."""
+        """Add a missing `ready`, because the form for the first round does not ask for it."""
         return {"ready": False, **values} if isinstance(values, dict) else values
 
 
@@ -99,7 +99,7 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Point]) -> Assessment:
-    """Read the block; new points get the next free ids, known ones keep theirs."""
+    """Convert a block; new objections get the next free ids, known objections keep theirs."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     points = number_points(found, known)
     return Assessment(
@@ -113,7 +113,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
 def assessment_from_report(
     report: CritiqueBlock, speech: str, known: Sequence[Point]
 ) -> Assessment:
-    """Read an extracted block; drop a signal or score not in the speech; new points stay open."""
+    """Convert an extracted block; drop signals and scores not in the text; new points stay open."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = number_points(
@@ -134,7 +134,7 @@ def assessment_from_report(
 
 
 def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
-    """Return whether no critical point is open or missing from the list."""
+    """Return whether no critical objection is open, including objections not in the list."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
     return settled and not _leaves_out_critical(points, speech)
@@ -146,7 +146,7 @@ def _leaves_out_critical(points: tuple[Point, ...], speech: str) -> bool:
 
 
 def _marks_critical(sentence: str) -> bool:
-    """Return whether the critical symbol precedes an open issue, and not a word such as "none"."""
+    """Return whether the critical symbol precedes an objection, not a word such as "none"."""
     _, mark, issue = sentence.partition(SEVERITY_MARKS["critical"])
     named = _CRITICAL_LABEL.sub("", issue).strip(" .!)*_")
     is_resolved = issue.lstrip().startswith("✅")
@@ -162,7 +162,7 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple[Point, ...]:
-    """Give new points the next free ids; earlier points keep their text and get a note."""
+    """Give new objections the next free ids; earlier ones keep their text and get a note."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
@@ -184,12 +184,12 @@ def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple
 
 
 def note_on(objection: str, said: str) -> str:
-    """Return what is said about an objection, or an empty string if it only repeats it."""
+    """Return what is said about an objection; empty if that only repeats the objection."""
     return "" if _words(said) == _words(objection) else said
 
 
 def _known_id(text: str, known: Sequence[Point]) -> str:
-    """Return the id of an earlier point with nearly the same words, or an empty string."""
+    """Return the id of an earlier objection with nearly the same words; empty if there is none."""
     words = _words(text)
     alike = {
         point.id: max(_likeness(words, point.text), _likeness(words, point.note))

@@ -14,13 +14,13 @@ READY_SIGNAL = "Ready for Synthesis ✅"
 _SEVERITIES, _RED = "".join(SEVERITY_MARKS.values()), SEVERITY_MARKS["critical"]
 _STATE = r"(?:(?:partially|partly|not|un)[\s-]*)?resolved"
 _ID = r"S\d+\b"
-# What may precede an objection: symbols, ids, states, and severities followed by a separator.
+# May precede an objection: symbols, ids, states, and severities followed by a separator.
 _LABEL = re.compile(
     rf"(?:[^\w\s]|[\s_]|{_ID}|{_STATE}(?!\w)"
     rf"|(?:critical|major|minor)(?:\s+{ISSUE})?(?=\W*?(?:[:–—(|/]|-\s|$)))*",
     re.IGNORECASE,
 )
-# A state after the objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
+# May follow an objection: `... -> ✅ RESOLVED`, `... . RESOLVED ✅`, `... (⚠️)`.
 _ENDING = re.compile(
     rf"[-–—→>:|(.]\s*(?:{_STATE}\W*?)?([✅⚠❌])\ufe0f?\W*(?:{_STATE})?\W*$", re.IGNORECASE
 )
@@ -38,19 +38,19 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class _Signal:
-    """The ready signal: whether it counts, and all other lines."""
+    """The ready signal: whether it is valid, and the other lines."""
 
     counts: bool
     others: list[Line]
 
 
 def assessment_from_words(speech: str, known: Sequence[Point]) -> Assessment | None:
-    """Read the protocol's fixed words in a critique; None if they are missing or ambiguous."""
+    """Parse the protocol's fixed words in a critique; None if missing or ambiguous."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
     if any(READY_SIGNAL.casefold() in x.text.casefold() for x in body if signal or x.own):
-        return None  # a signal before the end may be a quote, to reject it
+        return None  # a signal before the end may be a quote that the critic rejects
     score, vague = _score(body)
     reading = _Reading({point.id: point for point in known})
     for text in _under_headings([_without_score(line) for line in body if line.own]):
@@ -88,7 +88,7 @@ def _under_headings(lines: list[Line]) -> Iterator[str]:
 
 
 def _find_signal(lines: list[Line]) -> _Signal | None:
-    """Find the ready signal at the end of the critique, where only scores may follow it."""
+    """Find the ready signal at the end of the critique; only scores may follow it."""
     at = len(lines) - 1
     while at > 0 and _SCORE.fullmatch(lines[at].text):
         at -= 1
@@ -132,7 +132,7 @@ def _score(lines: list[Line]) -> tuple[float | None, bool]:
 
 
 def _stated_scores(text: str) -> Iterator[float]:
-    """Yield the scores that a line states directly, and does not quote, retract or correct."""
+    """Yield the scores that a line states directly, not those it quotes, retracts or corrects."""
     sentences = sentences_of(text)
     for at, sentence in enumerate(sentences):
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
@@ -194,8 +194,8 @@ class _Reading:
             if how_bad is not None:
                 self.found.append((claimed, how_bad, status, text))
             if status != "resolved":
-                self.doubt |= how_bad is None  # it may be critical if it has no severity
-            else:  # a critical point that was never raised cannot be resolved
+                self.doubt |= how_bad is None  # without a severity, it may be critical
+            else:  # without an id it is new, so it cannot be resolved
                 self.doubt |= how_bad == "critical" and not claimed
 
 

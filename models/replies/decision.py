@@ -14,7 +14,7 @@ Word = Literal["continue", "stop"]
 _LABEL = re.compile(r"^(?:my\s+)?(?:decision|verdict|ruling)\s*:[\s*_`]*", re.IGNORECASE)
 # Must be followed by punctuation or the end of the line: `STOP would be premature` is no decision.
 _WORD = re.compile(r"(continue|stop)(?=[*_`]*\s*(?:[-–—:.,;!]|$))", re.IGNORECASE)
-# Used to find the other word as a sentence of its own, which retracts the decision.
+# Finds the other word as a sentence of its own, which retracts the decision.
 _SENTENCES = re.compile(r"(?<=[.!?:;])\s+")
 
 
@@ -38,13 +38,13 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 
 def decision_from_words(speech: str) -> Decision | None:
-    """Read a line that starts with CONTINUE or STOP; None if there is none or lines disagree."""
+    """Parse lines that start with CONTINUE or STOP; None if there are none or they disagree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """Read an extracted block; None if its decision is not in the judge's own words."""
+    """Convert an extracted block; None if its decision is not in the judge's own words."""
     if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

@@ -1,4 +1,4 @@
-"""Reads single fields in a block, however a model wrote them."""
+"""Reads the fields of a block, in whatever form a model wrote them."""
 
 import math
 import re
@@ -18,7 +18,7 @@ _FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
 _SHORTEST_MISSPELT = 3
 
 Outcomes = Mapping[str, str]
-"""The labels of outcomes, by id."""
+"""Outcome labels by id."""
 
 
 def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
@@ -41,7 +41,7 @@ def _plain(name: str) -> str:
 
 
 def _is_misspelt(given: str, known: str) -> bool:
-    """Return whether two names differ by one letter, but not by a digit."""
+    """Return whether two names differ by one character that is not a digit."""
     if abs(len(given) - len(known)) > 1 or min(len(given), len(known)) < _SHORTEST_MISSPELT:
         return False
     pairs = enumerate(zip(given, known, strict=False))
@@ -53,7 +53,7 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a number, even if it is written as text, such as 0.7, 70%, about 0,7 or 7/10."""
+    """Return a number, even if it is text such as 0.7, 70%, about 0,7 or 7/10."""
     if isinstance(value, str):
         value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

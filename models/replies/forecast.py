@@ -1,4 +1,4 @@
-"""Parses statements in a forecast: control blocks, labelled text, and forms for a second try."""
+"""Parses statements in a forecast: control blocks, labeled text, and forms for a second try."""
 
 import math
 import re
@@ -45,7 +45,7 @@ _PREFIXES = point_prefixes(ROLES)
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
-# Each field is read on its own; a value that cannot be parsed is left out, never corrected.
+# Each field is parsed separately; an unreadable value is left out, never corrected.
 class ArgumentBlock(BaseModel):
     """An argument's control block, before its fields are read one by one."""
 
@@ -81,7 +81,7 @@ def argument_from_block(
     outcomes: Outcomes,
     prefixes: Mapping[str, str] = _PREFIXES,
 ) -> ArgumentReading:
-    """Read an argument's block; `prefixes` gives the id prefix of each role's points."""
+    """Convert an argument's block; `prefixes` has the prefix of each role's point ids."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
@@ -97,7 +97,7 @@ def argument_from_block(
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Read the verdict's block; insights and disputes count only if they cite known points."""
+    """Convert the verdict's block; insights and disputes must cite known points."""
     insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
     disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(
@@ -116,7 +116,7 @@ def score_from_block(
 
 
 def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
-    """Read a line such as `Probabilities: yes 70 %, no 30 %`; None unless it states all of them."""
+    """Parse a line such as `Probabilities: yes 70 %, no 30 %`; None unless it has all outcomes."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
@@ -133,7 +133,7 @@ def verdict_from_words(speech: str, outcomes: Outcomes) -> VerdictReading | None
 
 
 def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
-    """Read `Logical strength: 0.7` and the other criteria; None unless each appears once."""
+    """Parse `Logical strength: 0.7` and the other criteria; None unless each appears once."""
     scores: dict[str, float | None] = {}
     for name in criteria:
         stated = _labelled(speech, name.replace("_", r"[ _-]"))
@@ -311,14 +311,14 @@ def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | N
 
 
 def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
-    """Change 0,7 to 0.7, unless an outcome's name starting with a digit may follow the comma."""
+    """Change 0,7 to 0.7, unless the comma may precede an outcome that starts with a digit."""
     if any(name.strip()[:1].isdigit() for name in (*outcomes, *outcomes.values())):
         return stated
     return _ZERO_COMMA.sub("0.", stated)
 
 
 def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Read the number after each id; return nothing unless each id has exactly one."""
+    """Parse the number after each id; return nothing unless each id has exactly one number."""
     raw: dict[str, float] = {}
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{NUMBER}(?![\w.])"
@@ -330,7 +330,7 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
 
 
 def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Read `NAME NUMBER` between commas; return nothing if an outcome has two numbers."""
+    """Parse comma-separated `NAME NUMBER`; return nothing if an outcome has two numbers."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
         written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)

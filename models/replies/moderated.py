@@ -128,7 +128,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the check of a claim; `unverifiable` if it cites a source that was not shown."""
+        """Return the claim's check, which is `unverifiable` if it cites a source not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
@@ -177,7 +177,7 @@ class StageBlock(BaseModel):
     @field_validator("scores", mode="before")
     @classmethod
     def _drop_unreadable(cls, given: object) -> object:
-        """Drop the scores of statements that cannot be read, and keep the others."""
+        """Drop scores that cannot be read, and keep the others."""
         return [each for each in given if _has_marks(each)] if isinstance(given, list) else given
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:
@@ -224,7 +224,7 @@ class ShortStageBlock(StageBlock):
 
 
 def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
-    """Read an extracted block; drop scores that the judge did not write."""
+    """Drop scores from an extracted block that the judge did not write."""
     if isinstance(report, ShortStageBlock):
         return report  # the demo model writes no scores, and its scores mean nothing
     written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}

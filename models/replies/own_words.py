@@ -1,4 +1,4 @@
-"""Tells a speaker's own lines from code, quotes and somebody else's words."""
+"""Tells a speaker's own lines from code, quotes and other people's words."""
 
 import re
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ _OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Line:
-    """A line without its list or heading markup."""
+    """A line without list or heading markup."""
 
     text: str
     own: bool
@@ -51,7 +51,7 @@ class Line:
 
 
 def split_lines(reply: str) -> list[Line]:
-    """Return the lines that have words in them, and whether each is the speaker's own."""
+    """Return the lines that contain words; each says whether it is the speaker's own."""
     return list(_lines(reply))
 
 
@@ -62,7 +62,7 @@ def own_text(reply: str) -> str:
 def own_sentences(reply: str) -> list[str]:
     """Return the speaker's own sentences, without quotes and reports of what others say."""
     own = [re.sub(_QUOTE, " ", line.text) for line in _lines(reply) if line.own]
-    # After such a report, the rest of the line may still be somebody else's words.
+    # After such a report, the rest of the line may still quote somebody else.
     plain = (takewhile(lambda x: not _is_about(_ATTRIBUTES, x), sentences_of(text)) for text in own)
     return list(chain.from_iterable(plain))
 
@@ -112,7 +112,7 @@ def _introduces_others(text: str) -> bool:
 
 
 def _is_about(others: re.Pattern[str], sentence: str) -> bool:
-    """Return whether somebody other than the speaker says, writes or shows something here."""
+    """Return whether the sentence reports what somebody other than the speaker says or shows."""
     found = others.search(sentence)
     return found is not None and not _OWN_VOICE.search(sentence[: found.start()])
 

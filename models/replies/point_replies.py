@@ -1,4 +1,4 @@
-"""Finds an answer's reply to each objection, by the ids that it names."""
+"""Finds an answer's reply to each objection, by the ids in the answer."""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _LABEL_END = re.compile(
 
 
 def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
-    """Return the text's reply to each of these points, if there is one."""
+    """Return the text's replies to these objections, by objection id."""
     wanted, headed = set(ids), _ANSWER_HEADING.search(text)
     part = text[: headed.start()] if headed else text
     found: dict[str, list[str]] = {}

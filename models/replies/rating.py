@@ -1,4 +1,4 @@
-"""Parses the judge's ratings of a final answer."""
+"""Parses the judge's scores for a final answer."""
 
 import re
 from typing import Annotated, ClassVar
@@ -42,7 +42,7 @@ class RatingReport(RatingBlock):
 
 
 def ratings_from_words(speech: str) -> RatingBlock | None:
-    """Read `Correctness: 7` and the other criteria; None unless each appears once."""
+    """Parse `Correctness: 7` and the other criteria; None unless each appears once."""
     ratings: dict[str, int] = {}
     for name in WEIGHTS:
         value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
@@ -63,7 +63,7 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 
 def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
-    """Read an extracted block; None if it has a number that the judge did not write."""
+    """Check an extracted block; return None if it has a number the judge did not write."""
     numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
     given = report.model_dump(include=set(WEIGHTS)).values()
     return report if numbers.issuperset(str(rating) for rating in given) else None

@@ -1,4 +1,4 @@
-"""Read the short answer that a reply states, and compare short answers."""
+"""Parses the short answer in a reply, and compares short answers."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ _MOST_CHARACTERS, _MOST_WORDS = 60, 3
 
 
 def stated_answer(text: str) -> str | None:
-    """Return what follows the last `Answer:`, "the answer is", `####` or in the last box."""
+    """Return the text after the last `Answer:`, "the answer is" or `####`, or in the last box."""
     labels = [match for rule in (_SAID, _HASHES) for match in rule.finditer(text)]
     said = max((match.end() for match in labels), default=-1)
     boxes = [match for match in _BOXED.finditer(text) if match.start() >= said]
@@ -35,7 +35,7 @@ def stated_answer(text: str) -> str | None:
 
 
 def brief_answer(text: str) -> str | None:
-    """Return a stated answer of a few words, or a reply that is nothing else; None if neither."""
+    """Return a reply's short answer; None if the reply states none or a longer one."""
     answer = stated_answer(text)
     if answer is None:
         lines = text.strip().splitlines()
@@ -46,7 +46,7 @@ def brief_answer(text: str) -> str | None:
 
 
 def answer_key(answer: str) -> str:
-    """Return what two spellings of one short answer have in common."""
+    """Return a key that is the same for different spellings of a short answer."""
     plain = _plain(answer)
     if (letter := _LETTER.match(plain)) and not plain.casefold().startswith(("i ", "a ")):
         return letter[1].upper()
@@ -59,7 +59,7 @@ def answer_key(answer: str) -> str:
 
 
 def parse_number(answer: str) -> float | None:
-    """Return the number of an answer such as `$1,200`, `18 dollars` or `-3`; None if none."""
+    """Return the number in an answer such as `$1,200`, `18 dollars` or `-3`, or None."""
     found = _NUMBER.fullmatch(answer.strip())
     if not found or not _UNIT.fullmatch(found[2].strip()):
         return None
@@ -68,7 +68,7 @@ def parse_number(answer: str) -> float | None:
 
 
 def most_frequent(keys: Iterable[str | None]) -> str | None:
-    """Return the most frequent key if no other is as frequent; None otherwise."""
+    """Return the most frequent key; None in a tie or without keys."""
     counted = Counter(key for key in keys if key is not None).most_common(2)
     if not counted or (len(counted) == 2 and counted[0][1] == counted[1][1]):
         return None
@@ -76,7 +76,7 @@ def most_frequent(keys: Iterable[str | None]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Strip Markdown, TeX and the punctuation around an answer that has words."""
+    """Remove Markdown, TeX and the punctuation around an answer that has words."""
     if not re.search(r"\w", text):
         return text.strip()
     text = _TEX_TEXT.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%")

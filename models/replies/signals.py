@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the signal in the first line, or one that all lines agree on, and what follows it."""
+    """Return the signal on the first line, or one all lines agree on, and the text after it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:
@@ -43,7 +43,7 @@ def labelled_value(speech: str, label: str) -> str:
 
 
 def opening_lines(speech: str) -> Iterator[str]:
-    """Yield those of the speaker's own lines that begin a statement, without markup."""
+    """Yield the speaker's own lines that begin a statement, without markup."""
     goes_on = False
     for line in split_lines(speech):
         text = _MARKUP.sub("", line.text)

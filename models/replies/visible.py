@@ -1,4 +1,4 @@
-"""Splits a reply, complete or streaming, into visible text, thinking and control blocks."""
+"""Splits a reply, complete or streamed, into visible text, thinking and control blocks."""
 
 import json
 import re
@@ -39,10 +39,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Filters thinking and control blocks out of a reply while it streams.
-
-    JSON objects, fenced or not, are held back until they end, when it is clear what they are.
-    """
+    """Filters thinking and control blocks out of a stream; holds JSON back until it is complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
@@ -52,7 +49,7 @@ class SpeechFilter:
         """Whether a control block is being written now."""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece of the reply, and return the text that may be shown now."""
+        """Take the next piece of the reply; return the text that may be shown now."""
         shown = self._visible(self._splitter.feed(piece))
         if not self._splitter.is_holding:
             self._held, self.is_hiding = "", False
@@ -83,7 +80,7 @@ def _nonce_of(text: str) -> object:
 
 @dataclass
 class _Splitter:
-    """Splits a stream into parts, in time proportional to its length, whatever it contains."""
+    """Splits a stream into parts, in time proportional to its length."""
 
     _kind: Kind = "text"
     _held: list[str] = field(default_factory=list)
@@ -159,7 +156,7 @@ class _Splitter:
         return kind, text
 
     def _begins(self, text: str, at: int) -> bool | None:
-        """Return whether a part begins at this character; None if more text is needed to decide."""
+        """Return whether a part begins at this character; None if more text is needed."""
         if text[at] == "`":
             return _starts_with(text, at, _FENCE)
         if text[at] == "{":
@@ -172,7 +169,7 @@ class _Splitter:
         return rest[0] == "\n" if rest else _is_open_end(text, at)
 
     def _begin(self, text: str, at: int) -> int:
-        """Start withholding output here, and return where the withheld block's content begins."""
+        """Start holding text back here; return where the block's content begins."""
         self._kind = _SIGNS[text[at]]
         opening = {"thinking": _OPEN, "fence": _FENCE, "object": ""}[self._kind]
         self._held, self._tail, self._depth = [opening], "", 0
@@ -181,7 +178,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return where the part ends in this text, and its kind; the kind is None if it goes on."""
+        """Return where the part ends in this text, and its kind, or None if it goes on."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE
@@ -227,5 +224,5 @@ def _starts_with(text: str, at: int, mark: str) -> bool | None:
 
 
 def _is_open_end(text: str, at: int) -> bool | None:
-    """Return None if the text ends soon after this place, so that more is needed, or else False."""
+    """Return None if more text is needed to decide, otherwise False."""
     return None if len(text) - at < _MOST_SPACE else False

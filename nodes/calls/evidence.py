@@ -60,7 +60,7 @@ async def _passages(
 
 
 def search_queries(state: DebateState) -> list[str]:
-    """Return the search queries for the next turn: question, remarks and the latest claims."""
+    """Return search queries for the next turn: the question, comments and the latest claims."""
     if "cue" in state and state["cue"].about:
         return list(state["cue"].about)[:_MOST_QUERIES]
     turns = state.get("turns", [])
@@ -95,7 +95,7 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
 
 
 def _shown(state: DebateState, speaker: str) -> list[str]:
-    """Return what a speaker may quote besides documents: user input, turns and others' blocks."""
+    """Return other texts a speaker may quote: user input, turns and other seats' blocks."""
     turns = state.get("turns", [])
     given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
     said = [turn.text for turn in turns]

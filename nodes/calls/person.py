@@ -1,4 +1,4 @@
-"""A person takes a turn: the debate pauses until the answer is there."""
+"""Lets a person take a turn: the debate pauses until the person has answered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ _UNREADABLE = "Your answer could not be read."
 
 @dataclass(frozen=True)
 class WrittenForm:
-    """How a person writes a turn that decides something."""
+    """How a person should write a turn that contains a decision."""
 
     request: str = ""  # empty if any text will do
     is_readable: Callable[[str], bool] = lambda _: True
-    add_signs: Callable[[str], str] = lambda text: text  # those that no keyboard has
+    add_signs: Callable[[str], str] = lambda text: text  # adds signs that keyboards lack
 
 
 ANY_TEXT = WrittenForm()
@@ -42,7 +42,7 @@ async def ask_person(
     phase: PhaseName,
     form: WrittenForm,
 ) -> str:
-    """Return what the person answers, from the recording if there is one."""
+    """Return the person's answer, or the recorded answer if there is one."""
     wanted = form.request or f"Write the {PHASES[phase].label}."
     asked = {
         "round": state["round"],
@@ -59,7 +59,7 @@ async def ask_person(
 
 
 async def _wait(asked: dict[str, Any], form: WrittenForm, _: Listener) -> Answered[Reply]:
-    # Nothing is awaited here: several people are asked in the order of their seats.
+    # Await nothing here, so that several people are asked in seat order.
     problem = ""
     while True:
         text = form.add_signs(_words(interrupt(asked | {"problem": problem})))

@@ -17,7 +17,7 @@ from contend.models.text import clean_piece
 from contend.nodes.budget import call_budget
 from contend.nodes.prompting.values import fence_mark
 
-# Nobody can read faster, and every event has a cost for each viewer.
+# Nobody reads faster than this, and each event has a cost for each viewer.
 _SECONDS_BETWEEN_CHUNKS = 0.033
 _PARAGRAPH = "\n\n"
 
@@ -33,7 +33,7 @@ def call_name(round_number: int, phase: str, seat: str) -> str:
 
 
 def seconds_now() -> float:
-    """Return the time on the clock used for time limits; tests replace this function."""
+    """Return the time for time limits; tests replace this function."""
     return time.monotonic()
 
 
@@ -47,7 +47,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Report a problem; with `restart`, viewers discard what the call has streamed so far."""
+    """Send a problem to viewers; with `restart`, viewers discard the call's earlier text."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -57,7 +57,7 @@ def report_problem(
 
 @dataclass
 class TurnStream:
-    """Turns a call's output into events, leaving out thinking and control blocks."""
+    """Sends a call's output as events, leaving out thinking and control blocks."""
 
     runtime: Runtime[Any]
     seat: Seat
@@ -138,7 +138,7 @@ class TurnStream:
         self._send()
 
     def send_if_silent(self, text: str, model: str) -> None:
-        """Send a whole reply that was stored before a crash and has not been streamed."""
+        """Send a reply that a crash kept from being streamed."""
         if text and not self._has_text:
             self.text(text, model)
             self.flush()

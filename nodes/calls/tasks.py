@@ -1,4 +1,4 @@
-"""Makes langgraph tasks with stable names, which checkpoints refer to."""
+"""Creates langgraph tasks with fixed names, which checkpoints contain."""
 
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 def stored_task(
     name: str, function: Callable[Given, Awaitable[Result]]
 ) -> _TaskFunction[Given, Result]:
-    """Make a task, so that a finished call is not made and paid again after a crash."""
-    # Never change a name: checkpoints contain it, so paused debates would lose paid results.
+    """Make a task, so that a finished call is neither made nor paid for again after a crash."""
+    # Never change a name: checkpoints contain it, so paused debates would lose finished calls.
     function.__name__ = name
     return task(function)

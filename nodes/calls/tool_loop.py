@@ -1,4 +1,4 @@
-"""Runs the model calls of one turn: one call, or several with tool calls in between."""
+"""Makes the model calls of one turn: a single call, or several with tool calls in between."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,7 +19,7 @@ from contend.prompts import load
 
 
 class CallResult(TypedDict):
-    """A finished model call, as plain data that checkpoints can store."""
+    """A finished model call, as plain data for checkpoints."""
 
     text: str
     thinking: str
@@ -148,7 +148,7 @@ class ToolLoop:
         )
 
     def _check_time(self) -> None:
-        """Fail if all calls of the turn together exceed the time limit for one call."""
+        """Raise a failure if the turn's calls together exceed the time limit of a single call."""
         if self._seconds < self.policy.total_timeout:
             return
         seat, last = self.stream.seat, self.called[-1]

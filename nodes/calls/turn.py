@@ -1,4 +1,4 @@
-"""Takes one seat's turn: makes the call, streams events, and builds the turn for the transcript."""
+"""Takes one seat's turn: makes the call, streams events, and builds the transcript's turn."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
-    """A finished turn and its raw text with control block, as data that checkpoints can store."""
+    """A finished turn and its raw text with control block, as plain data for checkpoints."""
 
     turn: Turn
     raw: str
@@ -48,7 +48,7 @@ class TurnResult(TypedDict):
 
 
 class Extraction(TypedDict):
-    """The result of an extraction call; `block` is plain data, or None if it failed."""
+    """The result of an extraction call; `block` is None if the call failed."""
 
     block: dict[str, Any] | None
     usage: Usage
@@ -57,7 +57,7 @@ class Extraction(TypedDict):
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """Return a turn id that stays the same after a resume, so that no turn is stored twice."""
+    """Return a turn id that is the same after a resume, so that no turn is stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -185,7 +185,7 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """Build a replacement for a failed turn, from an earlier turn or from our own text."""
+    """Build a replacement for a failed turn, from an earlier turn or from fixed text."""
     now = steady_now()
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(
@@ -242,7 +242,7 @@ async def fill_form(
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
-    """Fill a form with one structured-output call; if the call fails, the form stays empty."""
+    """Fill in a form with one structured-output call; `block` is None if it fails."""
     pause_if_asked(runtime)
     stream = TurnStream(runtime, seat, state["round"], "", state=state)
     try:
@@ -271,7 +271,7 @@ extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Wait for all calls, so that a failure or pause in one does not lose the other answers."""
+    """Wait for all calls, so that a failure or pause in one does not lose other answers."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:
@@ -282,5 +282,5 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Send the finished turn to viewers, to replace the chunks that they have received."""
+    """Send the finished turn to viewers, to replace its chunks."""
     runtime.stream_writer(turn_event(turn))

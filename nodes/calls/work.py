@@ -12,7 +12,7 @@ from contend.nodes.calls.turn import lost_call
 
 
 class Work(TypedDict):
-    """The results of calls, as plain data that checkpoints can store."""
+    """The results of calls, as plain data for checkpoints."""
 
     turns: list[Turn]
     degraded: list[Degradation]
@@ -25,7 +25,7 @@ def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:
 
 
 def failed_work(failure: ModelFailed, reported: Degradation) -> Work:
-    """Return the work done by a failed call whose failure the caller has reported."""
+    """Return the usage and problems of a failed call that the caller has already reported."""
     degraded = [*failure.before, reported]
     return {"turns": [], "degraded": degraded, "spans": [lost_call(failure)]}
 

@@ -1,4 +1,4 @@
-"""Takes a role's turn in a forecast, and asks once more for parts that are missing."""
+"""Takes a role's turn in a forecast, and asks once more for missing parts."""
 
 import re
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
-    """Take a role's turn; a failure is returned as a result."""
+    """Take a role's turn; return a failure as a result."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
@@ -108,7 +108,7 @@ def normalise_stated(stated: StatedProbabilities, outcomes: Iterable[str]) -> St
 async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once more for the probabilities in an argument or verdict if they could not be parsed."""
+    """Ask once more for an argument's probabilities if they could not be parsed."""
     outcomes, reading = context_of(state).outcome_labels, turn.assessment
     if not isinstance(reading, Stating):
         return turn, []
@@ -144,7 +144,7 @@ def _with_form(reading: Stating, filled: Filled, outcomes: Outcomes) -> Stating:
 async def _with_precedents(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask the Historian once more for precedents if its first argument cites too few."""
+    """Ask the Historian once more for precedents if the first argument cites too few."""
     reading = reading_of(turn)
     enough = len(reading.precedents) >= FEWEST_PRECEDENTS
     argued_before = any(each.role == seat.role for each in all_arguments(state))

@@ -1,4 +1,4 @@
-"""Functions that find the arguments of a forecast in the state."""
+"""Finds the arguments of a forecast in the state."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -32,7 +32,6 @@ class ScoredArgument:
 
 
 def prefixes_of(state: DebateState) -> dict[str, str]:
-    """Return the prefix for the ids of each role's points."""
     return point_prefixes(seat.role for seat in state["seats"])
 
 
@@ -57,7 +56,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return one argument per role and round: the better version, or the first if equal."""
+    """Return one argument per role and round: the better version or, in a tie, the first."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
@@ -73,12 +72,11 @@ def of_round(arguments: Iterable[ScoredArgument], number: int) -> list[ScoredArg
 
 
 def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
-    """Return, for each scored argument, whether its composite score is good enough."""
     return [said.composite > GOOD_ENOUGH for said in arguments if said.composite is not None]
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments are good enough, even if all expected ones will be."""
+    """Return whether too few arguments reach the goal, even if all `expected` ones do."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 
@@ -97,7 +95,7 @@ def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredAr
 
 @dataclass(frozen=True)
 class Majority:
-    """The outcome that most roles support; on a tie, the one they consider most likely."""
+    """The outcome that most roles support; in a tie, the outcome the roles find most likely."""
 
     outcome: str
     votes: int
@@ -129,7 +127,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
 
 
 def cited_precedents(state: DebateState) -> list[PastEvent]:
-    """Return the Historian's precedents without repeats, including those in replaced versions."""
+    """Return the Historian's precedents without repeats, also from replaced arguments."""
     events = (
         event
         for said in all_arguments(state)

@@ -1,4 +1,4 @@
-"""Makes the calls of a forecast, each as a task and within its deadline."""
+"""Makes the calls of a forecast, each as a task with a deadline."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Filled(Extraction):
 
 
 class TurnPublisher:
-    """Publishes each turn once: when it is made, or on a resume if it was made before a crash."""
+    """Publishes each turn once: when it is made, or on a resume after a crash."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
         self._runtime, self._published = runtime, set[str]()
@@ -90,7 +90,7 @@ async def speak(
 
 
 def _from_old_form(stored: Mapping[str, Any], seat: Seat) -> StoredTurn:
-    """Convert a turn or failure that release 0.1 stored."""
+    """Convert a result stored by release 0.1."""
     why = stored["why"].removeprefix(f"{seat.name} ({seat.model}): ")
     failure = ModelFailed(seat.name, seat.model, stored["what"], why)
     failure.degraded = stored["degraded"]
@@ -127,7 +127,7 @@ def _hurry(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """Divide the time among a seat's models, so that one that hangs does not use up all of it."""
+    """Divide the time among a seat's models, so that a hanging model does not use it up."""
     if not seat.fallback_models:
         return runtime
     share = seconds / (1 + len(seat.fallback_models))

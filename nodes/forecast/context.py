@@ -1,4 +1,4 @@
-"""Describes the request in a forecast's prompts: as much of every section as fits."""
+"""Describes the request in a forecast's prompts, as far as each section fits."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -16,7 +16,7 @@ _TOKENS_FOR_VERDICT = 400
 _LONGEST_FIRST = 200
 
 Sections = dict[str, list[str]]
-"""Facts of the request by section."""
+"""Facts in the request, by section."""
 
 
 def tokens_to_bytes(tokens: float) -> int:
@@ -36,7 +36,7 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
 
 
 def day_of_forecast(context: PredictionContext, started: date) -> date:
-    """Return the day on which the forecast is made: in a backtest, the start of the timeframe."""
+    """Return the day the forecast is made; in a backtest, the start of the timeframe."""
     timeframe = context.data_summary.timeframe
     is_backtest = timeframe.end is not None and timeframe.end < started
     return timeframe.start if is_backtest and timeframe.start else started
@@ -50,7 +50,7 @@ def room_for_facts(settings: ForecastSettings, part: str) -> int:
 
 
 def shown_facts(context: PredictionContext, room: int) -> Sections:
-    """Choose the first fact from every section, then more from each in turn while they fit."""
+    """Choose the first fact of every section, then more facts from each in turn while they fit."""
     sections = facts_of(context)
     shown = {name: facts[:1] for name, facts in sections.items()}
     if size_of(_lines(shown)) > room:
@@ -72,7 +72,7 @@ def fact_lines(context: PredictionContext, room: int) -> list[str]:
 
 
 def left_out(context: PredictionContext, room: int) -> list[str]:
-    """Return the sections that had facts left out or shortened."""
+    """Return the sections with facts that were left out or shortened."""
     sections, shown = facts_of(context), shown_facts(context, room)
     fewer = [
         f"{name} {len(facts) - len(shown[name])} of {len(facts)}"

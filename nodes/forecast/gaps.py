@@ -75,7 +75,7 @@ def _argument_gaps(
     if said.reading.stated.raw and said.reading.stated.confidence is None:
         yield gap("confidence", _NO_CONFIDENCE)
     why = _why(state, role, number, "no_references")
-    if why and not said.reading.refers_to:  # the version without them may have been replaced
+    if why and not said.reading.refers_to:  # the replaced version may have had none
         yield Gap(what="references", why=why, role=role, round=number)
 
 
@@ -109,7 +109,7 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
 
 
 def _context_gaps(state: DebateState, settings: ForecastSettings) -> Iterator[Gap]:
-    """List the parts of the request that the prompts left out."""
+    """List the parts of the request that did not fit into the prompts."""
     context = context_of(state)
     held = dict.fromkeys(round_phase(settings, each) for each in range(1, state["round"] + 1))
     for part in (*held, "final"):

@@ -1,4 +1,4 @@
-"""Computes the numbers of a forecast from stated values; missing values stay missing."""
+"""Computes a forecast's numbers from stated values; missing values stay missing."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Return fractions or percentages as probabilities; None if they cannot be a distribution."""
+    """Read fractions or percentages as probabilities; None if they are not a distribution."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -35,7 +35,7 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
 
 
 def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | None:
-    """Read values as fractions, or else as percentages; None if neither fits or it is unclear."""
+    """Read values as fractions, otherwise as percentages; None if neither is clear."""
     if _fits(values, whole=whole):
         return dict(values)
     fitting = [each for each in _with_percentages(values, whole=whole) if _fits(each, whole=whole)]
@@ -44,7 +44,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Read all values as percentages, or only those above 1, as in 0.7 and 30."""
+    """Yield all values read as percentages, then only those above 1, as in 0.7 and 30."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -75,7 +75,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return the weighted mean of judge and consensus; if one lacks an outcome, use the other."""
+    """Average the judge and the consensus, weighted; if one lacks an outcome, use the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -93,7 +93,7 @@ def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> di
 
 
 def consensus_score(values: Sequence[float]) -> float | None:
-    """Return 1 minus std divided by the largest possible std; None for fewer than two values."""
+    """Return 1 - std / largest possible std; None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None
@@ -125,7 +125,7 @@ def movement(
 
 
 def composite(scores: Mapping[str, float], weighting: Mapping[str, float]) -> float:
-    """Return the weighted mean to four places, computed with Decimal so that limits are exact."""
+    """Return the weighted mean to four places; Decimal keeps comparisons with limits exact."""
     weights = {name: Decimal(str(weighting[name])) for name in scores}
     total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
     return round(float(total / sum(weights.values())), DECIMALS)
@@ -151,7 +151,7 @@ def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) 
 def log_odds_pool(
     distributions: Sequence[Distribution], outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return the mean in log-odds: the normalised geometric mean of the complete distributions."""
+    """Return the normalized geometric mean of the complete distributions (the mean in log-odds)."""
     whole = [each for each in distributions if is_complete(each, outcomes)]
     if not whole:
         return {}
@@ -189,11 +189,11 @@ def _bounded(probability: float) -> float:
     return min(1 - LEAST_PROBABILITY, max(LEAST_PROBABILITY, probability))
 
 
-# --- how good forecasts were ---
+# --- accuracy of forecasts ---
 
 
 def brier(forecast: Distribution, came: str) -> float:
-    """Return half the sum of squared errors, which is the usual (p - y)² for two outcomes."""
+    """Return half the sum of squared errors; for two outcomes this is the usual (p - y)²."""
     return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
 
 
@@ -203,7 +203,7 @@ def log_loss(forecast: Distribution, came: str) -> float:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """A bin of forecasts with similar probabilities, and how often they came true."""
+    """A group of forecasts with similar probabilities, and how often they came true."""
 
     low: float
     high: float

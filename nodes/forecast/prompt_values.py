@@ -1,4 +1,4 @@
-"""Values for forecast prompts, within the token budget of an argument."""
+"""Builds the values for forecast prompts within an argument's token budget."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -260,7 +260,6 @@ def _supporting(said: ScoredArgument) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    """Return the whole lines that fit; a line that is too long is skipped."""
     fitting: list[str] = []
     for line in lines:
         if size_of([*fitting, line]) <= room:

@@ -1,4 +1,4 @@
-"""Computes the result of a forecast, in its published format, from the turns."""
+"""Computes the published result of a forecast from the turns."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -29,14 +29,14 @@ from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
 
-# The problems that are reported when a call is repeated.
+# The problems reported when a call is repeated.
 _FURTHER_TRIES = ("retried", "fell_back")
 
 
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
 ) -> contract.DebateResult:
-    """Build the result; whatever an unfinished debate lacks is null and listed as a gap."""
+    """Build the result; what an unfinished debate lacks is null and listed as a gap."""
     forecast = _Forecast(state, settings)
     report = forecast.report()
     return contract.DebateResult(

@@ -1,4 +1,4 @@
-"""Computes when the parts of a forecast are due, as shares of the time for the whole debate."""
+"""Computes the deadlines in a forecast as shares of the time for the whole debate."""
 
 import asyncio
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def rounds_timeout(settings: ForecastSettings) -> float:
 
 
 def seconds_until_due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
-    """Return how many seconds into the debate a part is due; unused time carries over."""
+    """Return when a part is due, in seconds from the start; unused time carries over."""
     shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
     done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
     return rounds_timeout(settings) * done / sum(shares)
@@ -58,7 +58,7 @@ class Deadline:
 
 
 class Clock:
-    """A clock that shows the working time of a debate and sets deadlines."""
+    """Measures a debate's running time without pauses, and sets deadlines."""
 
     def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
         self._settings, self._round = settings, state["round"]

@@ -1,4 +1,4 @@
-"""Scores one argument, reading the judge's scores from its block, its text or a form."""
+"""Scores one argument; reads the judge's scores from its block, its text or a form."""
 
 from typing import Any
 

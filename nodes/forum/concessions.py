@@ -14,11 +14,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the seats that stay although they conceded, with the reason.
-
-    If all concede at once, or some concede in a circle, the one most conceded to stays.
-    Ties go to the seat that more seats conceded to in earlier rounds, then to the first seat.
-    """
+    """Return the most conceded-to seat of each circle, or of all if all concede, and the reason."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)
@@ -38,12 +34,12 @@ def _stays(
 
 
 def is_supported(conviction: Conviction) -> bool:
-    """Return whether a concession names an argument and quotes words that were actually said."""
+    """Return whether a concession names an argument and quotes words that were really said."""
     return bool(conviction.argument) and conviction.quote_found
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return the seat conceded to in all of a seat's answers in a round, or None."""
+    """Return the seat conceded to in all of a seat's answers of a round, otherwise None."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:

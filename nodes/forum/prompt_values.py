@@ -1,4 +1,4 @@
-"""Values for the prompts of a forum: active seats and concessions."""
+"""Builds the values for a forum's prompts: active seats and concessions."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
 
 
 def own_concession(state: DebateState, seat_id: str, fence: Callable[[str, str], str]) -> str:
-    """Return a concession's argument and quote, which the history does not contain."""
+    """Return a concession's argument and quote, which are not in the history."""
     claim, _ = _last_concession(state, seat_id)
     given = {"Argument": claim.argument, "Quote": claim.quote}
     lines = [f"{name}: {text}" for name, text in given.items() if text]

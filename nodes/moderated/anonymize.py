@@ -1,4 +1,4 @@
-"""Replaces the sides' names by neutral labels, so that the judge does not know who speaks."""
+"""Replaces the sides' names with neutral labels, so that the judge does not know who speaks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ _SENTENCE_BEGINS = r"(?:^|[.!?:]\s|[\n(\"“*_#>-])\s*"
 
 
 def neutral_labels(order: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return a numbered label for each seat, with a noun that is in nobody's name."""
+    """Return a numbered label for each seat, with a noun that occurs in no name."""
     called = " ".join(names).casefold()
     noun = next((each for each in _NOUNS if each.casefold() not in called), _NOUNS[-1])
     return {seat: f"{noun} {number}" for number, seat in enumerate(order, 1)}
 
 
 def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
-    """Return the names that are also ordinary words in this debate, so must not be replaced."""
+    """Return names that are also ordinary words in this debate and must not be replaced."""
     subject = "\n".join([state["question"], *(side.position for side in sides)])
     said = "\n".join(turn.text for turn in statements_in(state.get("turns", [])))
     return list(_kept(tuple(side.name for side in sides), subject, said))
@@ -46,14 +46,14 @@ def without_names(text: str, labels: Mapping[str, str]) -> str:
         return text
     longest_first = sorted(labels, key=len, reverse=True)
     return _names_in(longest_first).sub(
-        # Look it up by group number, because case folding does not unify all forms of a letter.
+        # Find the name by group number, because case folding does not unify all forms of a letter.
         lambda found: labels[longest_first[(found.lastindex or 1) - 1]],
         text,
     )
 
 
 def _names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that matches any of the names as a whole word, each in its own group."""
+    """Return a pattern that matches any name as a whole word, each in its own group."""
     each = (f"({_pattern(name)})" for name in names)
     letter = r"[^\W_]"  # an underscore may be emphasis markup
     before, after = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
@@ -66,7 +66,7 @@ def _pattern(name: str) -> str:
 
 
 def _is_a_word(name: str, said: str) -> bool:
-    """Return whether speakers use a name as an ordinary word, that is, mostly in lower case."""
+    """Return whether speakers use a name as an ordinary word, mostly in lower case."""
     # A name as short as `A` is a word if it is also used in lower case and may begin a sentence.
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)

@@ -1,4 +1,4 @@
-"""Values for the prompts to advocates, moderator and fact checker."""
+"""Builds the values for prompts to advocates, moderator and fact checker."""
 
 from collections.abc import Iterable, Sequence
 
@@ -200,7 +200,7 @@ def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
 
 
 def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
-    """Return the format's rules that a statement in this phase can break."""
+    """Return the format rules that a statement in this phase can break."""
     closing = turn.phase == "closing"
     return [
         each for each in settings.format.breaches if closing or each != "new_argument_in_closing"
@@ -251,7 +251,7 @@ def _requested(prompt: ModeratedPrompt) -> str:
 
 
 def _rebutted(prompt: ModeratedPrompt) -> str | None:
-    """Return the side whose argument the next turn must rebut; None if its speaker may choose."""
+    """Return the side the next turn must rebut; None if the speaker may choose."""
     due = prompt.state.get("programme", [])[1:2]
     return due[0].to if due else None
 

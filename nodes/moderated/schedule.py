@@ -13,7 +13,7 @@ MODERATOR = "moderator"
 
 
 def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
-    """Return the turns for the stage that begins now: openings, a round, or closings."""
+    """Return the turns of the stage that begins now: openings, a round, or closings."""
     ids = [side.id for side in sides]
     if state.get("stop"):
         return closings(ids)
@@ -67,7 +67,6 @@ def statements_in(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def adjustments_in(turns: Sequence[Turn]) -> list[tuple[Turn, Adjustment]]:
-    """Return the turns that changed the number of rounds."""
     return [(turn, turn.assessment) for turn in turns if isinstance(turn.assessment, Adjustment)]
 
 

@@ -1,4 +1,4 @@
-"""Lets the judge score every statement; the arithmetic is done in code."""
+"""Lets the judge score every statement; code does the arithmetic."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -74,7 +74,7 @@ def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubje
     found = stages(state["turns"])
     readings = [(stage, order) for stage in found for order in range(settings.format.orders)]
     if settings.debate_format == "formal":
-        # A resumed step finds calls by position, and release 0.1 made only those with order 0.
+        # A resumed step finds calls by position, and release 0.1 made only the calls with order 0.
         readings.sort(key=itemgetter(1))
     return [
         CallSubject(

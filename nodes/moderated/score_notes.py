@@ -1,4 +1,4 @@
-"""Writes the caveats about the scores of a moderated debate."""
+"""Writes warnings about the scores of a moderated debate."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
     for turn in state.get("turns", []):  # includes seats that fell back to it
         used.get(turn.seat, set()).add(turn.model)
     others = [seat.id for seat in state["seats"] if seat.role != "judge"]
-    models = set(judging) - {HUMAN}  # two people are not the same
+    models = set(judging) - {HUMAN}  # two people count as different judges
     return [seat for seat in others if not used[seat].isdisjoint(models)]
 
 
@@ -35,7 +35,7 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def result_words(scoring: Mapping[str, Any], winner: str | None) -> str:
-    """Return who won and by how much, or why nobody won; empty if the format has no winner."""
+    """Describe who won and by how much, or why nobody won; empty if the format has no winner."""
     lead = scoring.get("lead")  # release 0.1 stored no lead
     if winner:
         return winner if lead is None else f"{winner}, by {lead:.2f} points"

@@ -9,7 +9,7 @@ from contend.graph.values import Seat
 from contend.nodes.limits import is_above, is_below
 
 RULE = "rule_adherence"
-# Scores for one criterion may differ this many times as much as totals, because they are coarser.
+# Scores for one criterion may differ this many times as much as totals: they are coarser.
 CRITERION_MARGIN = 2
 
 _ORDERS = (0, 1)
@@ -72,8 +72,6 @@ def score_side(seat: Seat, scores: Sequence[TurnScore], weights: Weights) -> Sid
 
 
 class Result(NamedTuple):
-    """The winner, or the reason why there is none."""
-
     winner: str | None = None
     no_winner: str = ""
     draw: bool = False
@@ -103,7 +101,7 @@ def final_scores(
 
 
 def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
-    """Return the side that leads in both reading orders, and by the margin overall."""
+    """Return the side that leads in both reading orders and, overall, by the margin."""
     if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
         return Result(None, _INCOMPLETE)
     lead = _lead(standings)
@@ -132,7 +130,7 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
 
 
 def _format_below(lead: float, margin: float) -> str:
-    """Format a lead with two decimals, or with as many as it takes to show it below the margin."""
+    """Format a lead with two decimals, or enough to show that it is below the margin."""
     shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
     return next((text for text in shown if float(text) < margin), str(lead))
 

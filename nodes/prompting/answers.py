@@ -1,4 +1,4 @@
-"""Finds the seats' answers so far, and their labels."""
+"""Finds the seats' current answers and their labels."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a turn marked as the answer, or the whole turn if no part is marked."""
+    """Return the part of a turn marked as the answer, or the whole turn if nothing is marked."""
     return _REVISED.split(text)[-1].strip() or text
 
 
@@ -28,14 +28,14 @@ def latest_answers(state: DebateState) -> list[Turn]:
 
 
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Return the name by which other speakers know this seat, which is the same in every prompt."""
+    """Return the name that other speakers see for a seat, the same in every prompt."""
     seat = seat_with_id(state, seat_id)
     return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:
-    """Return the answer that shares the most words with the others; the first one in a tie."""
-    # What several models say independently is more likely to be right.
+    """Return the answer that shares the most words with the others; in a tie, the first."""
+    # A statement that several models make independently is more likely to be right.
     words = [set(_WORD.findall(answer_part(answer.text).casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]
     return answers[shared.index(max(shared))]

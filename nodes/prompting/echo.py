@@ -14,14 +14,14 @@ _FEWEST_WORDS = 4
 # Below 1, because small models change a word or two when they copy.
 _ALIKE = 0.9
 _ANSWERS = ("propose", "synthesize")
-# Words in a critic's remarks about an answer, which small models copy into the next answer.
+# Typical words of a critique, which small models copy into the next answer.
 _REVIEW = re.compile(r"\b(?:answer|claim|critic|draft)\b", re.IGNORECASE)
 
 
 def without_echo(
     text: str, messages: Sequence[BaseMessage], state: DebateState, phase: PhaseName
 ) -> tuple[str, int]:
-    """Return the text without sentences copied from the prompt, and how many were removed."""
+    """Remove sentences copied from the prompt; return the text and how many were removed."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
     if phase in _ANSWERS:
         echoes += _reviews(state)
@@ -42,13 +42,13 @@ def without_echo(
 
 
 def _reviews(state: DebateState) -> list[frozenset[str]]:
-    """Return the word sets of critics' sentences about the answer, which never belong in one."""
+    """Return the word sets of critique sentences, which never belong in an answer."""
     spoken = (_SENTENCE_END.split(turn.text) for turn in turns_of(state, "critique"))
     return _sentences(each for said in spoken for each in said if _REVIEW.search(each))
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the word sets of the prompt's sentences that are not from the question or a turn."""
+    """Return the word sets of prompt sentences that are not from the question or a turn."""
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]

@@ -23,7 +23,6 @@ def points_of(state: DebateState) -> list[TrackedPoint]:
 
 
 def track_points(turns: Iterable[Turn]) -> list[TrackedPoint]:
-    """Return every point with its replies and its latest status."""
     ledger: dict[str, TrackedPoint] = {}
     for turn in turns:
         if isinstance(turn.assessment, Assessment):
@@ -52,7 +51,7 @@ def _raised(turn: Turn, point: Point) -> TrackedPoint:
 
 
 def _reviewed(before: TrackedPoint, turn: Turn, point: Point) -> TrackedPoint:
-    if before.status == point.status == "resolved":  # only listed again
+    if before.status == point.status == "resolved":  # it is only repeated
         return before
     # Release 0.2 and earlier stored the note as the text.
     note = point.note or note_on(before.text, point.text)

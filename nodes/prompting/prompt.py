@@ -1,4 +1,4 @@
-"""Builds prompts: fills prompt files from the state, and fits them to the model's window."""
+"""Builds prompts: fills prompt files from the state, and fits them to the context window."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -104,7 +104,7 @@ def build_prompt(
 def _templates_for(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[TemplateUse, ...]:
-    """Return the templates if this seat gets them; not all do, so that a bad one affects few."""
+    """Return the seat's templates; only some seats get them, to limit the harm of a bad one."""
     chosen = settings.template_seats or settings.opening_seats
     return state["retrieval"].templates if seat.id in chosen else ()
 

@@ -4,7 +4,7 @@ from contend.graph.values import QuoteCheck
 
 
 def is_checked(quote: QuoteCheck) -> bool:
-    """Return whether the quote was checked against the documents, not taken from the debate."""
+    """Return whether the quote was checked against the documents rather than the debate."""
     return quote.status != "from_debate"
 
 

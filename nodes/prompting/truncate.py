@@ -1,4 +1,4 @@
-"""Fits prompts into a model's window by leaving out whole items and paragraphs."""
+"""Fits prompts into a context window by leaving out whole items and paragraphs."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 _REPLY_SHARE = 4
 _LONGEST_REPLY = 4096
-# Templates may fill one part in this many of a prompt, and so may passages and quote checks; the
+# Templates may fill 1/n of a prompt, and so may passages and quote checks; the
 # rest is for the debate itself.
 _MATERIAL_SHARE = 4
 _TOOLS_SHARE = 4
@@ -37,13 +37,13 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many tokens the seat's window leaves for its input; None if unlimited."""
+    """Return how many input tokens fit into the seat's context window; None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
 
 def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many tokens a prompt may fill, with some reserved for the results of tools."""
+    """Return how many tokens a prompt may fill, keeping room for tool results."""
     room = room_beside_reply(seat, settings)
     return room if room is None or not seat.tools else room - room // _TOOLS_SHARE
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return the first items, as many as fit completely into their part of the prompt."""
+    """Return the first items that fit completely into their part of the prompt."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -66,13 +66,13 @@ def fit_items(
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A part of an answer, and how much of it is missing."""
+    """A part of an answer, and how much is missing."""
 
     text: str
     left_out: int = 0
     paragraphs: int = 0
     characters: int = 0
-    """The length of the whole answer, if only its beginning is shown."""
+    """The length of the whole answer if only its beginning is shown."""
 
     @property
     def note(self) -> str:
@@ -90,7 +90,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally; room that short texts do not need goes to the longer ones."""
+    """Split the room equally; longer texts get the room that shorter texts do not need."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -100,7 +100,7 @@ def split_room(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def keep_ending(text: str, room: int) -> Excerpt:
-    """Return the last paragraphs, as many as fit completely into this many bytes."""
+    """Return the last paragraphs that fit completely into this many bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
     paragraphs = _BETWEEN_PARAGRAPHS.split(text.strip())
@@ -123,7 +123,7 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return only the complete sentences of a truncated text, or its words if there are none."""
+    """Return only the complete sentences of a truncated text; without any, return its words."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 
@@ -144,7 +144,7 @@ def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
 
 
 def _cut_at_word(text: str, otherwise: str) -> str:
-    """Drop the last word, which may be incomplete, unless that leaves too little."""
+    """Drop the last word, which may be incomplete; if too little is left, return `otherwise`."""
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
     # Too little is left in languages without spaces, or if only a list number remains.
     kept = words if len(words) > len(text) // 2 else otherwise

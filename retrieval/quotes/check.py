@@ -50,7 +50,7 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Quote:
-    """A quote split where words were left out or inserted; its parts must match exactly."""
+    """A quote split at omissions and insertions; its parts must match exactly."""
 
     parts: tuple[QuoteWords, ...]
     altered: bool = False
@@ -90,13 +90,13 @@ def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
     """Check each quote in a turn against the documents, then the debate; also check citations."""
-    # A false quote that an earlier turn made does not become a quote from the debate by repetition.
+    # Repeating a false quote from an earlier turn does not make it a quote from the debate.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
 
 def was_said(quote: str, turns: Sequence[str]) -> bool:
-    """Return whether one of the turns contains these words, however few they are."""
+    """Return whether a turn contains these words."""
     return _is_in_any(_readings(quote), turns)
 
 
@@ -223,7 +223,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """Move the rest of a word that is hyphenated across pages to the page where it begins."""
+    """If a word is hyphenated across pages, move its end to the page where it begins."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None
@@ -254,7 +254,7 @@ def _readings(span: str) -> list[_Quote]:
 
 
 def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> QuoteWords | None:
-    """Return a text's words, if any; `opens` and `closes` require whole words at either end."""
+    """Return a text's words; `opens` and `closes` require whole words at the ends."""
     words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None

@@ -1,4 +1,4 @@
-"""Finds the quotes in a turn and the sources that it cites."""
+"""Finds the quotes in a turn and the sources it cites."""
 
 import re
 from bisect import bisect_right
@@ -176,7 +176,7 @@ class _Block:
                 reached = to
 
     def _spaced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield quotes with spaces inside their marks, if a citation follows them."""
+        """Yield quotes with spaces inside their quotation marks, if a citation follows."""
         for at in self._citations:
             close = self._seen.rfind('"', max(start, at - 13), min(at, end))
             if close < 0 or _citation_start(self._seen, close + 1) != at:
@@ -204,7 +204,7 @@ def _citation_start(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """Return the citations by offset, leaving out footnotes, times and links."""
+    """Return the citations by offset, ignoring footnotes, times and links."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
@@ -235,7 +235,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the following paragraphs that continue a quote, if it ends there with a citation."""
+    """Count the paragraphs that continue a quote, if the quote then ends with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)
@@ -347,7 +347,7 @@ def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tup
 
 
 def _marks(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, bool]]:
-    """Yield single marks that open before a word (False) or close after one (True)."""
+    """Yield single quotation marks: False if the mark opens before a word, True if it closes."""
     for found in re.compile(f"[{opens}{closes}]").finditer(text, start):
         at = found.start()
         before, after = text[at - 1 : at] if at > start else " ", text[at + 1 : at + 2] or " "

@@ -1,4 +1,4 @@
-"""Normalises text to words, removing anything that may differ between a source and a quote."""
+"""Normalizes text to words, removing differences that do not matter between source and quote."""
 
 import html
 import re
@@ -23,7 +23,7 @@ _KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
 RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _LETTER = r"[^\W\d_]"
-# Parts of words that `re` does not treat as letters.
+# Characters of words that `re` does not treat as letters.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"
 # Optional vowel marks of Arabic and Hebrew.
 _VOWELS = "\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -75,7 +75,7 @@ _TOKEN = re.compile(
 )
 _SIGN_OF_NUMBER = re.compile("[$£¥¢\u20a0-\u20bf<>≤≥≈≠=±+~×÷#§]")
 _NUMBER = re.compile(f"[{_MINUS}.]?\\d")
-# How spelling is normalised, after borders were put around the words.
+# How spelling is normalized, once there are borders around the words.
 _ALIKE: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("\u0307ı", re.compile("i\u0307|ı"), "i"),
     ("", re.compile(rf"(?<={_LETTER})[-‐‑]\s+(?={_LETTER})"), _JOIN),
@@ -106,7 +106,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def normalize_spelling(text: str) -> str:
-    """Return the tokens in a normalised spelling, with a separator after each."""
+    """Return the tokens in normalized spelling, with a separator after each."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
     spelled = BORDER + joined
@@ -135,7 +135,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Return whether the words here have the same hyphens, because re-sign is not resign."""
+        """Return whether the hyphens at this place match those of `part`: re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
@@ -146,7 +146,7 @@ class QuoteWords:
 
 
 def trimmed(words: Sequence[str]) -> Sequence[str]:
-    """Remove symbols around the words, but keep those next to a number: 5 % is not 5 $."""
+    """Remove symbols around the words, but not next to a number: 5 % is not 5 $."""
     wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
     if not wordy:
         return []

@@ -1,4 +1,4 @@
-"""What debates with a budget have spent."""
+"""Adds a table for what debates with a budget have spent."""
 
 import sqlalchemy as sa
 from alembic import op
