@@ -91,6 +91,7 @@ export function getModels() {
   return models;
 }
 
+export const getPresets = () => get("/presets").then((found) => found.presets);
 export const getEstimate = (request) => post("/estimate", request);
 export const getDebate = (id) => get(debatePath(id));
 export const getScoreboard = () => get("/scoreboard");

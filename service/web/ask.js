@@ -1,6 +1,6 @@
 // The ask view: the question, the protocol, who takes part, settings, documents, and the estimate.
 
-import { getEstimate, getModels, getProtocols, listDebates, startDebate } from "./api.js";
+import { getEstimate, getModels, getPresets, getProtocols, listDebates, startDebate } from "./api.js";
 import { announce, button, debounce, el, show } from "./dom.js";
 import { count, dollars, whole } from "./labels.js";
 import { debateRow } from "./library.js";
@@ -17,8 +17,8 @@ export async function showAsk(view, tools) {
   tools.focusTitle(heading, "Ask");
   drawRecent(recent);
   try {
-    const [protocols, models] = await Promise.all([getProtocols(), getModels()]);
-    new AskForm(form, protocols, models).draw();
+    const [protocols, models, presets] = await Promise.all([getProtocols(), getModels(), getPresets()]);
+    new AskForm(form, protocols, models, presets).draw();
   } catch (error) {
     show(form, el("p.problem", { role: "alert" }, error.message), button("Try again", () => showAsk(view, tools)));
   }
@@ -37,8 +37,8 @@ async function drawRecent(place) {
 }
 
 class AskForm {
-  constructor(place, protocols, models) {
-    Object.assign(this, { place, protocols, models, files: [], protocol: protocols[0] });
+  constructor(place, protocols, models, presets) {
+    Object.assign(this, { place, protocols, models, presets, files: [], protocol: protocols[0] });
     this.estimateSoon = debounce(() => this.estimate(), 400);
     this.estimateNumber = 0;
   }
@@ -52,7 +52,7 @@ class AskForm {
     this.problems = el("div.problems", { role: "alert" });
     this.start = el("button.button.button-primary.start", "Start debate");
     const form = el("form", { novalidate: true, onsubmit: (event) => this.submit(event), ondragover: (event) => this.onDrag(event), ondragleave: () => form.classList.remove("is-dropping"), ondrop: (event) => this.onDrop(event) },
-      this.question, this.protocolCards(), this.options,
+      this.question, this.protocolCards(), this.presetChooser(), this.options,
       el("div.row", button("Add documents", () => this.fileInput.click(), { class: "button" }), el("span.muted.small", "or drop files here: text, Markdown, PDF, images"), this.fileInput), this.fileList,
       this.settingsPlace = el("div"), this.problems,
       el("div.start-row", this.start, this.estimateLine));
@@ -67,6 +67,19 @@ class AskForm {
       el("label.protocol",
         el("input", { type: "radio", name: "protocol", value: each.name, checked: each === this.protocol, class: "visually-hidden", onchange: () => this.chooseProtocol(each) }),
         el("span.protocol-title", each.title), el("span.protocol-about", each.description), el("span.protocol-when", `When ${lowerFirst(each.use_when)}`))));
+  }
+
+  presetChooser() {
+    this.presetAbout = el("span.setting-about", { id: "preset-about", role: "status" });
+    this.preset = el("select.field", { id: "preset", "aria-describedby": "preset-about", onchange: () => this.choosePreset() },
+      el("option", { value: "" }, "None"), this.presets.map((each) => el("option", { value: each.name }, each.name)));
+    return el("div.row.preset", el("label", { for: "preset" }, "Preset"), this.preset, this.presetAbout);
+  }
+
+  choosePreset() {
+    const chosen = this.presets.find((each) => each.name === this.preset.value);
+    show(this.presetAbout, chosen ? chosen.description : "");
+    this.estimateSoon();
   }
 
   chooseProtocol(protocol) {
@@ -98,6 +111,7 @@ class AskForm {
     const all = { ...settings, ...this.settings.read() };
     const request = { question: this.question.value.trim(), protocol: this.protocol.name };
     if (model) request.model = model;
+    if (this.preset.value) request.preset = this.preset.value;
     if (Object.keys(all).length) request.settings = all;
     const outcomes = readOutcomes(this.outcomes?.value || "");
     if (outcomes.length) request.outcomes = outcomes;
@@ -107,12 +121,12 @@ class AskForm {
 
   async estimate() {
     const number = ++this.estimateNumber;
-    const { question, protocol, model, settings } = this.request();
+    const { question, protocol, preset, model, settings } = this.request();
     if (!question) return show(this.estimateLine, this.models.notice);
     try {
-      const found = await getEstimate({ question, protocol, model, settings });
+      const found = await getEstimate({ question, protocol, preset, model, settings });
       if (number !== this.estimateNumber) return undefined;
-      return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model ? "" : this.models.notice) || ""}`));
+      return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model || preset ? "" : this.models.notice) || ""}`));
     } catch (error) {
       if (number !== this.estimateNumber) return undefined;
       const rest = this.settings.showProblems(problemsOf(error));

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
+from contend.debates.presets import presets_folder
 from tests.cli.support import debaters
-from tests.service.web.browser import fill_in, needs_browser, open_browser, serve_page, start
+from tests.service.web.browser import (
+    PICTURES,
+    fill_in,
+    needs_browser,
+    open_browser,
+    serve_page,
+    start,
+)
 from tests.support.floor_server import floor_script
 from tests.support.forecasting import forecasters
 from tests.support.model_server import Reply, Request, Script, openai_error
@@ -220,6 +228,22 @@ def test_a_document_is_dropped_on_the_form(monkeypatch: pytest.MonkeyPatch) -> N
         page.wait_for_selector(".file:has-text('notes.md')")
         start(page)
         page.wait_for_selector(".decided:has-text('notes.md')")
+        page.wait_for_selector(".pill-done")
+        assert browser.errors == []
+
+
+def test_a_preset_is_chosen_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    presets_folder().mkdir(parents=True)
+    preset = "description: One round of m.\nmodel: openai:m\nmin_rounds: 1\nmax_rounds: 1\n"
+    (presets_folder() / "mine.yaml").write_text(preset)
+    with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        page.select_option("#preset", "mine")
+        page.wait_for_selector("#preset-about:has-text('One round of m.')")
+        page.wait_for_selector(".estimate:has-text('4 calls')")
+        page.screenshot(path=PICTURES / "ask-preset.png")
+        start(page)
         page.wait_for_selector(".pill-done")
         assert browser.errors == []
 
