@@ -10,7 +10,7 @@ from contend.graph.values import Seat
 
 
 class AdversarialSettings(DebateSettings):
-    """Settings for a debate between a Proposer and a Skeptic, with a Synthesizer who concludes."""
+    """A Proposer answers, a Skeptic attacks, a Synthesizer writes the final answer."""
 
     protocol: ClassVar[str] = "adversarial"
     use_when = "One answer must hold: decisions, designs, plans."

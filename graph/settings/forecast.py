@@ -21,7 +21,7 @@ _AS_SETTING = {"rounds": "max_rounds"}
 
 
 class ForecastSettings(DebateSettings):
-    """Settings for a debate of roles, one of them a judge, over the probabilities of outcomes."""
+    """Five roles argue over the possible outcomes and give each a probability."""
 
     protocol: ClassVar[str] = "forecast"
     use_when = "You want probabilities for what will happen."

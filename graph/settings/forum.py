@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 
 class ForumSettings(ManySeatSettings):
-    """Settings for an open debate that a judge ends, or that ends when one seat is left."""
+    """Several models argue for their positions until a judge ends the debate or one is left."""
 
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."

@@ -102,7 +102,7 @@ _WEIGHTS = {
 
 
 class ModeratedSettings(DebateSettings):
-    """Settings for a debate between advocates for fixed positions, with moderator and judge."""
+    """Advocates argue for fixed positions under a moderator, and a judge scores what they say."""
 
     protocol: ClassVar[str] = "moderated"
     use_when = "You want a structured hearing of both sides, with scores."

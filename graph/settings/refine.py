@@ -8,7 +8,7 @@ from contend.graph.settings.seats import ManySeatSettings
 
 
 class RefineSettings(ManySeatSettings):
-    """Settings for a debate in which seats refine their answers, and a judge advises and merges."""
+    """Several models answer, refine their answers with a judge's feedback, and get them merged."""
 
     protocol: ClassVar[str] = "refine"
     use_when = "You want a good answer quickly: texts, summaries, short tasks."
