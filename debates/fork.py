@@ -102,7 +102,7 @@ async def fork_debate(
         if say and (not start.step.next or "final_answer" in start.state):
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
         seats = await _seats(start.state, settings, changes, reporter or Reporter())
-        paid = paid_by(start.state)
+        paid = paid_by(start.state, settings)
         state: DebateState = {**start.state, "seats": seats, "paid_before": paid}
         *_, node = await at_step(parent, start.step)
         fork_id = str(uuid4())
