@@ -13,7 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 
 from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service import catalogue, debates, errors, listing, steering
+from contend.service import catalogue, debates, errors, forks, listing, steering
 from contend.service.guards import Guard
 from contend.service.limits import StreamLimit
 from contend.service.options import ServiceOptions
@@ -52,7 +52,7 @@ def create_app(options: ServiceOptions | None = None) -> FastAPI:
     )
     made.state.runs = runs
     made.include_router(router)
-    for each in (listing, debates, steering, catalogue):
+    for each in (listing, debates, steering, forks, catalogue):
         made.include_router(each.router)
     made.include_router(health)
     add_page(made)

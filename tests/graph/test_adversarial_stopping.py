@@ -15,6 +15,7 @@ from tests.support.scripted import (
     critique,
     full_cast,
     play,
+    scripted_settings,
 )
 
 ROUND = ["propose", "critique", "judge_continue"]
@@ -58,8 +59,8 @@ async def test_the_minimum_is_held_when_asked_for() -> None:
     ],
 )
 async def test_no_debate_that_had_all_rounds_stopped_early(skeptic: Lines, reason: str) -> None:
-    limits = {"min_rounds": 3, "max_rounds": 3, "ready_respects_min_rounds": True}
-    played = await play(full_cast(skeptic=skeptic), **limits)
+    settings = scripted_settings(max_rounds=3, ready_respects_min_rounds=True)
+    played = await play(full_cast(skeptic=skeptic), settings=settings)
     assert ended(played) == (3, reason)
     assert played.named("early_stop") == []
     assert not played.state["trace"]["early_stopped"]
