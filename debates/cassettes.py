@@ -13,7 +13,8 @@ from contend.debates.events import Event
 from contend.debates.record import FROM_CASSETTE, StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
-from contend.graph.errors import BadInput
+from contend.debates.spending import NO_LIMITS, read_limits
+from contend.graph.errors import BUDGET, BadInput
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState
 from contend.models.recording import CallKey, RecordedCall
@@ -49,6 +50,8 @@ def to_cassette(records: Repository, debate: StoredDebate) -> str:
     calls = records.recordings.read(debate.id)
     _check_exportable(records, debate, has_calls=bool(calls))
     settings = _without_machine(debate.settings)
+    if _had_several_budgets(records, debate):  # none of them ended the rounds
+        settings |= NO_LIMITS
     state = {name: value for name, value in debate.state.items() if name != "trace"}
     kept = debate.model_copy(update={"settings": settings, "state": state})
     stored = records.journal.read_without_chunks(debate.id, 0, debate.last_seq)
@@ -71,10 +74,17 @@ def _check_exportable(records: Repository, debate: StoredDebate, *, has_calls: b
         raise BadInput(f"{name} is a fork; its recording is only a part. Export its parent.")
     if not has_calls:
         raise BadInput(f"{name} has no recording: an earlier release or another program ran it.")
+    if debate.stop_reason == BUDGET and _had_several_budgets(records, debate):
+        raise BadInput(f"{name} had several budgets, and one ended its rounds; run it again.")
     if debate.state.get("documents") or debate.state.get("images"):
         raise BadInput(f"{name} uses documents or images, which a cassette does not hold.")
     if debate.stop_reason == "user" or any(turn.phase == "remark" for turn in debate.turns):
         raise BadInput(f"{name} was steered by a person's comments, which cannot be run again.")
+
+
+def _had_several_budgets(records: Repository, debate: StoredDebate) -> bool:
+    limits = [each for _, each in read_limits(records, debate)]
+    return any(each != limits[0] for each in limits)
 
 
 def read_cassette(path: Path) -> Cassette:

@@ -14,6 +14,7 @@ from contend.models.prices import Price, cost_of, price_of
 from contend.models.providers.registry import parse_spec
 from contend.models.tokens import estimate_tokens
 from contend.nodes.budget import calls_after
+from contend.nodes.timing import spoken_by_models
 
 # Typical token counts of a prompt's instructions, a short turn, and a long turn.
 _INSTRUCTIONS = 900
@@ -50,9 +51,11 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a debate or, with `stopped`, the rest of a paused debate."""
-    made = len(stopped.get("turns", [])) if stopped else 0
-    calls = _calls(settings, stopped or {}, made)
+    """Estimate a debate, or what is left of one that was stopped in this state."""
+    seats = list(seats)
+    people = [seat for seat in seats if seat.is_human]
+    made = len(spoken_by_models(stopped)) if stopped else 0
+    calls = _calls(settings, people, stopped or {}, made)
     asked = estimate_tokens(question)
     low = _usage(calls[0], asked, _SHORT_TURN, made)
     high = _usage(calls[1], asked, _LONG_TURN, made)
@@ -73,14 +76,17 @@ def estimate(
     )
 
 
-def _calls(settings: DebateSettings, state: DebateState, made: int) -> tuple[int, int]:
-    """Return the minimum and maximum number of remaining calls."""
-    strategy = strategy_for(settings)
+def _calls(
+    settings: DebateSettings, people: Sequence[Seat], state: DebateState, made: int
+) -> tuple[int, int]:
+    """Return the fewest and the most calls that are left."""
+    least = 0 if people else 1
     if state.get("stop"):  # only the end of the debate is left
-        left = max(len(calls_after(state, settings, "")), 1)
+        calls = calls_after(state, settings, "")
+        left = max(sum(not call.seat.is_human for call in calls), least)
         return left, left
-    fewest, most = strategy.expected_calls()
-    return max(fewest - made, 1), max(most - made, 1)
+    fewest, most = strategy_for(settings).expected_calls(people)
+    return max(fewest - made, least), max(most - made, least)
 
 
 def estimate_all(estimates: Sequence[Estimate]) -> Estimate:

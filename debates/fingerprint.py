@@ -16,8 +16,10 @@ _CHANGED = {
 
 
 def fingerprint_of(settings: DebateSettings) -> dict[str, str]:
-    """Return hashes of everything, except the transcript, that affects what a speaker is sent."""
-    chosen = json.dumps(settings.model_dump(mode="json"), sort_keys=True)
+    """Return hashes of everything besides the transcript that decides what a speaker is sent."""
+    # A person may change the budget, which is no part of what a speaker is sent.
+    values = settings.model_dump(mode="json") | {"budget": None, "max_cost": None}
+    chosen = json.dumps(values, sort_keys=True)
     return {"prompts": prompts.digest(settings.protocol, "shared"), "settings": _hash(chosen)}
 
 

@@ -57,6 +57,13 @@ class ForkPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
+class AfterTurn:
+    """The end of the step that added a turn."""
+
+    turn: str
+
+
+@dataclass(frozen=True)
 class Edit:
     """The new text of a turn: the whole reply, including its control block."""
 
@@ -67,6 +74,9 @@ class Edit:
 @dataclass(frozen=True)
 class FollowUp:
     """Adds a round after the last one."""
+
+
+Place = ForkPoint | AfterTurn | Edit | FollowUp
 
 
 @dataclass(frozen=True)
@@ -84,26 +94,30 @@ class _Start:
 async def fork_debate(
     records: Repository,
     parent: StoredDebate,
-    where: ForkPoint | Edit | FollowUp,
+    where: Place,
     changes: Mapping[str, Any],
     say: str = "",
     reporter: Reporter | None = None,
+    *,
+    fetch: bool = True,
 ) -> StoredDebate:
     """Create a debate that continues from a checkpoint of its parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     if isinstance(where, FollowUp):
         changes = {**_another_round(parent), **changes}
-    settings = _changed_settings(parent, changes)
+    settings = changed_settings(parent, changes)
     async with opened_graph(parent) as graph:
         born = await asyncio.to_thread(records.origin, parent.id)
         steps = await read_history(graph, parent.id, born)
         start = await _start(records, parent, steps, where, settings)
         if say and (not start.step.next or "final_answer" in start.state):
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
-        seats = await _seats(start.state, settings, changes, reporter or Reporter())
-        paid = paid_by(start.state)
-        state: DebateState = {**start.state, "seats": seats, "paid_before": paid}
+        seats = await _seats(start.state, settings, changes)
+        given: DebateState = {**start.state, "seats": seats}
+        await check_seats(given, settings, reporter or Reporter(), fetch=fetch)
+        paid = paid_by(start.state, settings)
+        state: DebateState = {**given, "paid_before": paid}
         *_, node = await at_step(parent, start.step)
         fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}
@@ -119,7 +133,7 @@ async def _start(
     records: Repository,
     parent: StoredDebate,
     steps: Sequence[HistoryStep],
-    where: ForkPoint | Edit | FollowUp,
+    where: Place,
     settings: DebateSettings,
 ) -> _Start:
     if isinstance(where, FollowUp):
@@ -129,6 +143,8 @@ async def _start(
         return _Start(step, step.state, step.at)
     turn = _find_turn(parent.turns, where.turn)
     before, step = _around(steps, turn)
+    if isinstance(where, AfterTurn):
+        return _Start(step, step.state, step.at)
     state, said = await _edited(records, parent, before, turn, where.text)
     return _Start(step, state, before.at, said, turn.id)
 
@@ -271,7 +287,7 @@ def _places(steps: Sequence[HistoryStep]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> DebateSettings:
+def changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> DebateSettings:
     stored = parent.as_settings()
     if not changes:
         return stored
@@ -279,19 +295,18 @@ def _changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> Debat
 
 
 async def _seats(
-    state: DebateState, settings: DebateSettings, changes: Mapping[str, Any], reporter: Reporter
+    state: DebateState, settings: DebateSettings, changes: Mapping[str, Any]
 ) -> list[Seat]:
     """Return the seats with their changed models; refuse to add or remove seats."""
     seats = state["seats"]
-    if changes:
-        chosen = (await choose_seats(settings)).seats
-        if {seat.id for seat in chosen} != {seat.id for seat in seats}:
-            raise BadInput("A fork cannot add or remove seats; it can only change their models.")
-        # Positions proposed by a moderator are not in the settings.
-        position = {seat.id: seat.position for seat in seats}
-        seats = [each.model_copy(update={"position": position[each.id]}) for each in chosen]
-    await check_seats({**state, "seats": seats}, settings, reporter, fetch=True)
-    return seats
+    if not changes:
+        return seats
+    chosen = (await choose_seats(settings)).seats
+    if {seat.id for seat in chosen} != {seat.id for seat in seats}:
+        raise BadInput("A fork cannot add or remove seats; it can only change their models.")
+    # Positions that a moderator found are not in the settings.
+    position = {seat.id: seat.position for seat in seats}
+    return [each.model_copy(update={"position": position[each.id]}) for each in chosen]
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:

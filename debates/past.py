@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from contend.debates.record import REUSED_TURNS
 from contend.debates.tables import debates
 
 # Older debates probably used other models and settings.
@@ -22,10 +23,13 @@ class PastDebate:
 def read_past(connection: sa.Connection, protocol: str) -> list[PastDebate]:
     """Return the newest finished debates of a protocol whose tokens are all known."""
     trace = debates.c.state["trace"]
-    query = sa.select(trace["usage"].label("usage"), trace["seats"].label("seats"))
+    usage, seats = trace["usage"].label("usage"), trace["seats"].label("seats")
+    query = sa.select(usage, seats, debates.c.settings)
     query = query.where(debates.c.protocol == protocol, debates.c.status == "done")
     rows = connection.execute(query.order_by(debates.c.created_at.desc()).limit(_MOST)).all()
-    return [_past(row.usage, row.seats) for row in rows if _is_known(row.usage)]
+    # One that reused calls did not pay for them.
+    whole = (row for row in rows if REUSED_TURNS not in row.settings)
+    return [_past(row.usage, row.seats) for row in whole if _is_known(row.usage)]
 
 
 def _is_known(usage: Any) -> bool:

@@ -17,6 +17,7 @@ from contend.debates.events import Event, Watch
 from contend.debates.history import Graph, HistoryStep, compile_graph, opened_graph, read_history
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
+from contend.debates.spending import Limits, read_limits
 from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput, ModelFailed, NotRecorded
 from contend.graph.events import NodeEvent, chunk_event
@@ -113,10 +114,23 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
     async with opened_graph(debate) as graph:
         origin = await asyncio.to_thread(records.origin, debate.id)
         steps = await read_history(graph, debate.id, origin)
+    budgets = await asyncio.to_thread(read_limits, records, debate)
     tape = Tape(calls, is_complete=True)
     pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
-    found = [await _compare(debate, before, after, tape) for before, after in pairs]
+    found = [
+        await _compare(_with_limits(debate, budgets, after.at), before, after, tape)
+        for before, after in pairs
+    ]
     return Replayed(len(found), len(calls), [each for each in found if each])
+
+
+def _with_limits(
+    debate: StoredDebate, budgets: Sequence[tuple[datetime, Limits]], at: datetime
+) -> StoredDebate:
+    """Return the debate with the budget that it had at this time."""
+    limits = [each for since, each in budgets if since <= at][-1:]
+    settings = {**debate.settings, **limits[0]} if limits else debate.settings
+    return debate.model_copy(update={"settings": settings})
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:

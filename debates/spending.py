@@ -1,8 +1,9 @@
 """Stores the spending of debates with a budget; a running call counts as its worst case."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -11,13 +12,18 @@ from contend.debates.tables import spending, write
 from contend.graph.errors import OUT_OF_BUDGET, BadInput, ModelFailed
 
 if TYPE_CHECKING:  # slow to import, and only runs need it
+    from contend.debates.events import Event
     from contend.debates.record import StoredDebate
     from contend.debates.repository import Repository
     from contend.debates.settings_sources import Given
     from contend.graph.settings import DebateSettings
+    from contend.graph.values import Usage
     from contend.models.budget import Amount, Ledger
     from contend.models.recording import RecordedCall
 
+Limits = dict[str, Any]
+
+NO_LIMITS: Limits = {"budget": None, "max_cost": None}
 _BEFORE = "before"  # what was spent while the debate had no budget
 
 
@@ -44,12 +50,12 @@ class Spending:
         return Amount(tokens or 0, cost or 0.0)
 
 
-def spent_by(records: "Repository", debate_id: str) -> "Amount":
-    """Return what a debate has spent, including recorded calls from before it had a budget."""
+def spent_by(records: "Repository", debate_id: str, settings: "DebateSettings") -> "Amount":
+    """Return what a debate has spent; calls from before it had a budget are known as recorded."""
     from contend.models.budget import Amount
 
     stored = records.spending.total(debate_id)
-    recorded = _recorded(records.recordings.read(debate_id).values())
+    recorded = _recorded(records.recordings.read(debate_id).values(), settings)
     missing = recorded - stored
     return stored + Amount(max(missing.tokens, 0), max(missing.cost, 0))
 
@@ -63,7 +69,7 @@ async def open_ledger(
     cap = cap_of(settings)
     if cap is None:
         return Ledger()
-    spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id)
+    spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id, settings)
 
     async def keep(entry: str, amount: "Amount") -> None:
         await asyncio.to_thread(records.spending.put, debate_id, entry, amount)
@@ -71,12 +77,37 @@ async def open_ledger(
     return Ledger(spent, keep, warned=spent.share_of(cap) >= WARN_AT)
 
 
-def _count_earlier_calls(records: "Repository", debate_id: str) -> "Amount":
-    spent = spent_by(records, debate_id)
+def _count_earlier_calls(
+    records: "Repository", debate_id: str, settings: "DebateSettings"
+) -> "Amount":
+    spent = spent_by(records, debate_id, settings)
     missing = spent - records.spending.total(debate_id)
     if missing.tokens or missing.cost:
         records.spending.put(debate_id, _BEFORE, missing)
     return spent
+
+
+def limits_of(settings: "DebateSettings") -> "Limits":
+    return settings.model_dump(include=set(NO_LIMITS))
+
+
+def limits_over_time(events: "Iterable[Event]", last: "Limits") -> "list[tuple[datetime, Limits]]":
+    """Return since when a debate had which budget; `last` is the one that it has now."""
+    found: list[tuple[datetime, Limits | None]] = []
+    for event in events:
+        given = event["metadata"].get("settings", event["metadata"])
+        limits = {name: given[name] for name in NO_LIMITS if name in given} or None
+        if event["event"] in ("debate_start", "resumed"):
+            found.append((datetime.fromisoformat(event["ts"]), limits))
+        elif event["event"] == "paused" and found and limits:
+            found[-1] = (found[-1][0], limits)  # release 0.2 did not store it when it resumed
+    return [(since, limits or last) for since, limits in found]
+
+
+def read_limits(records: "Repository", debate: "StoredDebate") -> "list[tuple[datetime, Limits]]":
+    stored = records.journal.read_without_chunks(debate.id, 0, debate.last_seq)
+    events = (each.as_event() for each in stored)
+    return limits_over_time(events, limits_of(debate.as_settings()))
 
 
 def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
@@ -87,13 +118,22 @@ def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
     return f"{OUT_OF_BUDGET}{size}, so {failed.seat} was not asked"
 
 
-def _recorded(calls: "Iterable[RecordedCall]") -> "Amount":
-    from contend.graph.values import Usage
-    from contend.models.budget import NOTHING, UNKNOWN, amount_of
+def _recorded(calls: "Iterable[RecordedCall]", settings: "DebateSettings") -> "Amount":
+    from contend.models.budget import NOTHING, amount_of_earlier
 
-    used = [Usage.model_validate(call.answer["result"]["usage"]) for call in calls if call.answer]
-    used += [each.trouble.usage for call in calls for each in call.received if each.trouble]
-    return sum((amount_of(usage, UNKNOWN) for usage in used), NOTHING)
+    used = [each for call in calls for each in _usages(call)]
+    prices = settings.prices
+    return sum((amount_of_earlier(usage, [model], prices) for usage, model in used), NOTHING)
+
+
+def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
+    """Yield what a call used, with the models: its answer, and the attempts that failed."""
+    from contend.graph.values import Usage
+
+    if call.answer:
+        yield Usage.model_validate(call.answer["result"]["usage"]), call.answer["model"]
+    troubles = (each.trouble for each in call.received if each.trouble)
+    yield from ((trouble.usage, trouble.model) for trouble in troubles)
 
 
 def with_budget(
@@ -105,7 +145,7 @@ def with_budget(
 
     settings = change_settings(debate.as_settings(), changes)
     check_prices(debate.as_state()["seats"], settings)
-    cap, spent = cap_of(settings), spent_by(records, debate.id)
+    cap, spent = cap_of(settings), spent_by(records, debate.id, settings)
     if cap and spent.share_of(cap) >= 1:
         raise BadInput(
             f"A budget of {cap_words(cap)} does not pay for another call: {cap_words(cap, spent)} "

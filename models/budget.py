@@ -17,7 +17,7 @@ from contend.graph.errors import BadInput, DatabaseUnavailable, OverBudget, Paus
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.failures import BadAnswer
-from contend.models.prices import Price, price_of
+from contend.models.prices import Price, Prices, cost_of, price_of
 from contend.models.providers.registry import ModelSpec, parse_spec, provider_of
 
 # With fewer tokens, a turn would probably be cut off and its cost wasted.
@@ -31,7 +31,6 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 # With these statuses a model may have run although no answer arrived: gateways time out earlier.
 _MAY_BE_CHARGED = {408, 499, 502, 504, 520, 522, 524}
 _NEVER_SENT = {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror"}
-# Ledgers of debates run by other programs, such as `langgraph dev`.
 _MOST_LEDGERS = 1000
 
 
@@ -80,6 +79,20 @@ def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
         return if_unknown
     cost = if_unknown.cost if usage.cost_usd is None else usage.cost_usd
     return Amount(usage.input_tokens + usage.output_tokens, cost)
+
+
+def amount_of_earlier(usage: Usage, models: Sequence[str], prices: Prices) -> Amount:
+    """Return what an earlier call used; an unknown cost is that of the dearest of its models."""
+    tokens, cost = amount_of(usage, UNKNOWN).tokens, usage.cost_usd
+    if cost is None:
+        known = [price_of(parse_spec(model), prices) for model in models if model]
+        cost = max((_cost_at(usage, price) for price in known if price), default=0.0)
+    return Amount(tokens, cost)
+
+
+def _cost_at(usage: Usage, price: Price) -> float:
+    cost = cost_of(usage, price)
+    return UNKNOWN.tokens * max(price.input, price.output) / 1e6 if cost is None else cost
 
 
 def most_tokens(*texts: str) -> int:
@@ -205,6 +218,10 @@ class Ledger:
     _held: dict[str, Amount] = field(default_factory=dict)
     _waiting: set[asyncio.Event] = field(default_factory=set)
 
+    @property
+    def is_used(self) -> bool:
+        return bool(self._held or self._waiting)
+
     @asynccontextmanager
     async def reserve(
         self, price: CallPrice, cap: Amount, budget: CallBudget
@@ -285,7 +302,9 @@ def _was_refused(error: BaseException) -> bool:
     return type(error).__name__ in _NEVER_SENT or (cause is not None and _was_refused(cause))
 
 
-_ledgers: OrderedDict[str, Ledger] = OrderedDict()
+_ledgers: dict[str, Ledger] = {}
+# Ledgers of debates that another program runs, such as `langgraph dev`; the last used comes last.
+_unopened: OrderedDict[str, Ledger] = OrderedDict()
 
 
 @contextmanager
@@ -302,11 +321,20 @@ def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
     """Return the debate's ledger; if none is open, create one from the debate's state."""
     if not budget.debate:
         return Ledger()
-    if budget.debate not in _ledgers:
-        _ledgers[budget.debate] = Ledger(budget.used, warned=budget.used.share_of(cap) >= WARN_AT)
-        while len(_ledgers) > _MOST_LEDGERS:
-            _ledgers.popitem(last=False)
-    return _ledgers[budget.debate]
+    if opened := _ledgers.get(budget.debate):
+        return opened
+    if budget.debate not in _unopened:
+        _forget_idle()
+        _unopened[budget.debate] = Ledger(budget.used, warned=budget.used.share_of(cap) >= WARN_AT)
+    _unopened.move_to_end(budget.debate)
+    return _unopened[budget.debate]
+
+
+def _forget_idle() -> None:
+    """Forget the ledgers not used for longest, except those with running calls."""
+    idle = [debate for debate, ledger in _unopened.items() if not ledger.is_used]
+    for debate in idle[: max(0, len(_unopened) + 1 - _MOST_LEDGERS)]:
+        del _unopened[debate]
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.errors import ModelFailed, NotRecorded
-from contend.graph.values import Retrieval
+from contend.graph.values import NO_USAGE, Retrieval
 from contend.models.retries import Answered, Listener, Result, Trouble
 from contend.models.text import clean_piece
 
@@ -114,11 +114,25 @@ async def on_tape(
     recorded = tape.known.get(key)
     if recorded and (tape.is_complete or recorded.model == request.model):
         if tape.keep:
+            recorded = _unpaid(recorded)
             await tape.keep(key, recorded)
         return await _play(tape, recorded, listener, form)
     if tape.is_complete:
         raise NotRecorded(key.asked)
     return await _record(tape, key, request, listener, form, call)
+
+
+def _unpaid(call: RecordedCall) -> RecordedCall:
+    """Return a call without its usage, because a debate that reuses it does not pay for it."""
+    received = [
+        replace(each, trouble=replace(each.trouble, usage=NO_USAGE)) if each.trouble else each
+        for each in call.received
+    ]
+    answer = call.answer
+    if answer:
+        unpaid = NO_USAGE.model_dump(mode="json")
+        answer = {**answer, "result": {**answer["result"], "usage": unpaid}}
+    return call.model_copy(update={"received": received, "answer": answer})
 
 
 async def _play(

@@ -9,17 +9,17 @@ from contend.graph.events import node_event
 from contend.graph.phases import PHASES, STATEMENTS
 from contend.graph.protocols.base import PlannedCall, strategy_for
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateState, Turn
+from contend.graph.state import DebateState
 from contend.graph.stop_reasons import StopDecision, stop
 from contend.graph.values import NO_USAGE, Usage, WorkSpan
 from contend.models.budget import (
     NO_BUDGET,
     NOTHING,
-    UNKNOWN,
     Amount,
     CallBudget,
     CallPrice,
     amount_of,
+    amount_of_earlier,
     cap_of,
     cap_words,
     check_prices,
@@ -54,7 +54,7 @@ def call_budget(
     info = runtime.execution_info
     return CallBudget(
         debate=(info.thread_id if info else None) or "local",
-        used=used_by(state),
+        used=used_by(state, settings),
         kept=_price(state, settings, calls_after(state, settings, phase)),
         warn=partial(_warn, runtime, state.get("round"), cap),
         pause_requested=pause_requested,
@@ -80,21 +80,24 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
         )
 
 
-def used_by(state: DebateState) -> Amount:
-    """Return what this debate's calls used; a fork does not count its parent's calls."""
+def used_by(state: DebateState, settings: DebateSettings) -> Amount:
+    """Return what the calls of a debate used, by its state."""
     before = state.get("paid_before", NO_USAGE)
-    return _used_in_all(state) - amount_of(before, NOTHING)
+    return _used_in_all(state, settings) - amount_of(before, NOTHING)
 
 
-def paid_by(state: DebateState) -> Usage:
-    """Return the usage up to this state, which a fork does not pay for again."""
-    used = _used_in_all(state)
+def paid_by(state: DebateState, settings: DebateSettings) -> Usage:
+    """Return what a fork that begins with this state need not pay."""
+    used = _used_in_all(state, settings)
     return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
 
 
-def _used_in_all(state: DebateState) -> Amount:
-    work: list[Turn | WorkSpan] = [*state.get("spans", []), *spoken_by_models(state)]
-    return sum((amount_of(each.usage, UNKNOWN) for each in work), NOTHING)
+def _used_in_all(state: DebateState, settings: DebateSettings) -> Amount:
+    anybody = [seat.model for seat in state.get("seats", []) if not seat.is_human]
+    used = [(span.usage, anybody) for span in state.get("spans", [])]
+    used += [(turn.usage, [turn.model]) for turn in spoken_by_models(state)]
+    prices = settings.prices
+    return sum((amount_of_earlier(usage, by, prices) for usage, by in used), NOTHING)
 
 
 def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | None:
@@ -105,7 +108,7 @@ def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | 
     number, strategy = state["round"], strategy_for(settings)
     if any(each.what == OUT_OF_BUDGET and each.round == number for each in _degraded(state)):
         return _stop(number, cap, "did not pay for all calls of this round")
-    used, closing = used_by(state), _price(state, settings, strategy.closing_calls(state))
+    used, closing = used_by(state, settings), _price(state, settings, strategy.closing_calls(state))
     needed = _price(state, settings, strategy.round_calls(state)) + closing
     if (used + needed).share_of(cap) <= 1:
         return None

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from contend.graph.errors import DamagedDebate, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
-from contend.service import catalogue, chat, debates, errors, listing, steering
+from contend.service import catalogue, chat, debates, errors, forks, listing, steering
 from contend.service.guards import Guard
 from contend.service.limits import StreamLimit
 from contend.service.mcp_route import McpEndpoint
@@ -61,7 +61,7 @@ def create_app(
     )
     made.state.runs = runs
     made.include_router(router)
-    for each in (listing, debates, steering, catalogue, chat):
+    for each in (listing, debates, steering, forks, catalogue, chat):
         made.include_router(each.router)
     made.include_router(health)
     add_page(made)

@@ -12,6 +12,7 @@ from contend.debates import forecasts
 from contend.debates.estimate import estimate
 from contend.debates.presets import find_preset, preset_names
 from contend.debates.record import StoredDebate
+from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
@@ -41,6 +42,7 @@ class Protocol(BaseModel):
     description: str
     use_when: str
     seats: list[SeatSummary]
+    people: list[str] = Field(description="The roles whose seats a person can take.")
     settings_schema: dict[str, Any] = Field(
         alias="schema", description="The settings as JSON Schema."
     )
@@ -105,6 +107,7 @@ def _protocol(name: str) -> Protocol:
         description=(model.__doc__ or "").strip(),
         use_when=model.use_when,
         seats=seats,
+        people=sorted(strategy_for(model()).roles_for_people),
         schema=model.model_json_schema(),
     )
 

@@ -13,6 +13,7 @@ from contend.debates.events import Event
 from contend.graph.record import Status
 from contend.service.address import DEBATES_PREFIX
 from contend.service.errors import ErrorBody
+from contend.service.forks import ComparisonAnswer, FamilyAnswer, Reply
 from contend.service.listing import DebateList
 from contend.service.summaries import DebateDetails, DebateSummary
 
@@ -124,6 +125,31 @@ class DebateClient:
     def finish(self, debate_id: str, say: str = "") -> DebateSummary:
         """Finish the current round, then write the answer."""
         return self._change(debate_id, "finish", say=say)
+
+    def fork(
+        self,
+        debate_id: str,
+        *,
+        say: str = "",
+        settings: Mapping[str, Any] | None = None,
+        **place: Any,
+    ) -> DebateSummary:
+        """Start a new debate from a place: `at`, `after`, `edit` or `another_round`."""
+        body = {"say": say, "settings": dict(settings or {}), **place}
+        found = self._call("POST", debate_id, "forks", json=body)
+        return DebateSummary.model_validate_json(found.content)
+
+    def reply(self, debate_id: str, turn: str) -> str:
+        """Return the model's whole reply in a turn, for `fork(edit=...)`."""
+        found = self._call("GET", debate_id, "turns", turn, "reply")
+        return Reply.model_validate_json(found.content).text
+
+    def family(self, debate_id: str) -> FamilyAnswer:
+        return FamilyAnswer.model_validate_json(self._call("GET", debate_id, "family").content)
+
+    def diff(self, debate_id: str, other_id: str) -> ComparisonAnswer:
+        found = self._call("GET", debate_id, "diff", other_id)
+        return ComparisonAnswer.model_validate_json(found.content)
 
     def rate(self, debate_id: str, rating: int) -> DebateSummary:
         return self._change(debate_id, "rate", rating=rating)

@@ -1,14 +1,17 @@
 """Starts a debate from a client's request."""
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
+from typing import Any
 from uuid import uuid4
 
 from fastapi import Request
 
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
+from contend.debates.fork import changed_settings
 from contend.debates.prepare import (
     draft_debate,
     prepare_debate,
@@ -99,14 +102,31 @@ def checked_settings(
     own = own_settings(options, protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
     settings = options.settings_of(protocol, wanted, start.model, _preset_of(start))
-    if getattr(settings, "output_dir", None) != getattr(own, "output_dir", None):
+    _check_paths(settings, own)
+    _check_models(_models_in(settings), options, own)
+    return settings
+
+
+def check_fork(options: ServiceOptions, parent: StoredDebate, changes: Mapping[str, Any]) -> None:
+    """Refuse changes that a caller may not make, and models that are not allowed."""
+    settings, before = changed_settings(parent, changes), parent.as_settings()
+    _check_paths(settings, before)
+    # Its embedding model may be one that no caller chose; the models of its seats cost money.
+    models = {*_models_in(settings)} - {str(parse_spec(before.embedding_model))}
+    _check_models(sorted(models), options, own_settings(options, parent.protocol))
+
+
+def _check_paths(settings: DebateSettings, known: DebateSettings) -> None:
+    if getattr(settings, "output_dir", None) != getattr(known, "output_dir", None):
         raise BadInput("output_dir can only be set by the operator of this service.")
-    if settings.files_of_seats() not in ({}, own.files_of_seats()):
+    if settings.files_of_seats() not in ({}, known.files_of_seats()):
         raise BadInput("Seats cannot name files here; upload the documents with the question.")
-    for model in _models_in(settings):
+
+
+def _check_models(models: Iterable[str], options: ServiceOptions, own: DebateSettings) -> None:
+    for model in models:
         if not is_allowed(model, options, own):
             raise BadInput(f"This service does not allow the model {model}.")
-    return settings
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:

@@ -155,8 +155,9 @@ def resume_debate(
             reporter = TerminalReporter(quiet=output.quiet)
             asyncio.run(prepare.prepare_resume(debate, reporter, settings))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
-        past, spent = records.past(debate.protocol), spent_by(records, debate.id)
-        expected = rest_line(debate.as_state(), settings or debate.as_settings(), past, spent)
+        past, current = records.past(debate.protocol), settings or debate.as_settings()
+        spent = spent_by(records, debate.id, current)
+        expected = rest_line(debate.as_state(), current, past, spent)
         return _Session(records, debate, output, notice, expected, settings=settings).run(remark)
 
 

@@ -51,6 +51,7 @@ DEGRADED_WORDS = {
     "out_of_budget": "not asked, because of the budget",
     "no_numbers": "probabilities not readable",
     "no_precedents": "too few precedents",
+    "no_references": "no earlier point cited",
     "argued_again": "too weak, argued again",
     "argued_anew": "argued once more",
     "overlong": "over the length limit",

@@ -1,5 +1,6 @@
 """The adversarial strategy: the Proposer answers, and the Skeptic attacks until satisfied."""
 
+from collections import Counter
 from typing import Any
 
 from contend.graph.protocols.base import PromptCall, PromptValues, Strategy
@@ -22,9 +23,12 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
         self.rounds = settings.min_rounds, settings.max_rounds
         self.max_steps = 3 * settings.max_rounds + 10
 
-    def expected_calls(self) -> tuple[int, int]:
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
         fewest = self.rounds[0] if self.settings.ready_respects_min_rounds else 1
-        return 2 * fewest + 2, 2 * self.rounds[1] + 2
+        return self._calls(fewest), self._calls(self.rounds[1])
+
+    def _calls(self, rounds: int) -> Counter[str]:
+        return Counter(proposer=rounds, skeptic=rounds, synthesizer=1, judge=1)
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
         more = state["round"] + 1

@@ -1,6 +1,7 @@
 """The decisions a protocol makes: who speaks when, what a failure means, when rounds end."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -61,8 +62,17 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Decide after a round whether to end the rounds; return None to continue."""
 
     @abstractmethod
-    def expected_calls(self) -> tuple[int, int]:
-        """Return the minimum and maximum number of calls if no call fails."""
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the fewest and the most turns of each role if no call fails."""
+
+    def expected_calls(self, people: Sequence[Seat] = ()) -> tuple[int, int]:
+        """Return the fewest and the most calls; the turns of people are no calls."""
+        fewest, most = (self._without(turns, people) for turns in self.calls_by_role())
+        return fewest, most
+
+    def _without(self, turns: Counter[str], people: Sequence[Seat]) -> int:
+        sharing = Counter(seat.role for seat in self.settings.build_seats())
+        return turns.total() - sum(turns[seat.role] // sharing[seat.role] for seat in people)
 
     def round_calls(self, state: DebateState) -> list[PlannedCall]:
         answers = [PlannedCall(seat, "propose") for seat in state["seats"] if self.answers(seat)]

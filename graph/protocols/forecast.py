@@ -1,5 +1,6 @@
 """The forecast strategy: roles argue over outcomes in every round; the judge gives the verdict."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,8 +39,10 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         self.rounds = settings.max_rounds, settings.max_rounds
         self.max_steps = 5 * settings.max_rounds + 10
 
-    def expected_calls(self) -> tuple[int, int]:
-        calls = 2 * len(self.settings.role_names) * self.settings.max_rounds + 1
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
+        rounds, roles = self.settings.max_rounds, self.settings.role_names
+        calls = Counter(dict.fromkeys(roles, rounds))
+        calls["judge"] += len(roles) * rounds + 1
         return calls, calls
 
     def round_calls(self, state: DebateState) -> list[PlannedCall]:

@@ -1,5 +1,6 @@
 """The forum strategy: seats argue until a judge ends the debate or all but one have conceded."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,17 +49,20 @@ class ForumStrategy(Strategy[ForumSettings]):
         self.style = settings.debate_format
         self.most_tool_calls = settings.max_tool_calls
 
-    def expected_calls(self) -> tuple[int, int]:
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
         gated = self.settings.debate_if == "drafts_disagree"
         fewest = self.first_round if gated else self.rounds[0]
         return self._calls(fewest), self._calls(self.rounds[1])
 
-    def _calls(self, rounds: int) -> int:
+    def _calls(self, rounds: int) -> Counter[str]:
         seats, mode = len(self.settings.opening_seats), self.settings.judge_mode
         checked = sum(self._is_checked(number) for number in range(1, rounds + 1))
         if mode == "external_judge":
-            return seats * rounds + checked + 3
-        return seats * (rounds + checked) + 1 if mode == "self_convergence" else seats * rounds
+            return Counter(debater=seats * rounds, judge=checked + 3)
+        if mode == "display_only":
+            return Counter(debater=seats * rounds)
+        # Nobody knows yet which of the debaters will write the answer.
+        return Counter(debater=seats * (rounds + checked), writer=1)
 
     def round_calls(self, state: DebateState) -> list[PlannedCall]:
         number, seats = state["round"] + 1, [seat_with_id(state, each) for each in state["active"]]
@@ -110,7 +114,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         number, active = state["round"], state["active"]
         if len(active) == 1:
             return self._last_seat(state, active[0])
-        saved = self._calls(self.rounds[0]) - self._calls(number)
+        saved = self._calls(self.rounds[0]).total() - self._calls(number).total()
         if number == self.first_round and (agreed := stop_if_agreed(state, self.settings, saved)):
             return agreed
         judged = [turn for turn in turns_of(state, "judge_continue") if turn.round == number]

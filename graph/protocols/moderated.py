@@ -1,5 +1,6 @@
 """The moderated strategy: advocates for fixed positions speak in turn under a moderator."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         form, transcript = settings.output_format, settings.generate_full_transcript
         self.folder_plan = FolderPlan(base, form, transcript)
 
-    def expected_calls(self) -> tuple[int, int]:
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
         count, settings = self.settings.round_count, self.settings
         adjusts = settings.moderator_may_adjust
         fewest = self._calls(settings.min_round_count if adjusts else count, checks=1)
@@ -71,8 +72,8 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
     def _planned(self, state: DebateState, steps: Sequence[Step]) -> list[PlannedCall]:
         return [PlannedCall(seat_with_id(state, step.seat), step.phase) for step in steps]
 
-    def _calls(self, rounds: int, checks: int) -> int:
-        """Count the calls in all stages, with `checks` fact-checking calls per statement."""
+    def _calls(self, rounds: int, checks: int) -> Counter[str]:
+        """Count the calls in all stages, with `checks` calls per statement for fact checking."""
         sides = [side.name for side in self.settings.positions]
         stages = [openings(sides), closings(sides)]
         stages += [argument_round(sides, number) for number in range(1, rounds + 1)]
@@ -81,7 +82,9 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         undecided = not all(side.position for side in self.settings.positions)
         scores = len(stages) * self.settings.format.orders
         checked = statements * checks if self.settings.fact_check else 0
-        return len(steps) + checked + undecided + scores + 1
+        moderator = len(steps) - statements + undecided + 1
+        others = {"moderator": moderator, "fact_checker": checked, "judge": scores}
+        return Counter({self.answering_role: statements, **others})
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
         added = planned_rounds(self.settings, state["turns"]) - self.settings.round_count

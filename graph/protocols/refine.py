@@ -1,5 +1,6 @@
 """The refine strategy: all answer, the judge gives feedback, all refine, the judge merges."""
 
+from collections import Counter
 from string import ascii_uppercase
 from typing import Any
 
@@ -29,12 +30,13 @@ class RefineStrategy(Strategy[RefineSettings]):
         self.max_steps = 3 * most + 12
         self.most_tool_calls = settings.max_tool_calls
 
-    def expected_calls(self) -> tuple[int, int]:
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
         most = self._calls(self.rounds[1])
         return (self._calls(0) if self.settings.debate_if == "drafts_disagree" else most), most
 
-    def _calls(self, rounds: int) -> int:
-        return len(self.settings.opening_seats) * (1 + rounds) + rounds + 2
+    def _calls(self, rounds: int) -> Counter[str]:
+        debaters = len(self.settings.opening_seats)
+        return Counter(debater=debaters * (1 + rounds), judge=rounds + 2)
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
@@ -80,7 +82,7 @@ class RefineStrategy(Strategy[RefineSettings]):
         return stop("max_rounds", number, f"{used} used" if most else "no refinement was asked for")
 
     def _agreement(self, state: DebateState) -> StopDecision | None:
-        saved = self._calls(self.rounds[1]) - self._calls(0)
+        saved = self._calls(self.rounds[1]).total() - self._calls(0).total()
         return stop_if_agreed(state, self.settings, saved)
 
 

@@ -114,6 +114,10 @@ export const resumeDebate = (id, say, budget = {}) => post(debatePath(id, "/resu
 export const finishDebate = (id, say) => post(debatePath(id, "/finish"), say ? { say } : {});
 export const rateDebate = (id, rating) => post(debatePath(id, "/rate"), { rating });
 export const resolveForecast = (id, outcome) => post(debatePath(id, "/resolve"), { outcome });
+export const forkDebate = (id, wanted) => post(debatePath(id, "/forks"), wanted);
+export const getReply = (id, turn) => get(debatePath(id, `/turns/${encodeURIComponent(turn)}/reply`));
+export const getFamily = (id) => get(debatePath(id, "/family"));
+export const getDiff = (id, other) => get(debatePath(id, `/diff/${encodeURIComponent(other)}`));
 export const deleteDebate = (id) => send(debatePath(id), { method: "DELETE" });
 
 /** Save an export as a file; a link could not carry the token. */

@@ -16,18 +16,19 @@ async function route() {
   const number = ++routeNumber;
   current?.close?.();
   current = null;
-  const [name, id] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
+  const [name, ...ids] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
   view.className = `view-${name || "ask"}`;
   markNavigation(name || "ask");
   window.scrollTo(0, 0);
-  const made = await openView(name, id && decodeURIComponent(id));
+  const made = await openView(name, ids.filter(Boolean).map(decodeURIComponent));
   if (number === routeNumber) current = made;
   else made?.close?.();
 }
 
 /** Load the view's module when it is first shown. */
-async function openView(name, id) {
-  if (name === "debates" && id) return (await import("./debate.js")).showDebate(view, id, tools);
+async function openView(name, ids) {
+  if (name === "debates" && ids.length) return (await import("./debate.js")).showDebate(view, ids[0], tools);
+  if (name === "compare" && ids.length > 1) return (await import("./compare.js")).showCompare(view, ids.slice(0, 2), tools);
   if (name === "library") return (await import("./library.js")).showLibrary(view, tools);
   if (name === "scoreboard") return (await import("./scoreboard.js")).showScoreboard(view, tools);
   return (await import("./ask.js")).showAsk(view, tools);

@@ -8,6 +8,7 @@ import { createHead, statusWords } from "./debate-head.js";
 import { applyEvent, createState, isCompact, seatName, seatOf } from "./debate-state.js";
 import { announce, button, el, show } from "./dom.js";
 import { followDebate } from "./event-stream.js";
+import { askFurther, createFamily, forkMenu } from "./forks.js";
 import { activityOf, count, degradedWords, sentenceCase } from "./labels.js";
 import { createPanels } from "./panels.js";
 import { createRail } from "./rail.js";
@@ -65,6 +66,7 @@ class DebateView {
     this.answer = createAnswer(state, this.detail, this.report);
     this.panels = createPanels(state, this.jump);
     this.composer = createComposer(this.id, this.report);
+    this.family = createFamily(this.id);
     const place = (name, attributes = {}) => (this[name] = el("div", { class: name, ...attributes }));
     const { title } = this.detail;
     this.title = el("h1.question", { tabindex: "-1" }, title || state.question);
@@ -81,7 +83,8 @@ class DebateView {
           place("transcript")),
         this.aside),
       this.followButton, this.asideSwitch);
-    show(this.aside, this.composer.node, ...this.panels.nodes);
+    show(this.aside, this.composer.node, this.family.node, ...this.panels.nodes);
+    this.family.load();
     this.update(new Set(["status", "seats", "rail", "answer", "order"]));
     this.tools.focusTitle(this.title, title || state.question);
     if (state.status === "running") this.place.follow();
@@ -179,7 +182,7 @@ class DebateView {
     let card = this.cards.get(key);
     const turn = this.state.turns[Number(key.slice(1))];
     if (!card) {
-      card = createTurnCard(this.state, turn, this.jump);
+      card = createTurnCard(this.state, turn, this.jump, (ended) => forkMenu(this.id, ended, this.report, seatName(this.state, ended.seat)));
       this.cards.set(key, card);
       this.placeCard(turn, card.node);
     }
@@ -225,6 +228,7 @@ class DebateView {
 
   drawStatus() {
     const { state } = this;
+    this.view.dataset.status = state.status;
     const isAsked = this.composer.update(state);
     const home = isAsked && matchMedia("(max-width: 820px)").matches ? this.asked : this.aside; // the phone hides the panels
     if (this.composer.node.parentNode !== home) home.prepend(this.composer.node);
@@ -252,6 +256,7 @@ class DebateView {
     if (isRunning) buttons.push(button("Pause", act(pauseDebate), { title: "Pause (p)" }), button("Finish now", act(finishDebate), { title: "Stop the rounds and write the answer" }));
     else if (status === "paused" && state.outOfBudget) buttons.push(button("Resume with twice the budget", act((debate) => resumeDebate(debate, "", twice(state.outOfBudget)))));
     else if (status !== "done") buttons.push(button("Resume", act(resumeDebate), { title: "Resume (p)" }));
+    if (status === "done" && state.protocol !== "forecast") buttons.push(button("Ask further…", () => askFurther(id).catch(this.report)));
     buttons.push(menu("Export ▾", exportItems(id, this.report), { class: "button button-primary" }));
     if (!isRunning) buttons.push(button("Delete", () => this.remove(), { class: "button button-quiet" }));
     return buttons;

@@ -39,6 +39,7 @@ const DEGRADED_WORDS = {
   out_of_budget: "not asked, because of the budget",
   no_numbers: "the probabilities could not be parsed",
   no_precedents: "too few precedents",
+  no_references: "cited no earlier point",
   argued_again: "argued again, because the first argument was too weak",
   argued_anew: "argued once more",
   overlong: "over the length limit",

@@ -9,6 +9,8 @@ const LISTS = {
   positions: { title: "Sides", add: "Add a side", noun: "Advocate", least: 2, most: 8, hasPosition: true },
 };
 
+const PERSON = { spec: "human", provider: "a person is asked" };
+
 /** Return the seats of a protocol as a form with `node` and `read()`, which gives `{model, settings}`. */
 export function createSeatsForm(protocol, models, onChange) {
   const chosen = {};
@@ -16,16 +18,19 @@ export function createSeatsForm(protocol, models, onChange) {
   const listName = Object.keys(LISTS).find((name) => protocol.schema.properties[name]);
   const rows = listName ? startingRows(protocol, listName) : null;
   const listed = new Set((rows || []).map((row) => row.id));
+  const listedRole = protocol.seats.find((seat) => listed.has(seat.id))?.role;
   const roles = protocol.seats.filter((seat) => !listed.has(seat.id) && protocol.schema.properties[`${seat.id}_model`]);
   const defaultName = models.default ? shortModel(models.default) : "default model";
 
+  const modelsOf = (role) => (protocol.people.includes(role) ? [...models.models, PERSON] : models.models);
+
   const chips = el("div.chips",
-    chip("All seats", everyone, `${defaultName} (default)`, (value) => { everyone = value; }),
-    roles.map((seat) => chip(seat.name, "", "same for all", (value) => { chosen[`${seat.id}_model`] = value; })));
+    chip("All seats", models.models, `${defaultName} (default)`, (value) => { everyone = value; }),
+    roles.map((seat) => chip(seat.name, modelsOf(seat.role), "same for all", (value) => { chosen[`${seat.id}_model`] = value; })));
   const list = el("div.seat-rows");
 
-  function chip(name, value, placeholder, set) {
-    const picker = modelPicker({ label: `Model: ${name}`, models: models.models, placeholder, value, onChange: (spec) => { set(spec); onChange(); } });
+  function chip(name, offered, placeholder, set) {
+    const picker = modelPicker({ label: `Model: ${name}`, models: offered, placeholder, onChange: (spec) => { set(spec); onChange(); } });
     return el("label.chip", el("span.chip-name", name), picker.node);
   }
 
@@ -38,7 +43,7 @@ export function createSeatsForm(protocol, models, onChange) {
 
   function seatRow(kind, row, at) {
     const field = (name, attributes) => el("input.field", { value: row[name] || "", maxlength: 4000, ...attributes, oninput: (event) => { row[name] = event.target.value; row.isChanged = true; onChange(); } });
-    const picker = modelPicker({ label: `Model: ${row.name}`, models: models.models, placeholder: "same for all", value: row.model || "", onChange: (spec) => { row.model = spec; row.isChanged = true; onChange(); } });
+    const picker = modelPicker({ label: `Model: ${row.name}`, models: modelsOf(listedRole), placeholder: "same for all", value: row.model || "", onChange: (spec) => { row.model = spec; row.isChanged = true; onChange(); } });
     return el("div", { class: `seat-row ${kind.hasPosition ? "has-position" : ""} seat-${(at + (kind.hasPosition ? 1 : 0)) % 8}` },
       field("name", { "aria-label": `Name of ${kind.noun.toLowerCase()} ${at + 1}`, maxlength: 40 }),
       kind.hasPosition && field("position", { "aria-label": `Position of ${row.name}`, placeholder: "What this side argues (proposed by the moderator if empty)" }),

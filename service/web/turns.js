@@ -12,9 +12,9 @@ const BADGES = {
   human: ["human", "A person wrote this turn."],
 };
 
-/** Return a card with `update(turn)`. */
-export function createTurnCard(state, turn, jumpTo) {
-  return isCompact(turn) ? compactCard(state, turn) : fullCard(state, turn, jumpTo);
+/** Return a card with `update(turn)`; `menuOf` makes the menu of a finished turn. */
+export function createTurnCard(state, turn, jumpTo, menuOf) {
+  return isCompact(turn) ? compactCard(state, turn) : fullCard(state, turn, jumpTo, menuOf);
 }
 
 function compactCard(state, turn) {
@@ -52,14 +52,14 @@ function inlineHtml(turn) {
   return node;
 }
 
-function fullCard(state, turn, jumpTo) {
+function fullCard(state, turn, jumpTo, menuOf) {
   const parts = {
     name: el("h3.turn-seat"), model: el("span.turn-model"), phase: el("span.turn-phase"),
     facts: el("span.turn-facts"), badges: el("span.turn-badges"), answers: el("span.turn-answers"),
-    body: el("div.prose.turn-body"), extras: el("div.turn-extras"),
+    menu: el("span.turn-menu"), body: el("div.prose.turn-body"), extras: el("div.turn-extras"),
   };
   const node = el("article", { class: `turn card seat-${place(state, turn)}`, id: turn.key, tabindex: "-1" },
-    el("header.turn-head", parts.name, parts.model, parts.phase, parts.facts, parts.badges, parts.answers), parts.body, parts.extras);
+    el("header.turn-head", parts.name, parts.model, parts.phase, parts.facts, parts.badges, parts.answers, parts.menu), parts.body, parts.extras);
   let shownHtml = null;
   let resets = 0;
   function update() {
@@ -78,6 +78,7 @@ function fullCard(state, turn, jumpTo) {
     if (!isOver && !parts.body.firstChild) parts.body.append(placeholder(turn));
     if (isOver) {
       markQuotes(parts.body, turn);
+      if (turn.id && turn.phase !== "remark" && !parts.menu.firstChild) parts.menu.append(menuOf(turn));
       show(parts.extras, extrasOf(turn));
     }
   }

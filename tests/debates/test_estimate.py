@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from contend.debates.estimate import Estimate, estimate
-from contend.graph.settings import AdversarialSettings
+from contend.graph.settings import SETTINGS, AdversarialSettings, RefineSettings
 from contend.models import prices
 from contend.models.prices import Price
+from tests.support.states import state, stopped, turn
 
 
 def estimated(*models: str, **changes: Any) -> Estimate:
@@ -44,3 +45,34 @@ def test_the_oldest_date_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(prices, "price_table", lambda: table)
     assert estimated("openai:new", "openai:old").prices_read == date(2024, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "people", "calls"),
+    [
+        ("adversarial", ["skeptic_model"], (1 + 2, 5 + 2)),
+        ("adversarial", ["proposer_model", "skeptic_model", "synthesizer_model"], (1, 1)),
+        ("refine", ["judge_model"], (9, 9)),
+    ],
+)
+def test_the_turns_of_people_are_no_calls(
+    protocol: str, people: list[str], calls: tuple[int, int]
+) -> None:
+    settings = SETTINGS[protocol].model_validate(dict.fromkeys(people, "human"))
+    assert estimate("Why?", settings, settings.build_seats()).calls == calls
+
+
+def test_each_debater_that_is_a_person_counts() -> None:
+    seats: Any = [{"name": "Ann", "model": "human"}, {"name": "Ben", "model": "openai:m"}]
+    settings = RefineSettings(seats=seats, max_debate_rounds=2)
+    assert estimate("Why?", settings, settings.build_seats()).calls[1] == 3 + 2 + 2
+
+
+def test_what_a_person_wrote_before_a_pause_is_no_call() -> None:
+    settings = AdversarialSettings(skeptic_model="human", max_rounds=3)
+    answer, critique = turn("propose", 1, "Keep it."), turn("critique", 1, "Why?")
+    said = [answer, critique.model_copy(update={"status": "human"})]
+    found = estimate("Why?", settings, settings.build_seats(), stopped=state(turns=said))
+    assert found.calls == (1 + 2 - 1, 3 + 2 - 1)
+    ended = state(turns=said, seats=settings.build_seats(), stop=stopped(1))
+    assert estimate("Why?", settings, settings.build_seats(), stopped=ended).calls == (2, 2)

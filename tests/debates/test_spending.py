@@ -9,11 +9,14 @@ import pytest
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.settings_sources import Given
-from contend.debates.spending import open_ledger, spent_by, with_budget
+from contend.debates.spending import Limits, limits_over_time, open_ledger, spent_by, with_budget
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
+from contend.graph.values import Usage
 from contend.models.budget import NOTHING, Amount
-from contend.models.recording import CallKey, RecordedCall
+from contend.models.failures import Failure
+from contend.models.recording import CallKey, Received, RecordedCall
+from contend.models.retries import Trouble
 from tests.debates.test_repository import begin
 
 SETTINGS = AdversarialSettings(budget=10_000)
@@ -64,11 +67,55 @@ async def test_calls_from_before_the_budget_count(records: Repository) -> None:
     known = {"input_tokens": 900, "output_tokens": 100, "cost_usd": 0.01}
     records.recordings.add(debate, CallKey("r1.propose.a", "x"), recorded(known))
     records.recordings.add(debate, CallKey("r1.critique.b", "y"), recorded({}))
-    assert spent_by(records, debate) == Amount(1_000 + 4_096, 0.01)
+    assert spent_by(records, debate, SETTINGS) == Amount(1_000 + 4_096, 0.01)
     ledger = await open_ledger(records, debate, SETTINGS)
     assert ledger.keep
     await ledger.keep("next", Amount(1_000))
-    assert spent_by(records, debate) == Amount(2_000 + 4_096, 0.01)
+    assert spent_by(records, debate, SETTINGS) == Amount(2_000 + 4_096, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({}, 2 * 4_096e-6),
+        ({"input_tokens": 900, "output_tokens": 100}, 900e-6 + 2 * 100e-6),
+    ],
+)
+async def test_calls_without_a_reported_cost_are_not_free(
+    records: Repository, usage: dict[str, Any], cost: float
+) -> None:
+    debate = begin(records)
+    records.recordings.add(debate, CallKey("r1.propose.a", "x"), recorded(usage))
+    failed = Trouble("retried", "openai:m", Failure("total", "too slow"), Usage(**usage))
+    received = [Received(at=0, trouble=failed)]
+    retried = recorded({"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0})
+    key = CallKey("r1.critique.b", "y")
+    records.recordings.add(debate, key, retried.model_copy(update={"received": received}))
+    priced = AdversarialSettings(max_cost=1, prices={"openai:m": (1.0, 2.0)})
+    ledger = await open_ledger(records, debate, priced)
+    assert ledger.spent.cost == pytest.approx(2 * cost)
+
+
+def test_the_budget_that_a_debate_had_is_known_by_time() -> None:
+    def event(name: str, hour: int, **metadata: Any) -> Any:
+        return {"event": name, "ts": f"2027-01-01T{hour:02}:00:00+00:00", "metadata": metadata}
+
+    def limits(budget: int | None) -> Limits:
+        return {"budget": budget, "max_cost": None}
+
+    said = [
+        event("debate_start", 1, settings={"max_rounds": 3, **limits(10)}),
+        event("paused", 2, reason="budget", **limits(10)),
+        event("resumed", 3),  # by release 0.2, which did not store the budget here
+        event("paused", 4, reason="budget", **limits(20)),
+        event("resumed", 5, **limits(30)),
+        event("paused", 6),
+        event("resumed", 7),
+    ]
+    found = limits_over_time(said, limits(None))
+    assert [(since.hour, each["budget"]) for since, each in found] == [
+        *((1, 10), (3, 20), (5, 30), (7, None)),
+    ]
 
 
 async def test_without_a_budget_nothing_is_stored(records: Repository) -> None:

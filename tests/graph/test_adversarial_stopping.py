@@ -15,6 +15,7 @@ from tests.support.scripted import (
     critique,
     full_cast,
     play,
+    scripted_settings,
 )
 
 ROUND = ["propose", "critique", "judge_continue"]
@@ -47,6 +48,22 @@ async def test_the_minimum_is_held_when_asked_for() -> None:
     skeptic = critique(ready=True, severity="major")
     played = await play(full_cast(skeptic=skeptic), ready_respects_min_rounds=True)
     assert ended(played) == (3, "skeptic_ready")
+
+
+@pytest.mark.parametrize(
+    ("skeptic", "reason"),
+    [
+        (critique(ready=True, severity="major"), "skeptic_ready"),
+        (critique(score=8, severity="major"), "score_reached"),
+        (critique(score=5, severity="major"), "max_rounds"),
+    ],
+)
+async def test_no_debate_that_had_all_rounds_stopped_early(skeptic: Lines, reason: str) -> None:
+    settings = scripted_settings(max_rounds=3, ready_respects_min_rounds=True)
+    played = await play(full_cast(skeptic=skeptic), settings=settings)
+    assert ended(played) == (3, reason)
+    assert played.named("early_stop") == []
+    assert not played.state["trace"]["early_stopped"]
 
 
 async def test_a_ready_signal_with_a_low_score_goes_on() -> None:

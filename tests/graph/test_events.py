@@ -45,6 +45,22 @@ async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
     assert told == ["rag_complete", *one_round * 3, *closing]
 
 
+async def test_rounds_and_the_answer_name_who_speaks_and_what_was_said(played: Played) -> None:
+    def speaker(event: NodeEvent) -> tuple[str, str]:
+        return event["metadata"]["role"], event["metadata"]["model"]
+
+    assert {speaker(each) for each in played.named("round_start")} == {
+        ("proposer", "scripted:proposer")
+    }
+    (writing,) = played.named("synthesis_start")
+    assert speaker(writing) == ("synthesizer", "scripted:synthesizer")
+    for ended in played.named("round_complete"):
+        said = [(each["id"], each["text"]) for each in ended["metadata"]["responses"]]
+        in_round = [turn for turn in played.turns if turn.round == ended["round"]]
+        debated = [turn for turn in in_round if turn.phase in ("propose", "critique")]
+        assert said == [(turn.id, turn.text) for turn in debated]
+
+
 async def test_an_early_stop_is_told_with_its_reason() -> None:
     played = await play(full_cast(skeptic=critique(ready=True, severity="major")))
     (stop,) = played.named("early_stop")

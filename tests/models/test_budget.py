@@ -11,6 +11,7 @@ from contend.graph.errors import BadInput, OverBudget, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.budget import (
+    _MOST_LEDGERS,
     NO_BUDGET,
     Amount,
     CallBudget,
@@ -22,6 +23,8 @@ from contend.models.budget import (
     least_answer,
     most_tokens,
     prompt_tokens,
+    reserved,
+    using_ledger,
 )
 from contend.models.failures import BadAnswer
 from contend.models.prices import Price
@@ -200,3 +203,25 @@ def test_models_that_think_need_more_room() -> None:
         parse_spec("openai:gpt-4.1")
     )
     assert least_answer(parse_spec("openai:gpt-4.1"), limit=300) == 300
+
+
+async def test_a_ledger_in_use_is_kept_whatever_many_debates_run() -> None:
+    """As in `langgraph dev`, where nobody opens the ledger of a debate."""
+    spec, settings = parse_spec("openai:m"), scripted_settings(budget=30_000)
+
+    async def call(debate: str, written: int, *during: str) -> None:
+        about = (CallBudget(debate), lambda: 0, 10_000, 500)
+        async with reserved(spec, settings, *about) as reservation:
+            reservation.settle(used(0, written))
+            for other in during:
+                await call(other, 0)
+
+    others = [f"other-{number}" for number in range(_MOST_LEDGERS + 1)]
+    with using_ledger("opened", Ledger()):
+        await call("opened", 10_000)
+        await call("long", 10_000, *others)
+        for debate in ("long", "opened"):
+            await call(debate, 10_000)
+            await call(debate, 10_000)
+            with pytest.raises(OverBudget):
+                await call(debate, 10_000, *others)

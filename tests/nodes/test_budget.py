@@ -85,22 +85,41 @@ async def test_viewers_are_warned_once_when_four_fifths_are_used(
 
 def test_the_calls_of_the_parent_are_not_paid_by_a_fork() -> None:
     state = as_state({"turns": [], "spans": [], "paid_before": NO_USAGE})
-    assert used_by(state) == NOTHING
-    assert paid_by(state) == Usage(input_tokens=0, output_tokens=0, cost_usd=0.0)
+    assert used_by(state, scripted_settings()) == NOTHING
+    assert paid_by(state, scripted_settings()) == Usage(
+        input_tokens=0, output_tokens=0, cost_usd=0.0
+    )
 
 
 async def test_a_fork_counts_from_where_it_begins() -> None:
     debate = await played(max_rounds=1, min_rounds=1)
-    forked = as_state({**debate.state, "paid_before": paid_by(debate.state)})
-    assert used_by(debate.state) == Amount(15 * len(debate.cast.sent))
-    assert used_by(forked) == NOTHING
+    forked = as_state({**debate.state, "paid_before": paid_by(debate.state, scripted_settings())})
+    assert used_by(debate.state, scripted_settings()) == Amount(15 * len(debate.cast.sent))
+    assert used_by(forked, scripted_settings()) == NOTHING
 
 
 async def test_a_turn_of_unknown_usage_counts() -> None:
     debate = await played(max_rounds=1, min_rounds=1)
     turns = [turn.model_copy(update={"usage": Usage()}) for turn in debate.turns]
-    counted = used_by(as_state({**debate.state, "turns": turns}))
+    counted = used_by(as_state({**debate.state, "turns": turns}), scripted_settings())
     assert counted.tokens == len(turns) * UNKNOWN.tokens
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Usage(), 2 * 4_096e-6),
+        (Usage(input_tokens=1_000, output_tokens=500), 1_000e-6 + 2 * 500e-6),
+        (Usage(input_tokens=1_000, output_tokens=500, cost_usd=0.5), 0.5),
+    ],
+)
+async def test_a_cost_that_was_not_reported_is_that_of_the_model(usage: Usage, cost: float) -> None:
+    debate = await played(max_rounds=1, min_rounds=1)
+    turns = [turn.model_copy(update={"usage": usage}) for turn in debate.turns]
+    prices = {turn.model: (1.0, 2.0) for turn in turns}
+    priced = scripted_settings(prices=prices)
+    counted = used_by(as_state({**debate.state, "turns": turns}), priced)
+    assert counted.cost == pytest.approx(cost * len(turns))
 
 
 @pytest.mark.parametrize("budget", [2, 900, 5_000])

@@ -103,6 +103,24 @@ def test_every_placeholder_is_one_the_renderer_knows(name: str) -> None:
     assert prompts.placeholders(prompts.load(name)) <= known_to(name)
 
 
+# Parts in which a speaker answers the question, so that it must know what the user added.
+ANSWERS = ("first", "again", "opening", "argument", "rebuttal", "closing")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.rpartition(".")[2] in ANSWERS])
+def test_whoever_answers_sees_the_users_comments(name: str) -> None:
+    is_task = name.startswith("forum/") and "debater" not in name
+    if not is_task and "/control." not in name:
+        assert "remarks" in prompts.placeholders(prompts.load(name))
+
+
+def test_small_models_are_referred_to_nothing_that_is_missing() -> None:
+    again = prompts.placeholders(prompts.load("refine/small/debater.again"))
+    # Feedback names answers by their letters; and there may be none.
+    assert {"own_label", "feedback_heading"} <= again
+    assert "excerpt_rule" in prompts.placeholders(prompts.load("refine/small/judge.feedback"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_brace_is_a_placeholder_or_belongs_to_the_json_form(name: str) -> None:
     text = re.sub(r"```json\n.*?```", "", prompts.load(name), flags=re.DOTALL)

@@ -76,6 +76,7 @@ def test_events_are_one_per_line_in_order(contend: Command) -> None:
     assert events[0]["event"] == "debate_start"
     assert events[-1]["event"] == "complete"
     assert events[-1]["content"] == ANSWER
+    assert events[-1]["metadata"] == {"model": "openai:m", "role": "synthesizer"}
     assert {event["type"] for event in events} == {"debate_event"}
 
 

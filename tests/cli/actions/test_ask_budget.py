@@ -128,6 +128,39 @@ def test_a_strict_replay_takes_the_same_path(contend: Command, models: ModelServ
     assert replayed.code == 0, replayed.out
 
 
+def test_a_strict_replay_knows_which_budget_ended_the_rounds(
+    contend: Command, models: ModelServer
+) -> None:
+    models.script = wordy(3)
+    assert contend.here(*ASK, "--budget", "11000").code == 3
+    debate = contend.here("list", "--json").json[0]["id"]
+    ended = contend.here("resume", debate, "--budget", "60000")
+    assert ended.code == 0, ended.err
+    assert "other settings" not in ended.out  # than the version that ran it before
+    record = contend.here("show", debate, "--json").json
+    assert (record["stop_reason"], record["settings"]["budget"]) == ("budget", 60_000)
+    replayed = contend.here("replay", debate, "--strict")
+    assert replayed.code == 0, replayed.out
+    refused = contend.here("export", debate, "--format", "cassette")
+    assert (refused.code, "had several budgets, and one ended" in refused.err) == (2, True)
+
+
+def test_a_cassette_fits_though_the_budget_was_raised(
+    contend: Command, models: ModelServer
+) -> None:
+    models.script = using(3_000, 500)
+    debate = contend.here(*ASK, "--pause", "before_synthesis", "--json").json["id"]
+    assert contend.here("resume", debate, "--budget", "25000").code == 0
+    assert contend.here("replay", debate, "--strict").code == 0
+    tape = contend.home.parent / "tape.json"
+    exported = contend.here("export", debate, "--format", "cassette", "--output", str(tape))
+    assert exported.code == 0, exported.err
+    assert json.loads(tape.read_text())["recording"]["debate"]["settings"]["budget"] is None
+    made = len(models.calls)
+    again = contend.here("ask", "--cassette", str(tape), "--json")
+    assert (again.code, len(models.calls)) == (0, made), again.err
+
+
 def test_a_fork_has_a_budget_of_its_own(contend: Command, models: ModelServer) -> None:
     models.script = using(4_000, 500)
     parent = contend.here(*ASK, "--json").json["id"]

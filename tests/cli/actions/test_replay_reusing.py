@@ -1,6 +1,9 @@
 """`contend replay --reuse-until`: on the recording up to a point, with models after it."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,23 @@ def test_calls_up_to_the_point_are_reused_and_later_ones_are_made(
     assert 0 < len(models.calls) - paid < paid
     assert contend("tree", again.json["id"], "--json").json["id"] == parent["id"]
     assert contend("replay", again.json["id"], "--strict").code == 0
+
+
+def test_reused_calls_are_not_paid_again(contend: Command, models: ModelServer) -> None:
+    script = script_of("adversarial")
+    models.script = lambda request: replace(script(request), usage=(4_000, 500))
+    limits = ["--set", "budget=50000"]
+    parent = contend(*ask_in("adversarial"), *limits, "--pause", "before_synthesis", "--json")
+    ended = contend("resume", parent.json["id"], "--json").json
+    paid = len(models.calls)
+    paused = contend("replay", parent.json["id"], "--reuse-until", "3", "--json").json
+    assert (paused["status"], len(models.calls)) == ("paused", paid)
+    again = contend("resume", paused["id"], "--json").json
+    assert (again["stop_reason"], len(models.calls)) == (ended["stop_reason"], paid + 2)
+    assert again["usage"]["input_tokens"] == 2 * 4_000
+    with closing(sqlite3.connect(contend.home / "contend.db")) as database:
+        query = "SELECT sum(tokens) FROM spending WHERE debate_id = ?"
+        assert database.execute(query, [again["id"]]).fetchone() == (2 * 4_500,)
 
 
 def test_the_point_may_be_a_phase(contend: Command, models: ModelServer) -> None:

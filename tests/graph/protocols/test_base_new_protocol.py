@@ -42,6 +42,8 @@ class SoloSettings(DebateSettings):
 STRATEGY = '''
 """Solo: one author writes drafts and then the answer."""
 
+from collections import Counter
+
 from contend.graph.protocols.base import Strategy
 from contend.graph.settings.solo import SoloSettings
 from contend.graph.state import DebateState
@@ -57,8 +59,9 @@ class SoloStrategy(Strategy[SoloSettings]):
         self.rounds = settings.drafts, settings.drafts
         self.max_steps = 2 * settings.drafts + 10
 
-    def expected_calls(self) -> tuple[int, int]:
-        return self.settings.drafts + 1, self.settings.drafts + 1
+    def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
+        calls = Counter(author=self.settings.drafts + 1)
+        return calls, calls
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
         if state["round"] < self.settings.drafts:
