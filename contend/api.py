@@ -112,10 +112,10 @@ class Debate:
         budget: int | None = None,
         max_cost: float | None = None,
     ) -> "Debate":
-        """Continue a stopped debate, with the next `result()` or iteration.
+        """Continue a paused or failed debate when you next call `result()` or iterate over it.
 
-        `say` adds a comment for the next speakers. `finish` ends the rounds, if the debate is
-        waiting for a person. `budget` and `max_cost` replace those of the debate.
+        `say` adds a comment for the next speakers. `finish` ends the rounds if the debate is
+        waiting for a person. `budget` and `max_cost` replace the debate's own limits.
         """
         if self._task is None or not self._task.done():
             raise RuntimeError("The debate is not stopped. Call pause() and await result() first.")

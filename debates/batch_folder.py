@@ -189,7 +189,7 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
 
 
 def _as_cell(value: Any) -> Any:
-    """Prefix text that a spreadsheet would run as a formula with a quote."""
+    """Put a quote before text that a spreadsheet would run as a formula."""
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if is_formula else value
 

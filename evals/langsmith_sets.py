@@ -136,7 +136,7 @@ def _upload(
     examples = client.list_examples(
         dataset_name=dataset_name(data), example_ids=[example_id(each) for each in items]
     )
-    # Not `aevaluate`: it traces although told not to. No model is called here. What it prints is
+    # Not `aevaluate`: it traces even if tracing is off. No model is called here. What it prints is
     # not the report, which is on stdout.
     with redirect_stdout(sys.stderr):
         found = client.evaluate(

@@ -22,7 +22,7 @@ RunStatus = Literal["done", "failed", "not_applicable"]
 
 
 class ArmDraft(BaseModel):
-    """An independent answer from the beginning of an arm."""
+    """An independent answer given at the start of an arm."""
 
     seat: str
     answer: str | None

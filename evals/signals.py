@@ -44,7 +44,7 @@ class ReadCase:
 
     @property
     def is_misread(self) -> bool:
-        """Return whether the reply was parsed wrongly; an unreadable reply does not count."""
+        """Return whether the reply was parsed wrongly, rather than not at all."""
         return not self.is_right and self.read != UNREADABLE
 
 

@@ -80,7 +80,7 @@ class Decision(Value):
 
 
 class Conviction(Value):
-    """A seat's answer to the question whether another seat has convinced it."""
+    """A seat's answer when asked whether another seat has convinced it."""
 
     kind: Literal["conviction"] = "conviction"
     convinced: bool

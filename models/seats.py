@@ -24,8 +24,7 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-# Tokens needed besides the question: instructions, the latest turns and the answer. In a small
-# window, half of it.
+# Tokens needed for instructions, the latest turns and the answer. In a small window, half of it.
 _DEBATE_ROOM = 12_288
 
 

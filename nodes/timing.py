@@ -72,7 +72,7 @@ def total_usage(state: DebateState) -> TotalUsage:
 
 
 def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the known counts; None if counts are given but all unknown."""
+    """Return the sum of the known counts, or None if all are unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known or not counts else None
 

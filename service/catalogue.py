@@ -61,12 +61,12 @@ class Models(BaseModel):
 
 
 class LikelyAnswer(BaseModel):
-    """What such a debate usually takes."""
+    """The usual calls, tokens and cost of such a debate."""
 
     calls: int
     tokens: int
     cost_usd: float | None = Field(description="Null if a price is unknown.")
-    debates: int = Field(description="How many past debates it rests on.")
+    debates: int = Field(description="How many past debates the estimate is based on.")
 
 
 class EstimateAnswer(BaseModel):

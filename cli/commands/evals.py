@@ -69,7 +69,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     langsmith: Annotated[
         bool,
         typer.Option(
-            "--langsmith", help="Also upload the items and results to LangSmith (needs its key)."
+            "--langsmith", help="Also upload the items and results to LangSmith (needs an API key)."
         ),
     ] = False,
     parallel: Annotated[

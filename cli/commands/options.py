@@ -87,11 +87,11 @@ Config = Annotated[
 ]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="TOKENS", help="Maximum tokens for the whole debate."),
+    typer.Option("--budget", metavar="TOKENS", help="Maximum tokens for a whole debate."),
 ]
 MaxCost = Annotated[
     str | None,
-    typer.Option("--max-cost", metavar="DOLLARS", help="Maximum cost in US dollars."),
+    typer.Option("--max-cost", metavar="DOLLARS", help="Maximum cost of a debate in US dollars."),
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="Print raw Markdown instead of rendering it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

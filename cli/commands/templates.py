@@ -120,7 +120,7 @@ def learn(
             "--model",
             "-m",
             metavar="PROVIDER:NAME",
-            help="Model to use (default: the one that wrote the answer).",
+            help="Model to use (default: the model that wrote the answer).",
         ),
     ] = None,
     yes: Annotated[

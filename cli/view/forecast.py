@@ -201,7 +201,7 @@ def _score_table(title: str, rows: "Sequence[Row]") -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Chart forecasts (`o`) and how often they came true (`x`)."""
+    """Build a chart of forecasts (`o`) and how often they came true (`x`)."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")
@@ -242,7 +242,7 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Draw forecasts against how often they came true; a larger dot stands for more forecasts."""
+    """Plot forecasts against how often they came true; a larger dot stands for more forecasts."""
 
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)

@@ -19,13 +19,15 @@ class AdversarialSettings(DebateSettings):
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."
     )
-    min_rounds: int = Field(3, ge=1, le=50, description="Rounds before a good score may end it.")
+    min_rounds: int = Field(
+        3, ge=1, le=50, description="Rounds before a good score may end the debate."
+    )
     max_rounds: int = Field(5, ge=1, le=50, description="Maximum number of rounds.")
     early_stop_score: float = Field(
         8, ge=1, le=10, description="Quality score at which the answer counts as ready."
     )
     ready_respects_min_rounds: bool = Field(
-        False, description="Apply min_rounds to a ready signal too."
+        False, description="Apply min_rounds to the Skeptic's ready signal too."
     )
     proposer_model: str = Field("ollama:qwen3:32b", description="Model that answers and defends.")
     skeptic_model: str = Field("ollama:llama3.3:70b", description="Model that attacks.")

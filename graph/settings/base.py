@@ -49,7 +49,7 @@ def snake_case(name: str) -> str:
 
 
 def data_home() -> Path:
-    """Return the folder for database, weights and outputs: CONTEND_HOME or the user's default."""
+    """Return the folder of database, weights and outputs: CONTEND_HOME or the default."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
@@ -91,7 +91,7 @@ class DebateSettings(Settings):
         "never",
         description="When to wait for a person: never, after each round, or before the answer.",
     )
-    judge_model: str = Field("ollama:gemma3:27b", description="Model that rates the answer.")
+    judge_model: str = Field("ollama:gemma3:27b", description="Model that scores the answer.")
     judge_temperature: float = temperature_of(0.2, "judge")
     judge_fallbacks: tuple[str, ...] = fallbacks_of("judge")
     embedding_model: str = Field(
@@ -112,14 +112,17 @@ class DebateSettings(Settings):
     passages: int = Field(
         6, ge=1, le=50, description="Number of passages from the documents shown to each turn."
     )
-    connect_timeout: PositiveFloat = Field(10, description="Seconds to reach a provider.")
+    connect_timeout: PositiveFloat = Field(
+        10, description="Maximum seconds to connect to a provider."
+    )
     first_token_timeout: PositiveFloat = Field(
-        300, description="Seconds until the first token; built-in models have no such limit."
+        300,
+        description="Maximum seconds until the first token; built-in models have no such limit.",
     )
     idle_timeout: PositiveFloat = Field(
-        120, description="Seconds after the first token without another token or a keep-alive."
+        120, description="Maximum seconds between tokens or keep-alives after the first token."
     )
-    total_timeout: PositiveFloat = Field(900, description="Seconds for one whole call.")
+    total_timeout: PositiveFloat = Field(900, description="Maximum seconds for one whole call.")
     max_retries: NonNegativeInt = Field(
         3, le=10, description="How often to retry a call that failed for a temporary reason."
     )
@@ -145,11 +148,9 @@ class DebateSettings(Settings):
     context_tokens: int | None = Field(
         None, ge=512, description="Maximum tokens in a prompt; by default what the model accepts."
     )
-    budget: PositiveInt | None = Field(
-        None, description="Tokens that all calls of the debate may use together."
-    )
+    budget: PositiveInt | None = Field(None, description="Maximum tokens for the whole debate.")
     max_cost: PositiveFloat | None = Field(
-        None, description="US dollars that all calls of the debate may cost together."
+        None, description="Maximum cost of the whole debate in US dollars."
     )
     prices: dict[str, tuple[NonNegativeFloat, ...]] = Field(
         default_factory=dict,

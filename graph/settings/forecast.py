@@ -30,7 +30,7 @@ class ForecastSettings(DebateSettings):
         terms.ROUNDS,
         ge=1,
         le=terms.MOST_ROUNDS,
-        description="Number of rounds; all of them are held.",
+        description="Exact number of rounds.",
     )
     roles: tuple[terms.Role, ...] = Field(
         terms.ROLES, description="Who debates: the judge and at least one other role."
@@ -47,7 +47,7 @@ class ForecastSettings(DebateSettings):
         600, ge=300, le=32_000, description="Intended tokens in the prompt for an argument."
     )
     scoring_criteria: tuple[terms.Criterion, ...] = Field(
-        terms.CRITERIA, description="What arguments are scored on."
+        terms.CRITERIA, description="Criteria for scoring arguments."
     )
     own_criteria: tuple[terms.OwnCriterion, ...] = Field(
         (),
@@ -64,7 +64,8 @@ class ForecastSettings(DebateSettings):
         EXTREMISING_FACTOR, le=10, description="Power to which the extremised pool raises the odds."
     )
     overall_timeout: PositiveFloat = Field(
-        120, description="Seconds for the whole debate; the result lists what is missing by then."
+        120,
+        description="Maximum seconds for the debate; the result lists what is missing by then.",
     )
     templates: bool = Field(False, description="Give reasoning templates to the first speakers.")
     optimist_model: str = Field("ollama:qwen3:32b", description="Model for the Optimist.")

@@ -35,11 +35,11 @@ class ForumSettings(ManySeatSettings):
 
     judge_model: str = Field(
         "ollama:gemma3:27b",
-        description="Model that ends the debate, gives the verdict and rates the answer.",
+        description="Model that ends the debate, gives the verdict and scores the answer.",
     )
     judge_mode: JudgeMode = Field(
         "external_judge",
-        description="Who ends it: a judge, the seats themselves by conceding, or nobody.",
+        description="Who ends the debate: a judge, the seats themselves by conceding, or nobody.",
     )
     debate_format: DebateFormat = Field(
         "free_discussion", description="How the seats should treat each other's positions."

@@ -66,10 +66,14 @@ class PositionChoice(Settings):
     position: str | None = Field(
         None,
         max_length=2000,
-        description="What it argues for; if null, the moderator proposes a position.",
+        description="What the advocate argues for; if null, the moderator proposes it.",
     )
-    model: str | None = Field(None, min_length=1, description="Its model, as PROVIDER:NAME.")
-    temperature: float | None = Field(None, ge=0, le=2, description="Its sampling temperature.")
+    model: str | None = Field(
+        None, min_length=1, description="The advocate's model, as PROVIDER:NAME."
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="The advocate's sampling temperature."
+    )
     system_prompt: str = Field("", description="Your instructions for this advocate.")
     fallbacks: tuple[str, ...] = fallbacks_of("advocate")
 
@@ -119,10 +123,10 @@ class ModeratedSettings(DebateSettings):
         False, description="Let the moderator add rounds or end them early, giving a reason."
     )
     min_round_count: int = Field(
-        1, ge=1, le=20, description="Fewest rounds to which the moderator may shorten the debate."
+        1, ge=1, le=20, description="Minimum rounds if the moderator shortens the debate."
     )
     max_round_count: int = Field(
-        5, ge=1, le=20, description="Most rounds to which the moderator may extend the debate."
+        5, ge=1, le=20, description="Maximum rounds if the moderator extends the debate."
     )
     opening_statement_max_tokens: _TokenLimit = Field(
         300, description="Maximum tokens in an opening statement."
@@ -158,7 +162,9 @@ class ModeratedSettings(DebateSettings):
     output_dir: Path | None = Field(
         None, description="Where to write the folder of files; by default in the data folder."
     )
-    output_format: OutputFormat = Field("markdown", description="The format of those files.")
+    output_format: OutputFormat = Field(
+        "markdown", description="Format of the files in the folder."
+    )
     generate_full_transcript: bool = Field(
         False, description="Write an additional file with the whole transcript."
     )

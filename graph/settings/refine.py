@@ -14,14 +14,16 @@ class RefineSettings(ManySeatSettings):
     use_when = "You want a good answer quickly: texts, summaries, short tasks."
 
     judge_model: str = Field(
-        "ollama:gemma3:27b", description="Model that advises, merges and rates the answer."
+        "ollama:gemma3:27b",
+        description="Model that gives feedback, merges the answers and scores the result.",
     )
     enable_debate: bool = Field(
-        True, description="Refine the answers; if false, the initial answers are merged at once."
+        True, description="Refine the answers; if false, merge the initial answers."
     )
     max_debate_rounds: int = Field(2, ge=0, le=20, description="Rounds of feedback and refinement.")
     debate_timeout_ms: PositiveInt = Field(
-        10_000, description="Milliseconds for a model to refine its answer; it is not retried."
+        10_000,
+        description="Milliseconds for a model to refine its answer; a late call is not retried.",
     )
     feedback_excerpt: int | None = Field(
         None,
@@ -30,5 +32,6 @@ class RefineSettings(ManySeatSettings):
         description="Characters of each answer that the judge reads for feedback; by default all.",
     )
     judge_feedback_timeout_ms: PositiveInt = Field(
-        8_000, description="Milliseconds for the judge to give feedback; it is not retried."
+        8_000,
+        description="Milliseconds for the judge to give feedback; a late call is not retried.",
     )

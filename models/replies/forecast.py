@@ -143,7 +143,7 @@ def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> Sco
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return the point ids cited in brackets, such as [O1]; a bare H1 may mean a half-year."""
+    """Return point ids cited in brackets, such as [O1]; without brackets, H1 may be a half-year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 

@@ -224,7 +224,7 @@ class ShortStageBlock(StageBlock):
 
 
 def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
-    """Drop scores from an extracted block that the judge did not write."""
+    """Return an extracted block without scores that the judge did not write."""
     if isinstance(report, ShortStageBlock):
         return report  # the demo model writes no scores, and its scores mean nothing
     written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}

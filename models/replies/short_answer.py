@@ -76,7 +76,7 @@ def most_frequent(keys: Iterable[str | None]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Remove Markdown, TeX and the punctuation around an answer that has words."""
+    """Remove Markdown, TeX and surrounding punctuation, if the answer has words."""
     if not re.search(r"\w", text):
         return text.strip()
     text = _TEX_TEXT.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%")

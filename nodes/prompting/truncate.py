@@ -123,7 +123,7 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return only the complete sentences of a truncated text; without any, return its words."""
+    """Return only the complete sentences of a truncated text or, if there are none, its words."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 

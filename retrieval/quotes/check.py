@@ -254,7 +254,7 @@ def _readings(span: str) -> list[_Quote]:
 
 
 def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> QuoteWords | None:
-    """Return a text's words; `opens` and `closes` require whole words at the ends."""
+    """Return a text's words; `opens` and `closes` require a whole word at that end."""
     words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None
