@@ -14,6 +14,7 @@ from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.replies.visible import SpeechFilter
 from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
+from contend.models.tokens import count_tokens
 from contend.nodes.budget import call_budget
 from contend.nodes.prompting.values import fence_mark
 
@@ -122,7 +123,7 @@ class TurnStream:
     def text(self, piece: str, model: str) -> None:
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._model = model
-        self._tokens += 1
+        self._tokens += count_tokens(piece) or 1
         self._add(self._filter.feed(clean_piece(piece)))
         if self._filter.is_hiding and not self._told_of_block:
             # Send the waiting words now, because nothing visible follows for a while.
