@@ -35,10 +35,9 @@ class _JsonLines:
         return (parse(line) for line in lines if not line.isspace() and line)
 
     def words(self, event: Event) -> Words | None:
-        message = event.get("message")
         if event.get("done") or event.get("error") or event.get("logprobs"):
             return None
-        return words_of(message, ("thinking",)) if isinstance(message, dict) else None
+        return words_of(event.get("message"), ("thinking",))
 
     def piece(self, last: Event, words: Words) -> Event:
         message = {"role": "assistant", "content": words.said, "thinking": words.thought or None}

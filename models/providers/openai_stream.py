@@ -74,11 +74,10 @@ class _ServerSentEvents:
             return None
         if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
             return None
-        choice = choices[0]
+        choice: Event = choices[0]
         if choice.get("finish_reason") or choice.get("logprobs") or choice.get("index"):
             return None
-        delta = choice.get("delta")
-        return words_of(delta, THOUGHTS, _IGNORED) if isinstance(delta, dict) else None
+        return words_of(choice.get("delta"), THOUGHTS, _IGNORED)
 
     def piece(self, last: Event, words: Words) -> Event:
         delta = {"role": "assistant", "content": words.said}

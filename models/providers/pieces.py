@@ -143,16 +143,17 @@ def parse(text: bytes) -> Event:
 
 
 def words_of(
-    message: Event, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
+    message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
 ) -> Words | None:
     """Return the content of a message and its first thought; None if it has anything else."""
-    thought = ""
+    if not isinstance(message, dict):
+        return None
+    said, thought = message.get("content") or "", ""
     for key, value in message.items():
-        if not value or key == "content" or key in ignored:
+        if key == "content" or not value or key in ignored:
             continue
         if key in thoughts:
             thought = thought or value
         elif key != "role" or value != "assistant":
             return None
-    said = message.get("content") or ""
     return Words(said, thought) if isinstance(said, str) and isinstance(thought, str) else None
