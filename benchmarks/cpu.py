@@ -1,23 +1,45 @@
-"""Compares a debate's CPU time with that of a bare client making the same calls."""
+"""Compares the CPU time of a debate with that of clients that make the same calls."""
 
+from functools import partial
 from statistics import median
 
-from benchmarks.harness import Result, cpu, debate, model_process, replay
+from benchmarks.harness import Result, cpu, debate, model_process, replay, replay_by_hand
 
-LIMIT = 3.0
-_RUNS = 5
+CALL_LIMIT = 1.0
+TOKEN_LIMIT = 0.25
+_RUNS = 3
+_SHORT, _LONG = 200, 1000
+_SECONDS_PER_TOKEN = 0.001
 
 
 def results() -> list[Result]:
-    """Measure with answers of 200 tokens, streamed one by one as from a fast model."""
-    ours, bare = [], []
-    with model_process("--tokens", "200", "--chunk-delay", "0.002") as server:
+    """Measure calls of two lengths; their difference is the cost of the tokens alone."""
+    short, long = _per_call(_SHORT), _per_call(_LONG)
+    per_token = {who: (long[who] - short[who]) / (_LONG - _SHORT) for who in short}
+    return [
+        _result(f"CPU per call of {_SHORT} tokens over the bare client", short, CALL_LIMIT),
+        _result("CPU per streamed token over the bare client", per_token, TOKEN_LIMIT),
+    ]
+
+
+def _per_call(tokens: int) -> dict[str, float]:
+    """Return the CPU seconds per call of a debate, the bare openai client and aiohttp by hand."""
+    took: dict[str, list[float]] = {"ours": [], "bare": [], "by hand": []}
+    with model_process("--tokens", str(tokens), "--chunk-delay", str(_SECONDS_PER_TOKEN)) as server:
         cpu(debate)  # imports and caches
         calls = server.take_calls()
-        cpu(lambda: replay(calls))
+        ways = [debate, partial(replay, calls), partial(replay_by_hand, calls)]
+        cpu(ways[1])
         for _ in range(_RUNS):
-            ours.append(cpu(debate) / len(calls))
-            bare.append(cpu(lambda: replay(calls)) / len(calls))
-    ratio = median(mine / yardstick for mine, yardstick in zip(ours, bare, strict=True))
-    note = f"{median(ours) * 1000:.0f} ms a call; the bare client {median(bare) * 1000:.0f} ms"
-    return [Result("CPU per model call over the bare client", ratio, LIMIT, "x", note)]
+            for times, way in zip(took.values(), ways, strict=True):
+                times.append(cpu(way) / len(calls))
+    return {who: median(times) for who, times in took.items()}
+
+
+def _result(what: str, seconds: dict[str, float], limit: float) -> Result:
+    ours, bare, by_hand = (seconds[who] * 1e6 for who in ("ours", "bare", "by hand"))
+    note = (
+        f"{_SECONDS_PER_TOKEN * 1000:g} ms a token; ours {ours:,.0f} µs, the bare client "
+        f"{bare:,.0f} µs, aiohttp by hand {by_hand:,.0f} µs ({by_hand / bare:.2f} x)"
+    )
+    return Result(what, ours / bare, limit, "x", note)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # imports must not be measured
     from contend.debates.events import Watch
+    from contend.debates.repository import Repository
     from contend.graph.settings import DebateSettings
 
 REPOSITORY = Path(__file__).parents[1]
@@ -132,20 +133,31 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
     """Run one whole debate through the runner, with records and SQLite checkpoints."""
+    from contend.debates.run import open_repository
+
+    records = open_repository()
+    try:
+        await debate_in(records, chosen, watch)
+    finally:
+        records.close()
+
+
+async def debate_in(
+    records: "Repository",
+    chosen: "DebateSettings | None" = None,
+    watch: "Watch | None" = None,
+) -> None:
+    """Run one whole debate whose record is kept among others."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
-    from contend.debates.run import open_repository, run_debate
+    from contend.debates.run import run_debate
     from contend.graph.settings import AdversarialSettings
     from contend.models.seats import choose_seats
 
     chosen = chosen or AdversarialSettings.model_validate(settings())
-    records = open_repository()
-    try:
-        opened = write_debate(records, PreparedDebate(QUESTION, chosen, await choose_seats(chosen)))
-        done = await run_debate(records, opened, watch or (lambda _: None), RunControl())
-    finally:
-        records.close()
+    opened = write_debate(records, PreparedDebate(QUESTION, chosen, await choose_seats(chosen)))
+    done = await run_debate(records, opened, watch or (lambda _: None), RunControl())
     if done.status != "done":
         raise RuntimeError(f"the debate ended {done.status}: {done.error}")
 
@@ -166,6 +178,22 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
             await asyncio.gather(*(ask_again(client, call) for call in step))
             took.append(time.monotonic() - began)
     return took
+
+
+async def replay_by_hand(calls: list[Seen]) -> None:
+    """Make the same calls one after another with aiohttp, and parse every event."""
+    import aiohttp
+    import orjson
+
+    address = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+    key = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+    async with aiohttp.ClientSession(headers=key) as session:
+        for call in calls:
+            body = {"model": call.model, "messages": call.messages, "stream": True}
+            async with session.post(address, json=body) as answer:
+                async for line in answer.content:
+                    if line.startswith(b"data: {"):
+                        orjson.loads(line[len(b"data: ") :])
 
 
 def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:

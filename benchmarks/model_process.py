@@ -30,15 +30,15 @@ _BY_FORM: dict[str, dict[str, object]] = {
 _CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1, 2, 3)]}
 
 
-def speaker(tokens: int, delay: float, chunk_delay: float) -> Script:
-    """Script a debate in which nobody concedes, so that all rounds are used."""
+def speaker(tokens: int, delay: float, chunk_delay: float, *, keeps_pace: bool = False) -> Script:
+    """Script a debate in which nobody concedes, so that it uses all its rounds."""
     words = " ".join(f"word{n}" for n in range(tokens))
 
     def speak(request: Request) -> Reply:
         text, block = words, _decision(request)
         if block and (tag := re.search(r'"nonce": "(\w+)"', request.text)):
             text += f"\n\n```json\n{json.dumps({'nonce': tag.group(1), **block})}\n```"
-        return Reply(text, delay=delay, chunk_delay=chunk_delay)
+        return Reply(text, delay=delay, chunk_delay=chunk_delay, keeps_pace=keeps_pace)
 
     return speak
 
@@ -70,10 +70,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--chunk-delay", type=float, default=0.0)
+    parser.add_argument("--keep-pace", action="store_true", help="send late tokens together")
     parser.add_argument("--panel", action="store_true", help="speak as a forecasting panel")
     parser.add_argument("--mark", action="store_true", help="begin every reply with its own mark")
     options = parser.parse_args()
-    script = speaker(options.tokens, options.delay, options.chunk_delay)
+    script = speaker(
+        options.tokens, options.delay, options.chunk_delay, keeps_pace=options.keep_pace
+    )
     if options.panel:
         script = panel(options.delay)
     if options.mark:

@@ -45,7 +45,7 @@ def results() -> list[Result]:
         grown = [
             _prompts(server, "forum with a judge", partial(_forum, judge_mode="external_judge")),
             _prompts(server, "forum by concession", partial(_forum, judge_mode="self_convergence")),
-            _prompts(server, "refine", _refine),
+            _prompts(server, "refine", refine_settings),
         ]
     return timed + grown
 
@@ -118,7 +118,7 @@ def _slowest(calls: Iterable[Seen]) -> float:
 def _refining(server: ModelProcess) -> Result:
     """Compare a refine debate with its critical path: the slowest call in every step."""
     ratios, strict = [], []
-    chosen = _refine(_REFINERS, 2)
+    chosen = refine_settings(_REFINERS, 2)
     for _ in range(_RUNS):
         took = wall(partial(debate, chosen))
         steps = in_steps(server.take_calls(), _REFINE_STEPS)
@@ -173,7 +173,8 @@ def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
     return ForumSettings.model_validate(_table(seats) | {"max_rounds": rounds} | changes)
 
 
-def _refine(seats: int, rounds: int) -> "DebateSettings":
+def refine_settings(seats: int, rounds: int) -> "DebateSettings":
+    """Return settings for a refine debate that runs all its rounds."""
     from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(_table(seats) | {"max_debate_rounds": rounds})

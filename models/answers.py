@@ -24,6 +24,8 @@ from contend.models.tools import calls_in
 COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"})
 _CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
 _TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+# Seconds; a timer for each of thousands of tokens takes time.
+_LEAST_EXTENSION = 0.05
 _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 
 
@@ -96,6 +98,12 @@ class _TimeLimits:
             return self.end
         return min(self.end, asyncio.get_running_loop().time() + silence)
 
+    def extend(self, timer: asyncio.Timeout) -> None:
+        """Move the timer to the next deadline, unless that would hardly move it."""
+        until, deadline = timer.when(), self.next_deadline()
+        if until is None or abs(deadline - until) >= _LEAST_EXTENSION:
+            timer.reschedule(deadline)
+
     def failure(self) -> BadAnswer:
         if asyncio.get_running_loop().time() >= self.end:
             why = f"no complete answer within {self.total:g} s (setting total_timeout)"
@@ -121,13 +129,13 @@ async def _chunks(
             def on_bytes() -> None:
                 # Keep-alives count as activity, but not as a first token.
                 if limits.has_begun:
-                    timer.reschedule(limits.next_deadline())
+                    limits.extend(timer)
 
             with watching_bytes(on_bytes):
                 async for chunk in stream:
                     limits.has_begun = limits.has_begun or _has_token(chunk)
                     yield chunk
-                    timer.reschedule(limits.next_deadline())
+                    limits.extend(timer)
     except TimeoutError as error:
         raise limits.failure() from error
 

@@ -14,6 +14,7 @@ def load(name: str) -> str:
     return _file(name).read_text(encoding="utf-8").strip()
 
 
+@cache
 def exists(name: str) -> bool:
     return _file(name).is_file()
 

@@ -6,6 +6,7 @@ import os
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+import httpx
 from httpx import HTTPError, Timeout
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -148,6 +149,9 @@ def _client_options(options: Options) -> dict[str, Timeout]:
 def _open(name: str, options: Options) -> Opened[BaseChatModel]:
     from langchain_ollama import ChatOllama  # slow to import
 
+    from contend.models.providers.connections import pooled
+    from contend.models.providers.ollama_stream import PieceClient
+
     wanted = options.context_tokens or WINDOW
     model = ChatOllama(
         model=name,
@@ -156,10 +160,11 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
         num_predict=options.max_tokens,
         client_kwargs=_client_options(options),
     )
-    client = model._async_client
-    if client:
-        watch_client(client._client)
-    return Opened(model, client.close if client else None)
+    # The call policy limits the time of a call; a timer here would be set anew for each token.
+    client = PieceClient(timeout=Timeout(None, connect=options.connect_timeout), **pooled(httpx))
+    watch_client(client._client)
+    model._async_client = client
+    return Opened(model, client.close)
 
 
 def _open_embeddings(name: str, options: Options) -> Opened[Embeddings]:

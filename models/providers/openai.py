@@ -5,11 +5,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from ssl import SSLContext
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from httpx2 import create_ssl_context
+import httpx2
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGenerationChunk
@@ -26,6 +25,8 @@ from pydantic import SecretStr
 from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
 from contend.models.keys import check_key, how_to_correct, missing_key
+from contend.models.providers.connections import pooled, ssl_context
+from contend.models.providers.openai_stream import THOUGHTS, Completions
 from contend.models.providers.registry import (
     API_KEYS,
     Opened,
@@ -117,24 +118,24 @@ class _ThinkingChatOpenAI(ChatOpenAI):
         converted = super()._convert_chunk_to_generation_chunk(chunk, *given)
         for choice in (chunk.get("choices") or [])[:1]:
             delta = choice.get("delta") or {}
-            thought = delta.get("reasoning") or delta.get("reasoning_content")
+            thought = next((delta[key] for key in THOUGHTS if delta.get(key)), None)
             if converted and isinstance(thought, str):
                 converted.message.additional_kwargs["reasoning_content"] = thought
         return converted
 
 
-def _open_client(options: Options) -> tuple[Timeout, DefaultAsyncHttpxClient]:
-    """Open a client for this model only, because langchain shares clients between event loops."""
-    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
-    client = DefaultAsyncHttpxClient(timeout=timeout, verify=_ssl_context())
+def _open_client(timeout: Timeout) -> DefaultAsyncHttpxClient:
+    """Open a separate client for this model, because langchain shares one between event loops."""
+    client = DefaultAsyncHttpxClient(timeout=timeout, **pooled(httpx2))
     watch_client(client)
-    return timeout, client
+    return client
 
 
 def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:
     from langchain_openai import OpenAIEmbeddings
 
-    timeout, client = _open_client(options)
+    timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
+    client = _open_client(timeout)
     model = OpenAIEmbeddings(
         model=name,
         openai_api_key=SecretStr(_key(service)),
@@ -149,7 +150,9 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
-    timeout, client = _open_client(options)
+    # The call policy limits the time of a call; a timer here would be set anew for each token.
+    timeout = Timeout(None, connect=options.connect_timeout)
+    client = _open_client(timeout)
     model = _ThinkingChatOpenAI(
         model=name,
         temperature=options.temperature,
@@ -165,18 +168,13 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
         http_async_client=client,
         http_client=_unused_client(),
     )
+    model.async_client = Completions(model.root_async_client)
     return Opened(model, client.aclose)
 
 
 @cache
-def _ssl_context() -> SSLContext:
-    """Create the SSL context once, because reading certificates is slow."""
-    return create_ssl_context()
-
-
-@cache
 def _unused_client() -> DefaultHttpxClient:
-    return DefaultHttpxClient(verify=_ssl_context())
+    return DefaultHttpxClient(verify=ssl_context())
 
 
 def _key(service: Service) -> str:
@@ -195,7 +193,7 @@ async def _check(service: Service, names: list[str]) -> list[str]:
             base_url=base_url,
             max_retries=0,
             timeout=CHECK_TIMEOUT,
-            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=_ssl_context()),
+            http_client=DefaultAsyncHttpxClient(timeout=CHECK_TIMEOUT, verify=ssl_context()),
         ) as client:
             if service.key_path:
                 await _check_key(service, client)

@@ -178,6 +178,12 @@ def open_embeddings(spec: ModelSpec, options: Options) -> "Embeddings":
     return model
 
 
+def open_shared(name: str, opener: Callable[[], Opened[Model_co]]) -> Model_co:
+    """Open what all models of an event loop share, such as their connections."""
+    shared: Model_co = _open_once(name, Options(), opener)
+    return shared
+
+
 def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -> Any:
     opened = _open.setdefault(asyncio.get_running_loop(), {})
     if (name, options) not in opened:

@@ -1,6 +1,5 @@
 """Observes the HTTP responses to a call: their headers, and every byte that arrives."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,7 +10,6 @@ OnHeaders = Callable[[Mapping[str, str]], None]
 
 _on_headers: ContextVar[OnHeaders | None] = ContextVar("on_headers", default=None)
 _on_bytes: ContextVar[Callable[[], None] | None] = ContextVar("on_bytes", default=None)
-_BLANK_LINES = re.compile(rb"\n\s+")
 
 
 @contextmanager
@@ -42,8 +40,7 @@ def watch_client(client: Any) -> None:
 async def _watch_response(response: Any) -> None:
     if callback := _on_headers.get():
         callback(response.headers)
-    is_json_lines = "ndjson" in response.headers.get("content-type", "")
-    response.stream = _watched_type(_stream_type(response.stream))(response.stream, is_json_lines)
+    response.stream = _watched_type(_stream_type(response.stream))(response.stream)
 
 
 def _stream_type(stream: object) -> type:
@@ -55,20 +52,14 @@ def _watched_type(base: Any) -> Any:
     """Build a stream class for one of the two libraries; each accepts only its own class."""
 
     class WatchedStream(base):  # type: ignore[misc]
-        def __init__(self, stream: Any, is_json_lines: bool) -> None:
-            self._stream, self._is_json_lines = stream, is_json_lines
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            at_line_start = True
             async for piece in self._stream:
                 if callback := _on_bytes.get():
                     callback()
-                if not self._is_json_lines:
-                    yield piece
-                # Blank lines keep a connection alive, but Ollama's client cannot parse them.
-                elif lines := _BLANK_LINES.sub(b"\n", piece.lstrip() if at_line_start else piece):
-                    at_line_start = lines.endswith(b"\n")
-                    yield lines
+                yield piece
 
         async def aclose(self) -> None:
             await self._stream.aclose()

@@ -14,6 +14,7 @@ from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.replies.visible import SpeechFilter
 from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
+from contend.models.tokens import count_tokens
 from contend.nodes.budget import call_budget
 from contend.nodes.prompting.values import fence_mark
 
@@ -74,7 +75,8 @@ class TurnStream:
     _waiting: str = ""
     _model: str = ""
     _tokens: int = 0
-    _last_sent: float = 0.0
+    _unread: str = ""
+    _read_at: float = 0.0
     _filter: SpeechFilter | None = None
     _has_text: bool = False
     _spoke_at: float | None = None
@@ -120,22 +122,31 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        self._filter = self._filter or SpeechFilter(self.hidden_mark)
+        """Take in the next words; many models send each token by itself."""
         self._model = model
-        self._tokens += 1
-        self._add(self._filter.feed(clean_piece(piece)))
+        self._unread += piece
+        if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:
+            self._read()
+            self._send()
+
+    def flush(self) -> None:
+        self._read()
+        if self._filter:
+            self._add(self._filter.finish())
+        self._send()
+
+    def _read(self) -> None:
+        text, self._unread, self._read_at = clean_piece(self._unread), "", time.monotonic()
+        if not text:
+            return
+        self._filter = self._filter or SpeechFilter(self.hidden_mark)
+        self._tokens += count_tokens(text)
+        self._add(self._filter.feed(text))
         if self._filter.is_hiding and not self._told_of_block:
             # Send the waiting words now, because nothing visible follows for a while.
             self._told_of_block = True
             self._send_chunk(self._waiting or "\n", deciding=True)
             self._waiting = ""
-        if time.monotonic() - self._last_sent >= _SECONDS_BETWEEN_CHUNKS:
-            self._send()
-
-    def flush(self) -> None:
-        if self._filter:
-            self._add(self._filter.finish())
-        self._send()
 
     def send_if_silent(self, text: str, model: str) -> None:
         """Send a reply that a crash kept from being streamed."""
@@ -145,6 +156,7 @@ class TurnStream:
 
     def trouble(self, trouble: Trouble) -> None:
         self._waiting, self._tokens, self._filter = self.before, 0, None
+        self._unread, self._read_at = "", 0.0
         self._has_text, self._spoke_at, self._told_of_block = False, None, False
         failure = trouble.failure
         self.spent += trouble.usage
@@ -169,7 +181,7 @@ class TurnStream:
         if not self._waiting:
             return
         self._send_chunk(self._waiting)
-        self._waiting, self._last_sent = "", time.monotonic()
+        self._waiting = ""
 
     def _send_chunk(self, piece: str, **more: Any) -> None:
         self.runtime.stream_writer(

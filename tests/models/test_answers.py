@@ -19,6 +19,7 @@ from contend.models.answers import Reply
 from contend.models.calls import ask_model
 from contend.models.prices import Price
 from contend.models.providers import embedded
+from contend.models.providers.connections import PooledTransport
 from contend.models.providers.weights import SMALLEST
 from contend.models.retries import Listener, Trouble
 
@@ -71,27 +72,27 @@ class Wire:
             else:
                 await asyncio.sleep(step)
 
-    def handler(self, library: Any, content_type: str) -> Any:
+    async def handle(self, library: Any) -> Any:
         wire = self
 
         class Stream(library.AsyncByteStream):  # type: ignore[misc]
             def __aiter__(self) -> AsyncIterator[bytes]:
                 return wire.send()
 
-        async def handle(_transport: object, _request: object) -> Any:
-            wire.requests += 1
-            return library.Response(200, headers={"Content-Type": content_type}, stream=Stream())
-
-        return handle
+        wire.requests += 1
+        kind = "application/x-ndjson" if library is httpx else "text/event-stream"
+        return library.Response(200, headers={"Content-Type": kind}, stream=Stream())
 
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     wire = Wire()
-    for library, kind in ((httpx, "application/x-ndjson"), (httpx2, "text/event-stream")):
-        monkeypatch.setattr(
-            library.AsyncHTTPTransport, "handle_async_request", wire.handler(library, kind)
-        )
+
+    async def handle(transport: object, _request: object) -> Any:
+        return await wire.handle(getattr(transport, "_library", httpx2))
+
+    for transport in (PooledTransport, httpx2.AsyncHTTPTransport):
+        monkeypatch.setattr(transport, "handle_async_request", handle)
     for service in ("OPENAI", "OPENROUTER"):
         monkeypatch.setenv(f"{service}_BASE_URL", "http://127.0.0.1:1/v1")
         monkeypatch.setenv(f"{service}_API_KEY", "key")

@@ -678,7 +678,6 @@ async def test_tools_are_offered_and_called_while_the_text_streams(
     server.script = always(Reply("Let me see.", tool_calls=[SUM, SUM], usage=(11, 7)))
     reply = await asked_with(model, ear, Aids(TOOLS))
     assert server.calls[0].request.tools == ["calculate", "search_documents"]
-    assert len(ear.pieces) > 1
     assert reply.text == "".join(ear.pieces) == "Let me see."
     assert reply.message is not None
     assert [(each["name"], each["args"]) for each in calls_in(reply.message)] == [SUM, SUM]

@@ -104,6 +104,8 @@ class Reply:
     until: Callable[[], bool] | None = None
     """A condition to wait for before the answer begins, such as the arrival of other calls."""
     chunk_delay: float = 0
+    keeps_pace: bool = False
+    """Whether chunks that are late are sent together, as by a server that is never too slow."""
     chunk_size: int | None = None
     stall_after: int | None = None
     cut_after: int | None = None
@@ -828,6 +830,10 @@ class ModelServer:
             self._update(index, chunks_sent=len(chunks))
             return wire.opening() + b"".join(chunks)
         await response.write(wire.opening())
+        if wire.reply.keeps_pace:
+            await _send_on_time(response, chunks, delay)
+            self._update(index, chunks_sent=len(chunks))
+            return b""
         for sent, chunk in enumerate(chunks, start=1):
             if delay and sent > 1:
                 await asyncio.sleep(delay)
@@ -873,6 +879,17 @@ class ModelServer:
             self._calls[index] = call = replace(self._calls[index], **changes)
             self._changed.notify_all()
         return call
+
+
+async def _send_on_time(response: web.StreamResponse, chunks: list[bytes], delay: float) -> None:
+    loop, sent = asyncio.get_running_loop(), 0
+    began = loop.time()
+    while sent < len(chunks):
+        due = int((loop.time() - began) / delay) + 1
+        if late := chunks[sent:due]:
+            await response.write(b"".join(late))
+            sent += len(late)
+        await asyncio.sleep(delay)
 
 
 async def _body(http: web.Request) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""Runs many debates at once in one process, and compares them with the bare client."""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from benchmarks.harness import (
+    REPOSITORY,
+    ModelProcess,
+    Result,
+    Seen,
+    ask_again,
+    debate_in,
+    in_steps,
+    model_process,
+)
+from benchmarks.parallel import refine_settings
+
+LIMIT = 0.35
+MEMORY_LIMIT = 250.0
+LAG_LIMIT = 100.0
+_DEBATES = (100, 500)
+_MODELS, _ROUNDS = 3, 2
+_STEPS = [_MODELS, 1, _MODELS, 1, _MODELS, 1, 1]
+_CALL = ["--tokens", "200", "--delay", "0.05", "--chunk-delay", "0.001", "--keep-pace"]
+_SECONDS_BETWEEN_LOOKS = 0.01
+
+
+def results() -> list[Result]:
+    """Measure each number of debates, in a process of its own for each client."""
+    return [result for number in _DEBATES for result in _compare(number)]
+
+
+def _compare(number: int) -> list[Result]:
+    with model_process(*_CALL) as server:
+        ours, bare = (_measured(server, who, number) for who in ("ours", "bare"))
+    what = f"{number} refine debates of {sum(_STEPS)} calls at once"
+    fairness = f"the first ended after {ours['first']:.1f} s, the last after {ours['seconds']:.1f}"
+    return [
+        Result(
+            f"{what} over the bare client",
+            ours["seconds"] / bare["seconds"],
+            LIMIT,
+            "x",
+            f"the bare client {bare['seconds']:.1f} s; {fairness}",
+        ),
+        Result(f"{what}: memory", ours["mb"], MEMORY_LIMIT, "MB", f"bare {bare['mb']:.0f} MB"),
+        Result(
+            f"{what}: longest lag of the event loop",
+            ours["lag"],
+            LAG_LIMIT,
+            "ms",
+            f"99 % below {ours['usual_lag']:.0f} ms",
+        ),
+    ]
+
+
+def _measured(server: ModelProcess, who: str, number: int) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.crowd", who, str(number)],
+        cwd=REPOSITORY,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    server.take_calls()
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+async def _run(who: str, number: int) -> dict[str, float]:
+    """Run one debate, for imports and caches, and then all; return what it took."""
+    if who == "ours":
+        return await _run_debates(number)
+    from openai import AsyncOpenAI
+
+    steps = in_steps(_calls(), _STEPS)
+    async with AsyncOpenAI(max_retries=0, timeout=3600) as client:
+        await _replay(client, steps)
+        return await _timed(lambda: _replay(client, steps), number)
+
+
+async def _run_debates(number: int) -> dict[str, float]:
+    from contend.debates.run import open_repository
+
+    records, chosen = open_repository(), refine_settings(_MODELS, _ROUNDS)
+    try:
+        await debate_in(records, chosen)
+        return await _timed(lambda: debate_in(records, chosen), number)
+    finally:
+        records.close()
+
+
+async def _timed(work: Callable[[], Awaitable[None]], number: int) -> dict[str, float]:
+    ended, began = list[float](), time.monotonic()
+    lags = list[float]()
+
+    async def one() -> None:
+        await work()
+        ended.append(time.monotonic() - began)
+
+    watching = asyncio.create_task(_watch(lags))
+    await asyncio.gather(*(one() for _ in range(number)))
+    watching.cancel()
+    lags.sort()
+    return {
+        "first": ended[0],
+        "seconds": ended[-1],
+        "lag": 1000 * lags[-1],
+        "usual_lag": 1000 * lags[int(len(lags) * 0.99)],
+        "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
+    }
+
+
+async def _watch(lags: list[float]) -> None:
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        lags.append(time.monotonic() - before - _SECONDS_BETWEEN_LOOKS)
+
+
+def _calls() -> list[Seen]:
+    """Return calls such as a debate makes: half a page from each model so far."""
+    sizes = [1] * _MODELS + [_MODELS] + [_MODELS + 1] * _MODELS + [_MODELS]
+    sizes += [_MODELS + 1] * _MODELS + [_MODELS, 1]
+    page = " ".join(f"word{n}" for n in range(200))
+    return [Seen("model", [{"role": "user", "content": page * size}], 0.0, 0.0) for size in sizes]
+
+
+async def _replay(client: Any, steps: list[list[Seen]]) -> None:
+    for step in steps:
+        await asyncio.gather(*(ask_again(client, call) for call in step))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(_run(sys.argv[1], int(sys.argv[2])))))

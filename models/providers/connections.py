@@ -1,0 +1,156 @@
+"""Sends the requests of httpx clients over one pool of aiohttp connections per event loop.
+
+With many streams at once, aiohttp needs a fraction of the CPU time of httpx's own pool.
+"""
+
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from ssl import SSLContext
+from typing import Any
+
+import aiohttp
+from httpx2 import create_ssl_context
+
+from contend.models.providers.registry import Opened, close_models, open_shared
+
+_PROXIES = {"http", "https", "all"}
+# As many as openai's client opens by default.
+_MOST_CONNECTIONS = 1000
+# Shorter than that of most servers, because a request on a connection that they close is lost.
+_KEEP_ALIVE_SECONDS = 4.0
+# What a response offers to call back at its end, in httpx's extensions.
+ON_END = "contend_on_end"
+
+# The first match is what httpx would have raised. Both libraries have the same names.
+_ERRORS: tuple[tuple[type[Exception], str], ...] = (
+    (aiohttp.ConnectionTimeoutError, "ConnectTimeout"),
+    (aiohttp.ServerTimeoutError, "ReadTimeout"),
+    (aiohttp.ClientConnectorError, "ConnectError"),
+    (aiohttp.InvalidURL, "UnsupportedProtocol"),
+    (aiohttp.ClientOSError, "ReadError"),
+    (aiohttp.ClientError, "RemoteProtocolError"),
+)
+
+
+@cache
+def ssl_context() -> SSLContext:
+    """Share one context, because reading certificates is the slowest part of opening a client."""
+    return create_ssl_context()
+
+
+def pooled(library: Any) -> dict[str, Any]:
+    """Return the options with which a client of httpx or httpx2 uses the pool.
+
+    With a proxy in the environment, clients connect by themselves: they also know SOCKS.
+    """
+    options: dict[str, Any] = {"verify": ssl_context()}
+    has_proxy = not urllib.request.getproxies().keys().isdisjoint(_PROXIES)
+    return options if has_proxy else {**options, "transport": PooledTransport(library)}
+
+
+class PooledTransport:
+    """A transport for a client of httpx or httpx2."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    async def handle_async_request(self, request: Any) -> Any:
+        with _translated_errors(self._library):
+            answer = await _send(request)
+        stream = _stream_type(self._library.AsyncByteStream)(answer, self._library)
+        return self._library.Response(
+            answer.status,
+            headers=list(answer.raw_headers),
+            stream=stream,
+            extensions={"http_version": b"HTTP/1.1", ON_END: answer.content.on_eof},
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing, because other models use the same connections."""
+
+    async def __aenter__(self) -> "PooledTransport":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+async def _send(request: Any) -> aiohttp.ClientResponse:
+    body = await request.aread()
+    session = await _session()
+    return await session.request(
+        request.method,
+        str(request.url),
+        headers=request.headers.multi_items(),
+        data=body or None,
+        allow_redirects=False,
+        timeout=_timeout(request.extensions.get("timeout", {})),
+    )
+
+
+def _timeout(stated: Mapping[str, float | None]) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=stated.get("connect"), sock_read=stated.get("read"))
+
+
+async def _session() -> aiohttp.ClientSession:
+    opening: list[AsyncGenerator[aiohttp.ClientSession, None]] = []
+
+    def opened() -> Opened[aiohttp.ClientSession]:
+        session = _new_session()
+        opening.append(_closed_at_the_end(session))
+        return Opened(session, opening[0].aclose)
+
+    session: aiohttp.ClientSession = open_shared("connections", opened)
+    if opening:
+        await anext(opening[0])
+    return session
+
+
+def _new_session() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(
+        limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS, ssl=ssl_context()
+    )
+    return aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+    )
+
+
+async def _closed_at_the_end(
+    session: aiohttp.ClientSession,
+) -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """Close the session when this generator is closed, which event loops do before they end."""
+    try:
+        yield session
+    finally:
+        await session.close()
+        await close_models()
+
+
+@contextmanager
+def _translated_errors(library: Any) -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.ClientError as error:
+        name = next(name for kind, name in _ERRORS if isinstance(error, kind))
+        raise getattr(library, name)(str(error) or type(error).__name__) from error
+
+
+@cache
+def _stream_type(base: Any) -> Callable[[aiohttp.ClientResponse, Any], Any]:
+    """Build a stream class for one of the two libraries, because each accepts only its own."""
+
+    class PooledStream(base):  # type: ignore[misc]
+        def __init__(self, answer: aiohttp.ClientResponse, library: Any) -> None:
+            self._answer, self._library = answer, library
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            with _translated_errors(self._library):
+                async for block in self._answer.content.iter_any():
+                    yield block
+
+        async def aclose(self) -> None:
+            self._answer.release()
+
+    return PooledStream

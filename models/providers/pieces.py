@@ -1,0 +1,159 @@
+"""Reads streamed answers in pieces of some tokens, because each piece costs as much as a token."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from contend.models.providers.connections import ON_END
+
+# Nobody can read faster. Viewers get the first words at once, and then a piece this often.
+SECONDS_OF_A_PIECE = 0.033
+
+# For the rest of a response after its last event, so that its connection can be used again.
+_SECONDS_TO_DRAIN = 0.1
+
+Event = dict[str, Any]
+
+
+class Words(NamedTuple):
+    said: str
+    thought: str
+
+
+class LineReader:
+    """The lines of a streamed response, as they arrive."""
+
+    def __init__(self, response: Any) -> None:
+        self._blocks = response.aiter_bytes()
+        self._rest = b""
+        self._has_ended = False
+        self._pause: asyncio.Future[None] | None = None
+        self._can_pause = ON_END in response.extensions
+        if self._can_pause:
+            response.extensions[ON_END](self._end)
+
+    async def __aiter__(self) -> AsyncIterator[list[bytes]]:
+        async for block in self._blocks:
+            if lines := self._complete_lines(block):
+                yield lines
+        if self._rest:
+            yield self._rest.splitlines()
+
+    async def pause(self) -> None:
+        """Let more lines arrive, for the time of a piece or until the response ends."""
+        if self._has_ended or not self._can_pause:
+            return
+        loop = asyncio.get_running_loop()
+        self._pause = loop.create_future()
+        timer = loop.call_later(SECONDS_OF_A_PIECE, self._resume)
+        try:
+            await self._pause
+        finally:
+            timer.cancel()
+
+    async def drain(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS_TO_DRAIN):
+                async for _ in self._blocks:
+                    pass
+
+    def _complete_lines(self, block: bytes) -> list[bytes]:
+        text = self._rest + block
+        # A carriage return at the end may be the first half of a line break.
+        end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
+        self._rest = text[end:]
+        return text[:end].splitlines()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._pause and not self._pause.done():
+            self._pause.set_result(None)
+
+
+class Format(Protocol):
+    """The events of a provider's streams."""
+
+    is_done: bool  # whether the last event has come, though the response may go on
+
+    def events(self, lines: list[bytes]) -> Iterator[Event]:
+        """Yield the events that the lines complete."""
+
+    def words(self, event: Event) -> Words | None:
+        """Return what an event says and thinks; None if it has anything else."""
+
+    def piece(self, last: Event, words: Words) -> Event:
+        """Return an event with these words, like the last one that had only words."""
+
+
+async def read_pieces(response: Any, form: Format) -> AsyncIterator[tuple[Event, bool]]:
+    """Yield the events of a response, and whether each is a piece: the words of several.
+
+    Events that have more than words are passed on as they are.
+    """
+    lines_read = LineReader(response)
+    async for lines in lines_read:
+        has_words = False
+        for event, words in _merge(form, form.events(lines)):
+            has_words = has_words or any(words or ())
+            yield event, words is not None
+        if form.is_done:
+            await lines_read.drain()
+            return
+        if has_words:
+            await lines_read.pause()
+
+
+def _merge(form: Format, events: Iterable[Event]) -> Iterator[tuple[Event, Words | None]]:
+    last: Event | None = None
+    said: list[str] = []
+    thought: list[str] = []
+    for event in events:
+        words = form.words(event)
+        if words:
+            last = event
+            said.append(words.said)
+            thought.append(words.thought)
+            continue
+        if last:
+            piece = Words("".join(said), "".join(thought))
+            yield form.piece(last, piece), piece
+            last, said, thought = None, [], []
+        yield event, None
+    if last:
+        piece = Words("".join(said), "".join(thought))
+        yield form.piece(last, piece), piece
+
+
+def parse(text: bytes) -> Event:
+    """Parse one event; raise JSONDecodeError if it is broken."""
+    try:
+        event = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        event = json.loads(text)  # accepts more, such as NaN
+    if not isinstance(event, dict):
+        raise json.JSONDecodeError("An event must be an object", text.decode(), 0)
+    return event
+
+
+def words_of(
+    message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
+) -> Words | None:
+    """Return the content of a message and its first thought; None if it has anything else."""
+    if not isinstance(message, dict):
+        return None
+    said, thought = message.get("content") or "", ""
+    for key, value in message.items():
+        if key == "content" or not value or key in ignored:
+            continue
+        if key in thoughts:
+            thought = thought or value
+        elif key != "role" or value != "assistant":
+            return None
+    return Words(said, thought) if isinstance(said, str) and isinstance(thought, str) else None

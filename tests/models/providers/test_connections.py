@@ -1,0 +1,155 @@
+"""The connections that all models of an event loop share."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+
+from contend.models.providers import connections
+from contend.models.providers.connections import PooledTransport, pooled
+from contend.models.providers.registry import Options, close_models, open_model, parse_spec
+from tests.support.model_server import ModelServer, Reply, always
+
+every_library = pytest.mark.parametrize("library", [httpx, httpx2])
+
+
+def answer(body: bytes, *headers: str, length: int | None = None) -> bytes:
+    size = f"Content-Length: {len(body) if length is None else length}"
+    return "\r\n".join(["HTTP/1.1 200 OK", size, *headers, "", ""]).encode() + body
+
+
+class Peer:
+    """A server that answers each request with the same bytes."""
+
+    def __init__(self, sent: bytes | None, *, then_closes: bool = False) -> None:
+        self.sent, self.then_closes = sent, then_closes
+        self.connections = 0
+        self.requests: list[bytes] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while await reader.readuntil(b"\r\n\r\n"):
+            if self.sent is None:
+                await reader.read()
+                break
+            writer.write(self.sent)
+            await writer.drain()
+            if self.then_closes:
+                break
+        writer.close()
+
+
+@asynccontextmanager
+async def served(peer: Peer) -> AsyncIterator[str]:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await peer(reader, writer)
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+    finally:
+        await close_models()
+        server.close()
+        await server.wait_closed()
+
+
+def client(library: Any, **options: Any) -> Any:
+    return library.AsyncClient(transport=PooledTransport(library), **options)
+
+
+@every_library
+async def test_clients_take_turns_on_one_connection(library: Any) -> None:
+    peer = Peer(answer(b"yes"))
+    async with served(peer) as url:
+        for _ in range(3):
+            async with client(library) as asking:
+                assert (await asking.get(url)).text == "yes"
+    assert peer.connections == 1
+
+
+@every_library
+async def test_compressed_answers_are_read(library: Any) -> None:
+    body = gzip.compress(b"yes")
+    async with served(Peer(answer(body, "Content-Encoding: gzip"))) as url, client(library) as it:
+        assert (await it.get(url)).text == "yes"
+
+
+@every_library
+async def test_a_redirect_is_left_to_the_client(library: Any) -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n"
+    async with served(Peer(moved)) as url, client(library) as asking:
+        assert (await asking.get(url)).status_code == 302
+
+
+@every_library
+@pytest.mark.parametrize(
+    ("peer", "error"),
+    [
+        (Peer(b"", then_closes=True), "RemoteProtocolError"),
+        (Peer(answer(b"half", length=8), then_closes=True), "RemoteProtocolError"),
+        (Peer(b"this is no HTTP\r\n\r\n", then_closes=True), "RemoteProtocolError"),
+        (Peer(None), "ReadTimeout"),
+    ],
+    ids=["no answer", "half an answer", "another protocol", "silence"],
+)
+async def test_errors_are_those_of_the_library(library: Any, peer: Peer, error: str) -> None:
+    async with served(peer) as url, client(library, timeout=0.05) as asking:
+        with pytest.raises(getattr(library, error), match=r"\w"):
+            await asking.post(url, content=b"{}")
+
+
+@every_library
+async def test_nobody_listening_is_a_connect_error(library: Any) -> None:
+    async with client(library) as asking:
+        with pytest.raises(library.ConnectError, match="Cannot connect"):
+            await asking.get("http://127.0.0.1:1/x")
+
+
+async def test_a_stream_that_is_given_up_does_not_keep_its_connection() -> None:
+    peer = Peer(answer(b"half", length=8))
+    async with served(peer) as url, client(httpx2) as asking:
+        async with asking.stream("GET", url) as response:
+            assert [await anext(response.aiter_bytes())] == [b"half"]
+        async with asking.stream("GET", url):
+            pass
+    assert peer.connections == 2
+
+
+def test_connections_are_closed_when_the_event_loop_ends(server: ModelServer) -> None:
+    """Even where nothing closes the models, as in `langgraph dev`."""
+    server.script = always(Reply("Yes."))
+
+    async def run() -> Any:
+        model = open_model(parse_spec("openai:m1"), Options())
+        assert (await model.ainvoke("Why?")).text == "Yes."
+        return await connections._session()
+
+    assert asyncio.run(run()).closed
+
+
+async def test_the_last_run_closes_the_connections(server: ModelServer) -> None:
+    server.script = always(Reply("Yes."))
+    model = open_model(parse_spec("ollama:m1"), Options())
+    assert (await model.ainvoke("Why?")).text == "Yes."
+    session = await connections._session()
+    await close_models()
+    assert session.closed
+    assert await connections._session() is not session
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+def test_behind_a_proxy_clients_connect_by_themselves(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    assert "transport" in pooled(httpx2)
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert "transport" not in pooled(httpx2)
