@@ -30,7 +30,7 @@ def print_comparison(first: str, second: str, *, as_json: bool) -> None:
 
 def _print(found: Comparison, first: str, second: str) -> None:
     screen = stdout(widest=_WIDEST)
-    screen.print(f"The first {counted(found.shared_turns, 'turn')} are the same.", style="muted")
+    screen.print(_shared(found.shared_turns), style="muted")
     for change in found.turns:
         screen.print(Text(f"{change.turn}: {change.change}"))
     if found.facts:
@@ -47,6 +47,12 @@ def _print(found: Comparison, first: str, second: str) -> None:
         return
     screen.print(Text("Answer", style="heading"))
     screen.print(_answer(found))
+
+
+def _shared(turns: int) -> str:
+    if turns == 1:
+        return "The first turn is the same."
+    return f"The first {counted(turns, 'turn')} are the same." if turns else "They share no turn."
 
 
 def _answer(found: Comparison) -> Text:

@@ -37,17 +37,22 @@ function facts(changed, debates) {
 }
 
 function turns(found, debates) {
-  const shared = found.shared_turns ? `The first ${count(found.shared_turns, "turn")} ${found.shared_turns === 1 ? "is" : "are"} the same.` : "They share no turn.";
-  return el("section", el("h2.panel-title", "Turns"), el("p.muted", shared), found.turns.map((each) => pair(each.turn, debates)));
+  return el("section", el("h2.panel-title", "Turns"), el("p.muted", sharedWords(found.shared_turns)), found.turns.map((each) => pair(each.turn, debates)));
 }
 
-/** Show a turn of both debates beside each other. */
+function sharedWords(shared) {
+  if (!shared) return "They share no turn.";
+  return shared === 1 ? "The first turn is the same." : `The first ${count(shared, "turn")} are the same.`;
+}
+
+/** Show a turn of both debates beside each other; the answer and its rating have their own places. */
 function pair(id, debates) {
   const both = debates.map((debate) => debate.record.turns.find((turn) => turn.id === id));
   const { round, phase, seat } = both.find(Boolean);
+  if (phase === "synthesize" || phase === "score") return null;
   const names = Object.fromEntries(debates.flatMap((debate) => debate.seats).map((each) => [each.id, each.name]));
-  const what = phase === "remark" ? "remark" : phaseTitle(phase) || "turn";
-  const title = `${round ? `Round ${round}, ` : ""}${names[seat] || seat}: ${what}`;
+  const what = phase === "remark" ? "remark" : phaseTitle(phase);
+  const title = [round ? `round ${round}` : "", names[seat] || (seat === "user" ? "you" : seat), what].filter(Boolean).join(", ");
   return el("section.compare-turn", el("h3", sentenceCase(title)), el("div.compare-pair", both.map((turn, at) => said(turn, debates[at]))));
 }
 

@@ -34,7 +34,7 @@ async function startFork(id, wanted) {
 async function forkAfter(id, turn) {
   const say = await askForText({
     title: "Fork from here", submit: "Start the fork", label: "Your comment (optional)",
-    hint: "A new debate keeps everything up to this turn and goes on anew. This debate stays as it is. You can add a comment for the next speakers.",
+    hint: "A new debate keeps everything up to this turn and continues from there. This debate stays as it is. You can add a comment for the next speakers.",
   });
   if (say !== null) await startFork(id, { after: turn.id, say: say.trim() });
 }
@@ -43,7 +43,7 @@ async function forkEdited(id, turn) {
   const before = (await getReply(id, turn.id)).text;
   const text = await askForText({
     title: "Edit and fork", submit: "Start the fork", label: "The new text of the turn", value: before, rows: 16, isRequired: true, maxlength: 200000,
-    hint: "A new debate takes your text instead, marked as written by a person, and everything after it happens anew. If the turn decides something, keep the block at its end and change the values in it.",
+    hint: "A new debate takes your text instead, marked as written by a person, and runs everything after it again. If the turn decides something, keep the block at its end and change the values in it.",
   });
   if (text === null) return;
   if (text.trim() === before.trim()) announce("The text was not changed, so nothing was forked");
@@ -61,7 +61,7 @@ export function forkMenu(id, turn, report, name) {
 export async function askFurther(id) {
   const say = await askForText({
     title: "Ask a further question", submit: "Ask", label: "Your question", isRequired: true,
-    hint: "A new debate goes on with one more round on your question. This debate stays as it is.",
+    hint: "A new debate continues with one more round on your question. This debate stays as it is.",
   });
   if (say?.trim()) await startFork(id, { another_round: true, say: say.trim() });
 }
@@ -78,17 +78,17 @@ export function createFamily(id) {
     }
     node.hidden = found.debates.length < 2;
     show(node, el("section.panel", el("h2.panel-title", "Family"),
-      el("ul.plain-list.small", found.debates.map((each) => relative(id, each))),
+      el("ul.plain-list.small", found.debates.map((each, at) => relative(id, each, at > found.debates.findIndex((other) => other.id === id)))),
       found.left_out > 0 && el("p.small.muted", `${found.left_out} more`)));
   }
   return { node, load };
 }
 
-function relative(id, each) {
+function relative(id, each, isLater) {
   const short = each.id.slice(0, 8);
   const place = each.edited ? `turn ${each.edited} edited` : each.forked_at ? `forked at ${each.forked_at}` : "the first one";
   if (each.id === id) return el("li", el("b", "This debate"), el("span.muted", ` ${short}, ${place}`));
   if (each.status === "deleted") return el("li.muted", `${short}, deleted`);
   return el("li", el("a", { href: `#/debates/${each.id}` }, short), el("span.muted", ` ${place}, ${each.status} `),
-    el("a", { href: `#/compare/${id}/${each.id}`, "aria-label": `Compare with debate ${short}` }, "Compare"));
+    el("a", { href: `#/compare/${(isLater ? [id, each.id] : [each.id, id]).join("/")}`, "aria-label": `Compare with debate ${short}` }, "Compare"));
 }

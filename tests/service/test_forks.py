@@ -7,7 +7,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from contend.service.client import ApiError
-from tests.service.test_debates import DEBATES, api, client, events, models, serve, start
+from tests.service.test_debates import (
+    DEBATES,
+    api,
+    client,
+    events,
+    models,
+    serve,
+    start,
+    wait_until_not_here,
+)
 from tests.service.test_steering import Held
 from tests.support.model_server import ModelServer
 
@@ -19,6 +28,7 @@ CRITIQUE = "r1.critique.skeptic"
 def finished(client: TestClient, **changes: Any) -> str:
     debate = start(client, **changes).id
     assert events(client, debate)[-1]["event"] == "complete"
+    wait_until_not_here(client, debate)
     return debate
 
 
@@ -90,7 +100,7 @@ def test_a_finished_debate_gets_another_round(client: TestClient, models: ModelS
         ({"at": "1", "after": CRITIQUE}, 422, "give one of at, after"),
         ({"another_round": True}, 422, "needs a question in say"),
         ({"at": "one"}, 422, "at: String should match pattern"),
-        ({"at": "7"}, 422, "There is no such place in the debate. It has: 1:propose"),
+        ({"at": "7"}, 422, "There is no such place in the debate. It has: 1:retrieve, 1:propose"),
         ({"after": "../etc"}, 422, "after: String should match pattern"),
         ({"after": "r9.propose.x"}, 422, "There is no turn 'r9.propose.x'"),
         ({"edit": {"turn": CRITIQUE, "text": " "}}, 422, "is empty"),

@@ -49,7 +49,7 @@ def test_reused_calls_are_not_paid_again(contend: Command, models: ModelServer) 
     assert (again["stop_reason"], len(models.calls)) == (ended["stop_reason"], paid + 2)
     assert again["usage"]["input_tokens"] == 2 * 4_000
     with closing(sqlite3.connect(contend.home / "contend.db")) as database:
-        query = "SELECT sum(tokens) FROM spending WHERE debate_id = ?"
+        query = "SELECT sum(tokens) FROM debate_spending WHERE debate_id = ?"
         assert database.execute(query, [again["id"]]).fetchone() == (2 * 4_500,)
 
 

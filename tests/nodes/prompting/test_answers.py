@@ -30,6 +30,8 @@ def debate(*turns: Turn) -> DebateState:
         (["one two", "one", "two"], "ann"),
         (["one", "two one", "two"], "ben"),
         (["same", "same", "same"], "ann"),
+        # Only the revised answer counts, not the replies before it.
+        (["## Replies\none two\n\n## Revised answer\n\nred", "one two blue", "blue red"], "cyd"),
     ],
 )
 def test_the_answer_that_shares_most_words(texts: list[str], best: str) -> None:
