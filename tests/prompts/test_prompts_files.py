@@ -119,6 +119,8 @@ def test_small_models_are_referred_to_nothing_that_is_missing() -> None:
     # Feedback names answers by their letters; and there may be none.
     assert {"own_label", "feedback_heading"} <= again
     assert "excerpt_rule" in prompts.placeholders(prompts.load("refine/small/judge.feedback"))
+    # A concession without a quote is asked about again, in words that presuppose the first request.
+    assert "quote the words" in prompts.load("forum/small/debater.conviction")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,6 +18,7 @@ from tests.service.test_debates import (
     wait_until_not_here,
 )
 from tests.service.test_steering import Held
+from tests.support.floor_server import floor_script
 from tests.support.model_server import ModelServer
 
 __all__ = ["client", "models"]
@@ -105,7 +106,6 @@ def test_a_finished_debate_gets_another_round(client: TestClient, models: ModelS
         ({"after": "r9.propose.x"}, 422, "There is no turn 'r9.propose.x'"),
         ({"edit": {"turn": CRITIQUE, "text": " "}}, 422, "is empty"),
         ({"at": "1", "settings": {"nonsense": 1}}, 422, "nonsense"),
-        ({"at": "1", "settings": {"output_dir": "elsewhere"}}, 422, "output_dir"),
         ({"at": "1", "settings": {"skeptic_model": "openai:gone"}}, 422, "does not allow"),
         ({"at": "1", "more": 1}, 422, "more"),
     ],
@@ -119,6 +119,17 @@ def test_a_fork_that_is_refused_leaves_nothing(
         answer = client.post(f"{DEBATES}/{parent}/forks", json=body)
         assert (answer.status_code, said in answer.text) == (status, True), answer.text
         assert (len(models.calls), len(api(client).list().debates)) == (made, 1)
+
+
+def test_a_fork_cannot_write_elsewhere(client: TestClient, models: ModelServer) -> None:
+    models.script = floor_script()
+    settings = {"round_count": 0, "scoring_enabled": False, "templates": False}
+    parent = api(client).start("Why?", protocol="moderated", settings=settings).id
+    assert events(client, parent)[-1]["event"] == "complete"
+    elsewhere = {"at": "0", "settings": {"output_dir": "elsewhere"}}
+    answer = client.post(f"{DEBATES}/{parent}/forks", json=elsewhere)
+    assert (answer.status_code, "only be set by the operator" in answer.text) == (422, True)
+    assert len(api(client).list().debates) == 1
 
 
 def test_other_sites_strangers_and_a_full_service_are_refused(models: ModelServer) -> None:

@@ -20,7 +20,7 @@ __all__ = ["held", "models"]
 async def test_one_client_cannot_take_every_place() -> None:
     runs = Runs(ServiceOptions(max_running=3, max_running_per_client=2))
     with runs.one_more("ann"), runs.one_more("ann"):
-        with pytest.raises(Refused, match="2 of your debates are running") as refused:
+        with pytest.raises(Refused, match="You have 2 debates running") as refused:
             runs.one_more("ann").__enter__()
         assert refused.value.code == 429
         with runs.one_more("ben"), pytest.raises(Refused, match="3 debates are running"):
