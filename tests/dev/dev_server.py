@@ -15,7 +15,7 @@ from langgraph_sdk.client import LangGraphClient
 from tests.support.model_server import ModelServer
 
 REPOSITORY = Path(__file__).parents[2]
-_SECONDS_TO_START = 60
+_SECONDS_TO_START = 240
 _SECONDS_TO_STOP = 20
 
 
