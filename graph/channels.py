@@ -121,4 +121,4 @@ def _typed_fields() -> dict[str, Any]:
 
 
 # The debate state with its channels, as the graphs declare it.
-GraphState: type[DebateState] = TypedDict("GraphState", _typed_fields(), total=False)  # type: ignore[assignment,misc,operator]
+GraphState: type[DebateState] = TypedDict("GraphState", _typed_fields(), total=False)  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """The base of the five graphs: checks what enters a debate before anything is stored or paid."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -33,7 +33,8 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
     def add_node(self, node: Any, action: Any = None, **options: Any) -> Any:
         function = node if action is None else action
         name = function.__name__ if action is None else node
-        return super().add_node(name, in_own_settings(function, self._settings), **options)
+        settled: Any = in_own_settings(function, self._settings)
+        return super().add_node(name, settled, **options)
 
     def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
         compiled = super().compile(*given, **options)
@@ -72,9 +73,11 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
 
-    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
-        await self._check_input(input, config)
-        parts = super().astream(input, config, **options)
+    async def astream(self, *given: Any, **options: Any) -> AsyncGenerator[Any]:
+        entering, config, *_ = (*given, None, None)
+        entering, config = options.get("input", entering), options.get("config", config)
+        await self._check_input(entering, config)
+        parts: Any = super().astream(*given, **options)
         async with runners.holding(self, config), aclosing(parts):
             async for part in parts:
                 yield part
@@ -89,6 +92,6 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     async def _refuse_second_question(self, config: Any) -> None:
         if not self.checkpointer:
             return
-        values = (await self.aget_state(config)).values
+        values: Any = (await self.aget_state(config)).values
         if is_begun(values):
             raise BadInput(SECOND_QUESTION)

@@ -104,8 +104,8 @@ class DebateState(TypedDict, total=False):
     images: list[Image]  # for the speakers of round 1
     request: dict[str, Any]  # a forecast's request in its published form
     paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
-    # Written by retrieve, so that a thread describes itself; `settings` and `seats` also by the node
-    # that first runs with other settings.
+    # Written by retrieve, so that a thread describes itself, and by the first node that runs with
+    # other settings.
     protocol: str
     settings: dict[str, Any]  # all of them, as JSON; see graph/channels.py for its channel
     # Written by retrieve; the round and its seats by judge_continue too.

@@ -68,8 +68,8 @@ async def _changed_state(
         return {}
     seats = _changed_seats(state["seats"], before, settings)
     if seats != state["seats"] and not is_taping():  # our own runner has checked its seats
-        about = {"documents": state.get("documents", []), "images": state.get("images", [])}
-        await preflight(seats, settings, state["question"], **about)
+        documents, images = state.get("documents", []), state.get("images", [])
+        await preflight(seats, settings, state["question"], documents=documents, images=images)
     _report(runtime, state, changes)
     return {"settings": new, "seats": seats}
 

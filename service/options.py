@@ -29,6 +29,8 @@ class ServiceOptions:
     """How many event streams one client may have open."""
     open_to_network: bool = False
     """Whether other machines can connect; if so, every request needs the token."""
+    resumes_debates: bool = True
+    """Whether the service continues by itself what was cut off when it stopped."""
     allowed_models: tuple[str, ...] = ("*",)
     """Patterns for the models that callers may choose."""
 

@@ -116,7 +116,8 @@ class Runs:
         self._records = await asyncio.to_thread(open_repository)
         self._live = LiveEvents(self._records)
         self._live.forget_old_chunks_hourly()
-        self._resuming = asyncio.create_task(self._resume_unfinished())
+        if self.options.resumes_debates:
+            self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -133,7 +134,8 @@ class Runs:
         await _end({each.task for each in running})
         left = sum(_is_left(each) for each in running)
         if left:
-            log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
+            by = "the service resumes them" if self.options.resumes_debates else "resume them"
+            log_note(f"{_debates(left)} paused; {by} when it starts again.")
 
     async def close(self) -> None:
         await self.stop()
