@@ -69,6 +69,11 @@ class StoredDebate(BaseModel):
         return model.model_validate(known)
 
     @property
+    def ran_on(self) -> str | None:
+        """The server that began it as a thread; None if we began it."""
+        return self.settings.get(RAN_ON)
+
+    @property
     def is_from_cassette(self) -> bool:
         """Whether a recording answers its calls, so that no model is needed."""
         return bool(self.settings.get(FROM_CASSETTE))

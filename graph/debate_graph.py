@@ -9,12 +9,14 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
 from langgraph.types import Command
+from pydantic import TypeAdapter
 
 from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
+from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
-from contend.graph.state import DebateInput, is_begun
+from contend.graph.state import is_begun
 from contend.nodes.own_settings import in_own_settings
 from contend.nodes.retrieve import SECOND_QUESTION
 
@@ -26,7 +28,7 @@ _Checking = (CheckedValue, CheckedList, CheckedDelta)
 class DebateGraph(StateGraph[Any, Any, Any, Any]):
     """Builds a graph whose nodes run with the settings of their thread."""
 
-    def __init__(self, settings: type[DebateSettings], input_schema: type[Any] = DebateInput):
+    def __init__(self, settings: type[DebateSettings], input_schema: type[Any] = QuestionInput):
         super().__init__(GraphState, context_schema=settings, input_schema=input_schema)
         self._settings = settings
 
@@ -72,6 +74,10 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
 
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
+
+    def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - theirs
+        # Only what clients are shown: our own callers get the whole state.
+        return TypeAdapter(DebateOutput).json_schema()
 
     async def astream(self, *given: Any, **options: Any) -> AsyncGenerator[Any]:
         entering, config, *_ = (*given, None, None)

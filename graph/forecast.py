@@ -2,6 +2,7 @@
 
 from langgraph.graph import END, START
 
+from contend.graph.contract import ForecastInput
 from contend.graph.debate_graph import DebateGraph
 from contend.graph.routing import after_arguing, after_judging, after_scoring
 from contend.graph.settings import ForecastSettings
@@ -12,7 +13,7 @@ from contend.nodes.judge_continue import judge_continue
 from contend.nodes.retrieve import retrieve
 from contend.nodes.store import store
 
-builder = DebateGraph(ForecastSettings)
+builder = DebateGraph(ForecastSettings, ForecastInput)
 builder.add_sequence([retrieve, propose])
 builder.add_node(critique)
 builder.add_node(judge_continue)

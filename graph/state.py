@@ -102,6 +102,8 @@ class DebateState(TypedDict, total=False):
     seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
+    outcomes: list[dict[str, str]]  # of a forecast, with `due` instead of a request
+    due: str  # an ISO date
     request: dict[str, Any]  # a forecast's request in its published form
     paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
     # Written by retrieve, so that a thread describes itself, and by the first node that runs with

@@ -36,6 +36,8 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         raise BadInput(SECOND_QUESTION)
     question = checked_question(state.get("question", ""))
     strategy = strategy_for(runtime.context)
+    derived = strategy.derived_input({**state, "question": question})
+    state = {**state, **derived}
     strategy.check_input(state)
     attachments = _attachments(state)
     seats = await _seats(state | attachments, runtime.context, question)
@@ -47,7 +49,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     opened |= {"settings": _settings(runtime.context, seats, retrieval.embedding_model)}
     opened |= strategy.opening_state()
     first = open_round(opened, runtime, strategy.first_round)
-    return {**opened, **first, **attachments, "degraded": degraded}
+    return {**derived, **opened, **first, **attachments, "degraded": degraded}
 
 
 def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> dict[str, Any]:
