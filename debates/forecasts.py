@@ -18,6 +18,7 @@ from contend.debates.loading import Report, skip_silently
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.forecast_contract import request as contract
 from contend.graph.forecast_contract.request import DebateRequest, PredictionTask
 from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
@@ -83,10 +84,8 @@ def _place(steps: Sequence[int | str]) -> str:
 def plain_request(
     question: str, outcomes: Sequence[dict[str, str]], due: date | None
 ) -> DebateRequest:
-    context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
-    if due:
-        context["data_summary"] = {"timeframe": {"end": due.isoformat()}}
-    return read_request(json.dumps({"task_id": f"ask-{uuid4()}", "prediction_context": context}))
+    plain = contract.plain_request(question, outcomes, due.isoformat() if due else None)
+    return read_request(json.dumps(plain))
 
 
 def with_due(request: DebateRequest, due: date) -> DebateRequest:

@@ -18,6 +18,10 @@ from contend.nodes.record import read_record
 # Internal settings of debates that use a recording.
 FROM_CASSETTE = "from_cassette"
 REUSED_TURNS = "reused_turns"
+RAN_ON = "ran_on"  # the server that ran it, unless we did
+
+
+_COLUMNS = {"turns", "settings", "protocol"}
 
 
 class StoredDebate(BaseModel):
@@ -62,6 +66,11 @@ class StoredDebate(BaseModel):
         model = SETTINGS[self.protocol]
         known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
         return model.model_validate(known)
+
+    @property
+    def ran_on(self) -> str | None:
+        """The server that began it as a thread; None if we began it."""
+        return self.settings.get(RAN_ON)
 
     @property
     def is_from_cassette(self) -> bool:
@@ -115,8 +124,8 @@ class StoredDebate(BaseModel):
 
 
 def dump_state(state: DebateState) -> dict[str, Any]:
-    """Return the state as JSON, without the turns, which have their own table."""
-    kept = {key: value for key, value in state.items() if key != "turns"}
+    """Return the state as JSON, without what is stored beside it: turns, settings, protocol."""
+    kept = {key: value for key, value in state.items() if key not in _COLUMNS}
     return cast(
         "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")
     )

@@ -76,8 +76,8 @@ async def run_debate(
     try:
         if debate.last_seq:
             await asyncio.to_thread(records.store_missing_events, debate.id)
-        async with _leased(records, debate.id) as lease, checkpointer() as saver, open_models():
-            # Read the debate again: the previous holder of the lease may have continued it.
+        async with leased(records, debate.id) as lease, checkpointer() as saver, open_models():
+            # Read it again, because the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
                 _refuse_done(current)
@@ -368,10 +368,12 @@ async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
 
 
 @asynccontextmanager
-async def _leased(records: Repository, debate_id: str) -> AsyncIterator[Lease]:
+async def leased(
+    records: Repository, debate_id: str, runner: asyncio.Task[Any] | None = None
+) -> AsyncIterator[Lease]:
     """Hold and renew the lease; cancel the run if another process takes it over."""
     lease = await asyncio.to_thread(records.acquire, debate_id)
-    runner, ended = asyncio.current_task(), asyncio.Event()
+    runner, ended = runner or asyncio.current_task(), asyncio.Event()
 
     async def renew() -> None:
         while not await wait_for_event(LEASE.total_seconds() / 4, ended):

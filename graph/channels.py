@@ -1,27 +1,124 @@
-"""Channels for the debate state, kept out of state.py because langgraph is slow to import."""
+"""Typed channels of the debate state, kept out of state.py because langgraph is slow to import."""
 
+import operator
 from collections.abc import Sequence
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
+from langgraph.channels.base import BaseChannel
+from langgraph.channels.binop import BinaryOperatorAggregate, _get_overwrite
 from langgraph.channels.delta import DeltaChannel
+from langgraph.channels.last_value import LastValue
+from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from contend.graph.state import DebateState, Turn
+from contend.graph.errors import BadInput
+from contend.graph.state import ADDED, DebateState, Turn
 
 
-def append(current: Sequence[Any] | None, writes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Append all writes to a list; batching does not change the result."""
-    result = list(current or ())
+def checked(typ: Any, name: str, value: Any) -> Any:
+    """Return a value as the channel's type, which turns a client's JSON into our value objects."""
+    try:
+        return _adapter(typ).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, (name, *first["loc"])))
+        raise BadInput(f"{place} is not well-formed: {first['msg']}.") from error
+
+
+def _checked_or_overwriting(typ: Any, name: str, value: Any) -> Any:
+    is_overwrite, inner = _get_overwrite(value)
+    return Overwrite(checked(typ, name, inner or [])) if is_overwrite else checked(typ, name, value)
+
+
+@cache
+def _adapter(typ: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(typ)
+
+
+class CheckedValue(LastValue[Any]):
+    """Holds the last value; nodes that run at the same time may write it if they agree."""
+
+    def check(self, value: Any) -> Any:
+        return checked(self.typ, self.key, value)
+
+    def update(self, values: Sequence[Any]) -> bool:
+        found = [self.check(value) for value in values]
+        agree = bool(found) and all(each == found[0] for each in found)
+        return super().update(found[:1] if agree else found)
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        channel = super().from_checkpoint(checkpoint)
+        if channel.is_available():  # a server without our types stores them as plain data
+            channel.value = self.check(channel.value)
+        return channel
+
+
+class CheckedList(BinaryOperatorAggregate[Any]):
+    """Holds a list that grows with every write."""
+
+    def check(self, value: Any) -> Any:
+        return _checked_or_overwriting(self.typ, self.key, value)
+
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self.check(value) for value in values])
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        channel = super().from_checkpoint(checkpoint)
+        channel.value = self.check(channel.value)
+        return channel
+
+
+class CheckedDelta(DeltaChannel[Any]):
+    """Is stored as its writes, each of them once, and not in every checkpoint."""
+
+    # A plain list of turns is quadratic, and so are frequent snapshots. The base class is beta in
+    # langgraph 1.2, so it is used only here.
+
+    def check(self, value: Any) -> Any:
+        return _checked_or_overwriting(_DELTAS[self.key], self.key, value)
+
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self.check(value) for value in values])
+
+    def replay_writes(self, writes: Sequence[tuple[str, str, Any]]) -> None:
+        super().replay_writes([(task, name, self.check(value)) for task, name, value in writes])
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        channel = super().from_checkpoint(checkpoint)
+        channel.value = self.check(channel.value)
+        return channel
+
+
+def merge_turns(current: Sequence[Turn] | None, writes: Sequence[Sequence[Turn]]) -> list[Turn]:
+    """Add new turns and replace those with a known id, however the writes are batched."""
+    merged = {turn.id: turn for turn in current or ()}
     for write in writes:
-        result.extend(write)
-    return result
+        merged |= {turn.id: turn for turn in write}
+    return list(merged.values())
 
 
-# DeltaChannel keeps checkpoints linear in the turns (a plain list is quadratic, and so are frequent
-# snapshots). It is beta in langgraph 1.2, so it is used only in this alias.
-Transcript = Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
+def keep_last(_: object, writes: Sequence[Any]) -> Any:
+    return writes[-1]
 
 
-class GraphState(DebateState, total=False):
-    """The debate state with langgraph channels, as the graphs declare it."""
+_DELTAS: dict[str, Any] = {"turns": list[Turn], "settings": dict[str, Any]}
+_REDUCERS = {"turns": merge_turns, "settings": keep_last}
 
-    turns: Transcript  # the same type, plus its channel
+
+def _channel(name: str, hint: Any) -> BaseChannel[Any, Any, Any]:
+    if name in _DELTAS:
+        return CheckedDelta(_REDUCERS[name], snapshot_frequency=1000)
+    if get_origin(hint) is Annotated and ADDED in hint.__metadata__:
+        return CheckedList(get_args(hint)[0], operator.add)
+    return CheckedValue(hint)
+
+
+def _typed_fields() -> dict[str, Any]:
+    hints = get_type_hints(DebateState, include_extras=True)
+    return {name: Annotated[hint, _channel(name, hint)] for name, hint in hints.items()}
+
+
+# The debate state with its channels, as the graphs declare it.
+GraphState: type[DebateState] = TypedDict("GraphState", _typed_fields(), total=False)  # type: ignore[misc]

@@ -30,6 +30,7 @@ EventName = Literal[
     "final_complete",
     "paused",
     "resumed",
+    "settings_changed",
     "budget",
     "degraded",
     "error",

@@ -1,11 +1,11 @@
 """The forecast graph: roles argue over outcomes, and their probabilities are combined."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
-from contend.graph.channels import GraphState
+from contend.graph.contract import ForecastInput
+from contend.graph.debate_graph import DebateGraph
 from contend.graph.routing import after_arguing, after_judging, after_scoring
 from contend.graph.settings import ForecastSettings
-from contend.graph.state import DebateInput
 from contend.nodes.forecast.critique import critique
 from contend.nodes.forecast.propose import propose
 from contend.nodes.forecast.synthesize import synthesize
@@ -13,7 +13,7 @@ from contend.nodes.judge_continue import judge_continue
 from contend.nodes.retrieve import retrieve
 from contend.nodes.store import store
 
-builder = StateGraph(GraphState, context_schema=ForecastSettings, input_schema=DebateInput)
+builder = DebateGraph(ForecastSettings, ForecastInput)
 builder.add_sequence([retrieve, propose])
 builder.add_node(critique)
 builder.add_node(judge_continue)

@@ -1,11 +1,10 @@
 """The forum graph: seats argue for their positions until a judge ends it or only one is left."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
-from contend.graph.channels import GraphState
+from contend.graph.debate_graph import DebateGraph
 from contend.graph.routing import after_judging, after_speaking, after_writing
 from contend.graph.settings import ForumSettings
-from contend.graph.state import DebateInput
 from contend.nodes.conviction_check import conviction_check
 from contend.nodes.judge_continue import judge_continue
 from contend.nodes.propose import propose
@@ -14,7 +13,7 @@ from contend.nodes.score import score
 from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
-builder = StateGraph(GraphState, context_schema=ForumSettings, input_schema=DebateInput)
+builder = DebateGraph(ForumSettings)
 builder.add_sequence([retrieve, propose])
 builder.add_sequence([conviction_check, judge_continue])
 builder.add_node(synthesize)

@@ -1,11 +1,10 @@
 """The moderated graph: advocates for fixed positions speak under a moderator and are scored."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
-from contend.graph.channels import GraphState
+from contend.graph.debate_graph import DebateGraph
 from contend.graph.routing import after_statement, next_scheduled
 from contend.graph.settings import ModeratedSettings
-from contend.graph.state import DebateInput
 from contend.nodes.fact_check import fact_check
 from contend.nodes.judge_continue import judge_continue
 from contend.nodes.moderate import moderate
@@ -15,7 +14,7 @@ from contend.nodes.retrieve import retrieve
 from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
-builder = StateGraph(GraphState, context_schema=ModeratedSettings, input_schema=DebateInput)
+builder = DebateGraph(ModeratedSettings)
 builder.add_sequence([retrieve, moderate])
 builder.add_node(propose)
 builder.add_node(fact_check)

@@ -1,11 +1,10 @@
 """The refine graph: all answer, the judge gives feedback, all refine, the judge merges."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
-from contend.graph.channels import GraphState
+from contend.graph.debate_graph import DebateGraph
 from contend.graph.routing import after_answering
 from contend.graph.settings import RefineSettings
-from contend.graph.state import DebateInput
 from contend.nodes.critique import critique
 from contend.nodes.judge_continue import judge_continue
 from contend.nodes.propose import propose
@@ -14,7 +13,7 @@ from contend.nodes.score import score
 from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
-builder = StateGraph(GraphState, context_schema=RefineSettings, input_schema=DebateInput)
+builder = DebateGraph(RefineSettings)
 builder.add_sequence([retrieve, propose, judge_continue])
 builder.add_node(critique)
 builder.add_sequence([synthesize, score, store])

@@ -1,10 +1,9 @@
 """The state of a debate, which the graph passes from node to node."""
 
-import operator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from contend.graph.phases import PhaseName, StepPhase
@@ -26,6 +25,7 @@ from contend.graph.values import (
 
 TurnStatus = Literal["ok", "fallback_model", "kept_previous", "failed", "human"]
 ClosingNode = Literal["judge_continue", "conviction_check"]
+ADDED = "added"  # marks the lists that grow with every write; see graph/channels.py
 
 
 class Turn(Value):
@@ -102,9 +102,15 @@ class DebateState(TypedDict, total=False):
     seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
+    outcomes: list[dict[str, str]]  # of a forecast, with `due` instead of a request
+    due: str  # an ISO date
     request: dict[str, Any]  # a forecast's request in its published form
-    paid_before: Usage  # spent by the parent before the fork, see `debates/fork.py`
-    # Written by retrieve; judge_continue also writes the round and its seats.
+    paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
+    # Written by retrieve, so that a thread describes itself, and by the first node that runs with
+    # other settings.
+    protocol: str
+    settings: dict[str, Any]  # all of them, as JSON; see graph/channels.py for its channel
+    # Written by retrieve; the round and its seats by judge_continue too.
     retrieval: Retrieval
     round: int
     waiting: list[str]  # seats that have not spoken yet; propose removes them
@@ -112,10 +118,10 @@ class DebateState(TypedDict, total=False):
     active: list[str]  # seats that have not conceded; conviction_check removes them
     # Appended to by several nodes.
     turns: list[Turn]  # see graph/channels.py for its channel
-    degraded: Annotated[list[Degradation], operator.add]
-    spans: Annotated[list[WorkSpan], operator.add]  # calls without a turn, forecast work
-    eliminations: Annotated[list[Elimination], operator.add]  # by conviction_check
-    given_up: Annotated[list[str], operator.add]  # turns that a forecast does not retry
+    degraded: Annotated[list[Degradation], ADDED]
+    spans: Annotated[list[WorkSpan], ADDED]  # calls without a turn, forecast work
+    eliminations: Annotated[list[Elimination], ADDED]  # by conviction_check
+    given_up: Annotated[list[str], ADDED]  # turns that a forecast does not retry
     # Written by moderate; turns are removed once taken.
     programme: list[Step]
     # True if the person who resumes the debate asks for the answer now.
@@ -134,10 +140,22 @@ class DebateState(TypedDict, total=False):
 class Remark(BaseModel):
     """A person's answer to a pause: a comment for the next speakers, or a request to finish."""
 
+    model_config = ConfigDict(extra="forbid")
+
     say: str = Field(
         default="", description="A remark from the user that the next speakers are shown."
     )
     finish: bool = Field(default=False, description="End the rounds now and write the answer.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_plain_text(cls, answer: Any) -> Any:
+        return {"say": answer} if isinstance(answer, str) else answer
+
+
+def is_begun(state: DebateState) -> bool:
+    """Return whether anybody has spoken; comments may come before a debate begins."""
+    return any(turn.phase != "remark" for turn in state.get("turns", []))
 
 
 def seat_with_role(state: DebateState, role: str) -> Seat:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, TypeAdapter
 
@@ -25,7 +26,7 @@ from contend.models.providers.registry import (
 )
 from contend.models.recording import CallRequest, on_tape
 from contend.models.retries import Answered, Listener, with_fallbacks
-from contend.models.tracing import call_metadata, scrub_traces
+from contend.models.tracing import call_metadata, call_title, scrub_traces
 
 # Errors raised by openai's client for an incomplete structured answer.
 _UNREADABLE = {"LengthFinishReasonError", "ContentFilterFinishReasonError"}
@@ -104,7 +105,7 @@ async def _ask(
             opened = open_model(spec, _options(seat, settings, reservation.ceiling))
             model = opened.bind_tools(tools) if tools else opened
             reply = await stream_answer(
-                model.with_config(metadata=_metadata(seat, settings, listener)),
+                model.with_config(**_traced_as(seat, settings, listener)),
                 spec,
                 sent,
                 settings,
@@ -145,7 +146,7 @@ async def _extract(
         prompt = partial(_form_tokens, messages, schema)
         async with reserved(spec, settings, listener.budget, prompt, ceiling, None) as reservation:
             options = _options(seat, settings, reservation.ceiling, structured=True)
-            about = _metadata(seat, settings, listener)
+            about = _traced_as(seat, settings, listener)
             extracted = await _fill(spec, messages, schema, settings, options, about)
             reservation.settle(extracted.usage)
         return extracted
@@ -159,7 +160,7 @@ async def _fill(
     schema: type[Block],
     settings: DebateSettings,
     options: Options,
-    about: dict[str, Any],
+    about: RunnableConfig,
 ) -> Extracted[Block]:
     method = provider_of(spec).structured_method
     how: dict[str, Any] = {"method": method} if method else {}
@@ -167,7 +168,7 @@ async def _fill(
     bound = model.with_structured_output(schema, include_raw=True, **how)
     try:
         async with asyncio.timeout(settings.total_timeout):
-            answer = await bound.ainvoke(messages, {"metadata": about})
+            answer = await bound.ainvoke(messages, about)
     except TimeoutError as error:
         why = f"no complete answer within {settings.total_timeout:g} s (setting total_timeout)"
         raise BadAnswer("total", why) from error
@@ -186,8 +187,9 @@ def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
     return prompt_tokens(messages) + most_tokens(json.dumps(schema.model_json_schema()))
 
 
-def _metadata(seat: Seat, settings: DebateSettings, listener: Listener) -> dict[str, Any]:
-    return call_metadata(settings.protocol, listener.debate, seat.id, listener.asked)
+def _traced_as(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
+    about = call_metadata(settings.protocol, listener.debate, seat.id, listener.asked)
+    return {"run_name": call_title(seat.name, listener.asked), "metadata": about}
 
 
 def _ceiling(

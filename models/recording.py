@@ -95,6 +95,11 @@ def using_tape(tape: Tape) -> Iterator[None]:
         _tape.reset(before)
 
 
+def is_taping() -> bool:
+    """Return whether our own runner runs this debate, which keeps a recording of each."""
+    return _tape.get() is not None
+
+
 def taped_retrieval() -> Retrieval | None:
     tape = _tape.get()
     return tape.retrieval if tape else None

@@ -21,7 +21,14 @@ def call_metadata(protocol: str, debate: str, seat: str, asked: str) -> dict[str
     """Return the metadata that identifies a call in a trace; `asked` begins with the round."""
     round_number = _ROUND.match(asked)
     about = {"debate_id": debate, "protocol": protocol, "seat": seat, "call": asked}
-    return about | ({"round": int(round_number[1])} if round_number else {})
+    phase = {"phase": asked.split(".")[1]} if asked.count(".") > 1 else {}
+    return about | phase | ({"round": int(round_number[1])} if round_number else {})
+
+
+def call_title(seat_name: str, asked: str) -> str:
+    """Return the name of a call's run in a trace, such as Skeptic, round 2."""
+    round_number = _ROUND.match(asked)
+    return f"{seat_name}, round {round_number[1]}" if round_number else seat_name
 
 
 def scrub_data(data: Any) -> Any:

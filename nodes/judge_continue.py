@@ -118,8 +118,7 @@ def _ask_person(state: DebateState, stop: StopDecision | None) -> Remark:
         "stop": stop.model_dump() if stop else None,
         "points": [point.model_dump(mode="json") for point in points_of(state)],
     }
-    answer = interrupt(shown)
-    return Remark(say=answer) if isinstance(answer, str) else Remark.model_validate(answer or {})
+    return interrupt(shown, response_schema=Remark)
 
 
 def _send_events(

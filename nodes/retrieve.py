@@ -1,5 +1,6 @@
 """Phase 0: checks the input, chooses seats, and finds reasoning templates."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ from contend.graph.errors import BadInput
 from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
-from contend.graph.state import DebateState
+from contend.graph.state import DebateState, is_begun
 from contend.graph.values import Document, Image, Retrieval, Seat
-from contend.models.recording import taped_retrieval
+from contend.models.recording import is_taping, taped_retrieval
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.budget import check_budget
@@ -21,17 +22,22 @@ from contend.nodes.rounds import open_round
 from contend.nodes.timing import steady_now
 from contend.retrieval.template_search import find_templates
 
+SECOND_QUESTION = (
+    "This thread already holds a debate. Start a new thread for a new question, or leave the input "
+    "empty to continue this one."
+)
 _SEATS = TypeAdapter(list[Seat])
 _DOCUMENTS = TypeAdapter(list[Document])
 _IMAGES = TypeAdapter(list[Image])
 
 
 async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    # Comments may come first: a debate can pause and resume before its first step.
-    if any(turn.phase != "remark" for turn in state.get("turns", [])):
-        raise BadInput("This thread already holds a debate. Start a new thread for a new question.")
+    if is_begun(state):
+        raise BadInput(SECOND_QUESTION)
     question = checked_question(state.get("question", ""))
     strategy = strategy_for(runtime.context)
+    derived = strategy.derived_input({**state, "question": question})
+    state = {**state, **derived}
     strategy.check_input(state)
     attachments = _attachments(state)
     seats = await _seats(state | attachments, runtime.context, question)
@@ -39,9 +45,17 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in trouble]
     _send_event(runtime, retrieval, notice)
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
+    opened |= {"protocol": runtime.context.protocol}
+    opened |= {"settings": _settings(runtime.context, seats, retrieval.embedding_model)}
     opened |= strategy.opening_state()
     first = open_round(opened, runtime, strategy.first_round)
-    return {**opened, **first, **attachments, "degraded": degraded}
+    return {**derived, **opened, **first, **attachments, "degraded": degraded}
+
+
+def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> dict[str, Any]:
+    """Return the settings with the models that were chosen, so that none is chosen again."""
+    chosen = settings.with_models({seat.id: seat.model for seat in seats})
+    return chosen.model_copy(update={"embedding_model": embedding}).model_dump(mode="json")
 
 
 async def _search(
@@ -103,7 +117,7 @@ def _attachments(state: DebateState) -> DebateState:
 
 async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
     given: Any = state.get("seats")
-    if given and all(isinstance(seat, Seat) for seat in given):
+    if given and is_taping():  # our own runner has checked its seats
         return list(given)
     try:
         seats = _SEATS.validate_python(given or [])
@@ -116,12 +130,29 @@ async def _seats(state: DebateState, settings: DebateSettings, question: str) ->
             "The docs and images of seats are paths, and a server cannot read its clients' files: "
             "leave them out, or run the debate with `contend ask`."
         )
+    check_cast(seats, settings)
     seats = seats or (await choose_seats(settings)).seats
     documents, images = state.get("documents", []), state.get("images", [])
     _refuse_unknown_seats([*documents, *images], seats)
     await preflight(seats, settings, question, documents=documents, images=images)
     check_budget({"question": question, "seats": seats}, settings)
     return seats
+
+
+def check_cast(seats: Sequence[Seat], settings: DebateSettings) -> None:
+    """Refuse seats with which a debate would fail after its first paid calls."""
+    if not seats:
+        return
+    ids, roles = [seat.id for seat in seats], Counter(seat.role for seat in seats)
+    if repeated := next((each for each in ids if ids.count(each) > 1), None):
+        raise BadInput(f"Two seats have the id '{repeated}'.")
+    wanted = Counter(seat.role for seat in settings.build_seats())
+    missing = [role for role, count in wanted.items() if roles[role] < min(count, 2)]
+    if missing:
+        raise BadInput(
+            f"The debate needs more seats; too few have the role: {', '.join(missing)}. "
+            "Omit the seats to use those of the settings."
+        )
 
 
 def _refuse_unknown_seats(attachments: Sequence[Document | Image], seats: Sequence[Seat]) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from langgraph_sdk import Auth
 
 from contend.service.auth import TOKEN_VARIABLE, is_loopback, is_service_token
+from contend.service.dev_checks import refuse_rollback, refuse_unknown_settings
 
 auth = Auth()
 
@@ -28,6 +29,19 @@ async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
 @auth.on
 async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
     """Allow authenticated users everything, because the server has only one owner."""
+    return True
+
+
+@auth.on.threads.create_run
+async def check_run(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
+    refuse_rollback(value.get("multitask_strategy"))
+    refuse_unknown_settings(value.get("assistant_id"), value.get("kwargs", {}).get("context"))
+    return True
+
+
+@auth.on.threads.update
+async def check_update(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
+    refuse_rollback(value.get("action"))
     return True
 
 

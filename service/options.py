@@ -30,7 +30,7 @@ class ServiceOptions:
     """How many event streams one client may have open."""
     open_to_network: bool = False
     """Whether other machines can connect; if so, every request needs the token."""
-    resumes_unfinished: bool = True
+    resumes_debates: bool = True
     """Whether to resume debates that a stopped service left unfinished."""
     allowed_models: tuple[str, ...] = ("*",)
     """Patterns for the models that clients may choose."""

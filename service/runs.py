@@ -56,7 +56,7 @@ class Runs:
         self._records = await asyncio.to_thread(open_repository)
         self._live = LiveEvents(self._records)
         self._live.forget_old_chunks_hourly()
-        if self.options.resumes_unfinished:
+        if self.options.resumes_debates:
             self._resuming = asyncio.create_task(self._resume_unfinished())
 
     async def stop(self) -> None:
@@ -74,7 +74,8 @@ class Runs:
         await _end({each.task for each in running})
         left = sum(_is_left(each) for each in running)
         if left:
-            log_note(f"{_debates(left)} paused; the service resumes them when it starts again.")
+            by = "the service resumes them" if self.options.resumes_debates else "resume them"
+            log_note(f"{_debates(left)} paused; {by} when it starts again.")
 
     async def close(self) -> None:
         await self.stop()

@@ -65,6 +65,7 @@ def _summary(debate: StoredDebate) -> dict[str, Any]:
         "total_ms": record["timing"]["total_ms"] if record else None,
         "question": debate.question,
         "title": debate.title,
+        "ran_on": debate.ran_on,
     }
 
 
@@ -84,9 +85,14 @@ def _print_table(debates: list[dict[str, Any]]) -> None:
             debate["stop_reason"] or "-",
             _score(debate),
             *_took(debate),
-            Text(one_line(debate["title"] or debate["question"], 200)),
+            Text(one_line(_subject(debate), 200)),
         )
     stdout(widest=_WIDEST_TABLE).print(table)
+
+
+def _subject(debate: dict[str, Any]) -> str:
+    subject: str = debate["title"] or debate["question"]
+    return f"{subject} (on {debate['ran_on']})" if debate["ran_on"] else subject
 
 
 def _took(debate: dict[str, Any]) -> tuple[str, str]:
@@ -106,7 +112,7 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
     for line in _packed(facts, screen.width):
         screen.print(line, soft_wrap=True)
     more = [", ".join(_took(debate))] if debate["usage"] else []
-    for text in (debate["title"] or debate["question"], *more):
+    for text in (_subject(debate), *more):
         screen.print(Text(f"  {one_line(text, screen.width - 4)}"), soft_wrap=True)
 
 

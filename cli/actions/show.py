@@ -72,7 +72,8 @@ def _print_part(
 
 
 def _print_all(screen: Renderer, debate: StoredDebate, wanted: ShownPart) -> None:
-    about = f"{debate.status}, started {local_time(debate.created_at)}."
+    place = f" on {debate.ran_on}" if debate.ran_on else ""
+    about = f"{debate.status}, started {local_time(debate.created_at)}{place}."
     screen.header(debate, about.capitalize())
     record = debate.as_json()
     screen.overview(record)

@@ -14,4 +14,4 @@ def mcp(
     from contend.service.options import ServiceOptions
 
     flags = parse_assignments(assignments or [])
-    serve_tools(ServiceOptions(model, flags, config, resumes_unfinished=False))
+    serve_tools(ServiceOptions(model, flags, config, resumes_debates=False))

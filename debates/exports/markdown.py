@@ -92,7 +92,8 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _head(debate: StoredDebate) -> str:
-    started = wording.local_time(debate.created_at)
+    place = f" on {debate.ran_on}" if debate.ran_on else ""
+    started = wording.local_time(debate.created_at) + place
     parts = [
         f"# {shorten(debate.shown_title, _LONGEST_HEADING)}",
         f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}",

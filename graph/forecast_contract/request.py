@@ -1,10 +1,11 @@
 """The published format of a forecast's request."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import chain
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
+from uuid import uuid4
 
 from pydantic import (
     AfterValidator,
@@ -268,3 +269,13 @@ class DebateRequest(terms.Contract):
     task_id: _Id
     prediction_context: PredictionContext
     config: DebateConfig = DebateConfig()
+
+
+def plain_request(
+    question: str, outcomes: Sequence[Mapping[str, str]], due: str | None = None
+) -> dict[str, Any]:
+    """Return the request, in its published form, for a question and its outcomes only."""
+    context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
+    if due:
+        context["data_summary"] = {"timeframe": {"end": due}}
+    return {"task_id": f"ask-{uuid4()}", "prediction_context": context}

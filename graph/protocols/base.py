@@ -100,6 +100,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Return how many characters of each answer a prompt shows; None for as many as fit."""
         return None
 
+    def derived_input(self, given: DebateState) -> DebateState:
+        """Return what follows from the caller's input."""
+        return {}
+
     def check_input(self, given: DebateState) -> None:
         """Raise BadInput if the input lacks something that this protocol needs."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contend.graph.errors import BadInput
-from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.forecast_contract.request import DebateRequest, plain_request
 from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import (
@@ -70,11 +70,18 @@ class ForecastStrategy(Strategy[ForecastSettings]):
     def round_facts(self, state: DebateState) -> dict[str, Any]:
         return round_facts(state, self.settings, state["round"])
 
+    def derived_input(self, given: DebateState) -> DebateState:
+        """Write the request for a client that gives outcomes instead."""
+        if given.get("request") or not given.get("outcomes"):
+            return {}
+        given_due = given.get("due")
+        return {"request": plain_request(given["question"], given["outcomes"], given_due)}
+
     def check_input(self, given: DebateState) -> None:
         if not given.get("request"):
             raise BadInput(
-                "A forecast needs the outcomes it is about. Add --outcome 'ID: LABEL' for each, or "
-                "pass a request with --request FILE."
+                "A forecast needs the outcomes it is about: two or more, each with an id and "
+                "a label."
             )
         request = request_of(given)
         seats = given.get("seats")

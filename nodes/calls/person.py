@@ -62,12 +62,8 @@ async def _wait(asked: dict[str, Any], form: WrittenForm, _: Listener) -> Answer
     # Await nothing here, so that several people are asked in seat order.
     problem = ""
     while True:
-        text = form.add_signs(_words(interrupt(asked | {"problem": problem})))
+        answer = interrupt(asked | {"problem": problem}, response_schema=Remark)
+        text = form.add_signs(clean(answer.say).strip())
         if text and form.is_readable(text):
             return Answered(Reply(text, usage=NO_USAGE), HUMAN, fell_back=False)
         problem = _UNREADABLE if text else ""
-
-
-def _words(answer: Any) -> str:
-    said = answer if isinstance(answer, str) else Remark.model_validate(answer or {}).say
-    return clean(said).strip()

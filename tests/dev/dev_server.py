@@ -15,7 +15,7 @@ from langgraph_sdk.client import LangGraphClient
 from tests.support.model_server import ModelServer
 
 REPOSITORY = Path(__file__).parents[2]
-_SECONDS_TO_START = 60
+_SECONDS_TO_START = 240
 _SECONDS_TO_STOP = 20
 
 
@@ -47,6 +47,9 @@ class DevServer:
         return get_client(url=self.url, api_key=None, headers=headers, timeout=60)
 
     def start(self) -> Self:
+        # The paths of the graphs are relative to the working folder, where the server keeps files.
+        if not (self.home / "graph").exists():
+            (self.home / "graph").symlink_to(REPOSITORY / "graph")
         command = [str(Path(sys.executable).with_name("langgraph")), "dev", *self._options()]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

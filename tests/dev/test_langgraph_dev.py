@@ -1,98 +1,18 @@
 """`langgraph dev` on our langgraph.json, driven by langgraph-sdk as Studio drives it."""
 
-import json
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk.client import LangGraphClient
 
 from contend.retrieval.documents import load_documents, save_corpus
-from tests.conftest import link_weights
+from tests.dev.debating import SETTINGS, begin, resume, texts
 from tests.dev.dev_server import DevServer
-from tests.support.model_server import ModelServer, Reply, Request, openai_error
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
-
-_ANSWERED = {"correctness": 7, "completeness": 7, "clarity": 7, "depth": 7}
-_RATED = {**_ANSWERED, "justification": "Sound.", "would_benefit_from_finetune": False}
-_DOUBTS = {
-    "ready": False,
-    "score": 4,
-    "points": [{"id": "", "severity": "critical", "status": "open", "text": "It costs too much."}],
-}
-_SETTINGS: dict[str, Any] = {
-    "proposer_model": "openai:proposer",
-    "skeptic_model": "openai:skeptic",
-    "synthesizer_model": "ollama:synthesizer",
-    "judge_model": "openai:judge",
-    "pause": "each_round",
-    "min_rounds": 2,
-    "max_rounds": 2,
-    "max_retries": 0,
-}
-
-
-def _speak(request: Request) -> Reply | str:
-    """Every call says something else, so that two branches of a debate can be told apart."""
-    if request.model == "broken":
-        return openai_error(401, "This account is closed.")
-    if request.tools and not request.results:
-        return Reply(tool_calls=[("calculate", {"expression": "6 * 7"})])
-    if "NOT CONVINCED" in request.user:
-        return "NOT CONVINCED" if request.model == "proposer" else "CONVINCED: Ann"
-    found = re.search(r'"nonce": "(\w+)"', request.text)
-    said = f"The {request.model} speaks in call {request.index}."
-    if found is None or request.model not in ("skeptic", "judge"):
-        return said
-    decided = _DOUBTS if request.model == "skeptic" else _RATED
-    return f"{said}\n\n```json\n{json.dumps({'nonce': found.group(1), **decided})}\n```"
-
-
-@pytest.fixture(scope="module")
-def models() -> Iterator[ModelServer]:
-    names = ["proposer", "skeptic", "synthesizer", "judge", "broken"]
-    with ModelServer(_speak, models=names) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def server(
-    models: ModelServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    embedding_weights: list[Path],
-    template_index: Path,
-) -> Iterator[DevServer]:
-    home = tmp_path_factory.mktemp("dev")
-    link_weights(embedding_weights, home / "contend", template_index)
-    running = DevServer(home, models).start()
-    yield running
-    running.stop()
-    assert "BlockingError" not in running.log.read_text()
-
-
-async def _begin(client: LangGraphClient, **settings: Any) -> str:
-    """Start a debate that pauses after its first round; gives the thread's id."""
-    thread = (await client.threads.create())["thread_id"]
-    question = {"question": "Should we split the monolith?"}
-    await client.runs.wait(thread, "adversarial", input=question, context=_SETTINGS | settings)
-    assert (await client.threads.get(thread))["status"] == "interrupted"
-    return thread
-
-
-async def _resume(client: LangGraphClient, thread: str, answer: Any) -> dict[str, Any]:
-    command: Any = {"resume": answer}
-    state = await client.runs.wait(thread, "adversarial", command=command, context=_SETTINGS)
-    assert isinstance(state, dict)
-    return state
-
-
-def _texts(state: Any) -> list[str]:
-    return [turn["text"] for turn in state["turns"]]
 
 
 async def test_settings_appear_as_a_form(server: DevServer) -> None:
@@ -149,7 +69,7 @@ async def test_a_debate_streams_pauses_and_hears_the_user(
                 thread,
                 "adversarial",
                 input={"question": "Should we split the monolith?"},
-                context=_SETTINGS,
+                context=SETTINGS,
                 stream_mode=["custom", "values", "updates"],
             )
         ]
@@ -160,13 +80,13 @@ async def test_a_debate_streams_pauses_and_hears_the_user(
         assert asked["value"]["round"] == 1
         assert asked["value"]["points"][0]["text"] == "It costs too much."
 
-        heard = await _resume(client, thread, {"say": "Mind the cost."})
+        heard = await resume(client, thread, {"say": "Mind the cost."})
         assert heard["__interrupt__"][0]["value"]["stop"]["reason"] == "max_rounds"
         assert "Mind the cost." in models.calls[-2].request.text
-        done = await _resume(client, thread, "Keep it short.")
+        done = await resume(client, thread, "Keep it short.")
         assert "Keep it short." in models.calls[-2].request.text
 
-        assert done["final_answer"] == done["trace"]["final_answer"] == _texts(done)[-2]
+        assert done["final_answer"] == done["trace"]["final_answer"] == texts(done)[-2]
         assert done["auto_score"]["score"] == 7
         assert "migration-plan" in done["trace"]["templates_used"]
         assert done["trace"]["degraded"] == []
@@ -178,8 +98,8 @@ async def test_a_debate_streams_pauses_and_hears_the_user(
 
 async def test_history_is_readable_and_an_earlier_step_can_be_forked(server: DevServer) -> None:
     async with server.client() as client:
-        thread = await _begin(client)
-        first = await _resume(client, thread, "")
+        thread = await begin(client)
+        first = await resume(client, thread, "")
         history = await client.threads.get_history(thread, limit=50)
         steps = [step["next"][0] for step in reversed(history) if step["next"]]
         opening = ["__start__", "retrieve"]
@@ -187,17 +107,17 @@ async def test_history_is_readable_and_an_earlier_step_can_be_forked(server: Dev
 
         earlier = next(step for step in history if step["next"] == ["propose"])
         second = await client.runs.wait(
-            thread, "adversarial", input=None, checkpoint=earlier["checkpoint"], context=_SETTINGS
+            thread, "adversarial", input=None, checkpoint=earlier["checkpoint"], context=SETTINGS
         )
-        assert _texts(second)[:2] == _texts(first)[:2]
-        assert not set(_texts(second)[2:]) & set(_texts(first)[2:])
-        assert len(_texts(second)) == len(_texts(first)) == 4
+        assert texts(second)[:2] == texts(first)[:2]
+        assert not set(texts(second)[2:]) & set(texts(first)[2:])
+        assert len(texts(second)) == len(texts(first)) == 4
 
         branches: list[Any] = [s["values"] for s in await client.threads.get_history(thread)]
-        grown = {tuple(_texts(values)) for values in branches if len(values["turns"]) == 4}
-        assert grown == {tuple(_texts(first)), tuple(_texts(second))}
-        done = await _resume(client, thread, "")
-        assert _texts(done)[:4] == _texts(second)
+        grown = {tuple(texts(values)) for values in branches if len(values["turns"]) == 4}
+        assert grown == {tuple(texts(first)), tuple(texts(second))}
+        done = await resume(client, thread, "")
+        assert texts(done)[:4] == texts(second)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +138,7 @@ async def test_a_refusal_says_why(
             thread,
             "adversarial",
             input={"question": question},
-            context=_SETTINGS | settings,
+            context=SETTINGS | settings,
             raise_error=False,
         )
     assert isinstance(answer, dict)
@@ -232,7 +152,7 @@ async def test_a_paused_debate_outlives_a_killed_server(
     server = DevServer(tmp_path, models, os.environ.get("DATABASE_URL", "")).start()
     try:
         async with server.client() as client:
-            thread = await _begin(client)
+            thread = await begin(client)
             before = (await client.threads.get_state(thread))["values"]
         server.kill()
         calls = len(models.calls)
@@ -243,13 +163,13 @@ async def test_a_paused_debate_outlives_a_killed_server(
                 thread_id=thread, graph_id="adversarial", if_exists="do_nothing"
             )
             assert (await client.threads.get_state(thread))["values"] == before
-            await _resume(client, thread, {"say": "Go on."})
-            done = await _resume(client, thread, "")
+            await resume(client, thread, {"say": "Go on."})
+            done = await resume(client, thread, "")
     finally:
         server.stop()
     assert "BlockingError" not in server.log.read_text()
     assert (tmp_path / "contend" / "contend.db").exists() == (database == "sqlite")
-    assert _texts(done)[:2] == _texts(before)
+    assert texts(done)[:2] == texts(before)
     assert done["trace"]["total_rounds"] == 2
     assert len(models.calls) - calls == 4  # the second round, the answer and its rating
 
@@ -264,14 +184,14 @@ async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
     given: dict[str, Any] = {"question": "Should we split it?", "documents": [document]}
     async with server.client() as client:
         thread = (await client.threads.create())["thread_id"]
-        await client.runs.wait(thread, "adversarial", input=given, context=_SETTINGS)
+        await client.runs.wait(thread, "adversarial", input=given, context=SETTINGS)
         assert "[plan:1]\nThe monolith stays until" in models.calls[-1].request.text
         for bad in ([{"id": 7}], [document | {"sha256": "0" * 64}]):
             calls = len(models.calls)
-            refused = r"BadInput: The documents .*(well-formed|missing or damaged)"
+            refused = r"BadInput: .*documents.* (well-formed|missing or damaged)"
             with pytest.raises(Exception, match=refused):
                 await client.runs.wait(
-                    None, "adversarial", input=given | {"documents": bad}, context=_SETTINGS
+                    None, "adversarial", input=given | {"documents": bad}, context=SETTINGS
                 )
             assert len(models.calls) == calls
 

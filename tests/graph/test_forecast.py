@@ -19,6 +19,7 @@ from contend.nodes.forecast.schedule import round_phase
 from tests.nodes.calls.test_evidence import INVENTED
 from tests.nodes.calls.test_evidence import documents as documents  # noqa: PLC0414 - the fixture
 from tests.support.forecasting import (
+    OUTCOMES,
     PRECEDENTS,
     QUESTION,
     YES,
@@ -273,6 +274,19 @@ async def test_a_forecast_without_outcomes_is_refused_before_any_call() -> None:
     broken["prediction_context"]["outcomes"] = broken["prediction_context"]["outcomes"][:1]
     with pytest.raises(BadInput, match="outcomes"):
         await forecasted(cast, given={"question": QUESTION, "request": broken})
+    assert cast.sent == []
+
+
+async def test_a_client_may_give_outcomes_and_a_due_date_instead_of_a_request() -> None:
+    given = {"question": QUESTION, "outcomes": OUTCOMES, "due": "2031-05-01"}
+    played = await forecasted(given=given)
+    context = played.state["request"]["prediction_context"]
+    assert context["task"] == {"question": QUESTION}
+    assert context["data_summary"] == {"timeframe": {"end": "2031-05-01"}}
+    assert result_of(played).probability_distribution[0].outcome_id == "yes"
+    cast = panel()
+    with pytest.raises(BadInput, match=r"due|end"):
+        await forecasted(cast, given=given | {"due": "soon"})
     assert cast.sent == []
 
 

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from contend.models.tracing import call_metadata, scrub_data
+from contend.models.tracing import call_metadata, call_title, scrub_data
 
 KEY = "canary-key-0123456789"
 PROGRAM = """
@@ -102,6 +102,7 @@ def test_all_that_is_nested_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_call_is_named_in_its_trace() -> None:
     assert call_metadata("refine", "d1", "ann", "r2.propose.ann") == {
+        "phase": "propose",
         "debate_id": "d1",
         "protocol": "refine",
         "seat": "ann",
@@ -109,3 +110,5 @@ def test_a_call_is_named_in_its_trace() -> None:
         "round": 2,
     }
     assert "round" not in call_metadata("refine", "d1", "ann", "sample.1")
+    assert call_title("Skeptic", "r2.critique.skeptic") == "Skeptic, round 2"
+    assert call_title("Judge", "sample.1") == "Judge"

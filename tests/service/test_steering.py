@@ -219,7 +219,7 @@ def test_what_comes_too_late_is_logged_and_stops_nothing(
         (BadInput("No speaker would see it."), 409, "not_possible"),
     ],
 )
-@pytest.mark.parametrize("place", ["_leased", "_Run._input"])
+@pytest.mark.parametrize("place", ["leased", "_Run._input"])
 def test_a_debate_that_cannot_start_is_no_success(
     place: str,
     error: Exception,

@@ -75,12 +75,11 @@ STRATEGY = SoloStrategy
 WIRING = '''
 """Solo: drafts, then the answer."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from contend.graph.routing import after_judging
 from contend.graph.settings.solo import SoloSettings
-from contend.graph.channels import GraphState
-from contend.graph.state import DebateInput
+from contend.graph.debate_graph import DebateGraph
 from contend.nodes.judge_continue import judge_continue
 from contend.nodes.propose import propose
 from contend.nodes.retrieve import retrieve
@@ -88,7 +87,7 @@ from contend.nodes.score import score
 from contend.nodes.store import store
 from contend.nodes.synthesize import synthesize
 
-builder = StateGraph(GraphState, context_schema=SoloSettings, input_schema=DebateInput)
+builder = DebateGraph(SoloSettings)
 builder.add_node(retrieve)
 builder.add_node(propose)
 builder.add_node(judge_continue)

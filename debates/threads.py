@@ -1,0 +1,130 @@
+"""Threads that a LangGraph server runs: holds their leases, and keeps them as debates."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langgraph.types import StateSnapshot
+
+from contend.debates.leases import Lease
+from contend.debates.record import RAN_ON, StoredDebate
+from contend.debates.repository import Repository
+from contend.debates.run import leased
+from contend.debates.spending import why_not_asked
+from contend.graph.errors import BUDGET, BadInput, ModelFailed
+from contend.graph.record import Status
+from contend.graph.settings import SETTINGS
+from contend.graph.state import DebateState
+from contend.models.failures import scrub
+from contend.models.recording import is_taping
+from contend.models.seats import is_demonstration
+from contend.nodes.own_settings import stored_settings
+
+
+class Ending(NamedTuple):
+    status: Status
+    error: str | None = None
+
+
+@dataclass
+class _Run:
+    runner: asyncio.Task[Any] | None
+    stack: AsyncExitStack
+    lease: Lease | None = None
+    last_seq: int = 0
+
+
+class ThreadRunner:
+    """Makes sure that a thread has one runner, whoever runs it, and keeps its record."""
+
+    def __init__(self, records: Callable[[], Repository], where: str) -> None:
+        self._records, self._where = records, where
+        self._runs: dict[str, _Run] = {}
+
+    @asynccontextmanager
+    async def holding(self, graph: Any, config: Any) -> AsyncIterator[None]:
+        thread = str(config["configurable"].get("thread_id", ""))
+        # Our own runner holds its lease itself; a run without checkpoints cannot be continued.
+        if is_taping() or not graph.checkpointer or not is_debate_id(thread):
+            yield
+            return
+        async with AsyncExitStack() as stack:
+            run = _Run(asyncio.current_task(), stack)
+            found = await asyncio.to_thread(_find, self._records(), thread)
+            if found:
+                await self._hold(run, found)
+            self._runs[thread] = run
+            failure: BaseException | None = None
+            try:
+                yield
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                del self._runs[thread]
+                await asyncio.shield(self._end(run, graph, thread, failure))
+
+    async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
+        """Keep the state; the first one with seats makes the thread a debate."""
+        run = self._runs.get(debate_id)
+        if run and state.get("settings") and state.get("retrieval"):
+            await self._save(run, protocol, debate_id, state, Ending("running"))
+
+    async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
+        given = self._records(), protocol, debate_id, state, self._where
+        return await self._hold(run, await asyncio.to_thread(adopt, *given))
+
+    async def _hold(self, run: _Run, debate: StoredDebate) -> Lease:
+        run.last_seq = debate.last_seq
+        holding = leased(self._records(), debate.id, run.runner)
+        run.lease = await run.stack.enter_async_context(holding)
+        return run.lease
+
+    async def _save(
+        self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
+    ) -> None:
+        lease = run.lease or await self._adopt(run, protocol, debate_id, state)
+        await asyncio.to_thread(
+            self._records().save, lease, ending.status, state, run.last_seq, ending.error
+        )
+
+    async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
+        snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
+        state = snapshot.values
+        if run.lease or (state.get("settings") and state.get("retrieval")):
+            protocol = state.get("protocol", graph.name)
+            await self._save(run, protocol, thread, state, ending_of(snapshot, failure))
+
+
+def is_debate_id(thread: str) -> bool:
+    return 0 < len(thread) <= 36
+
+
+def _find(records: Repository, thread: str) -> StoredDebate | None:
+    try:
+        return records.find(thread, with_turns=False)
+    except BadInput:
+        return None
+
+
+def adopt(
+    records: Repository, protocol: str, debate_id: str, state: DebateState, where: str
+) -> StoredDebate:
+    """Make a thread a debate that the other front ends list, show, export and resume."""
+    settings = {**state["settings"], RAN_ON: where}
+    is_demo = is_demonstration(state["seats"])
+    records.start(debate_id, protocol, state, settings, demonstration=is_demo)
+    return records.find(debate_id)
+
+
+def ending_of(snapshot: StateSnapshot, failure: BaseException | None = None) -> Ending:
+    """Return how a run ended, as our own runner would record it."""
+    if isinstance(failure, ModelFailed) and failure.kind == BUDGET:
+        state: Any = snapshot.values
+        settings = stored_settings(state, SETTINGS[state["protocol"]])
+        return Ending("paused", why_not_asked(failure, settings))
+    if isinstance(failure, Exception) and not isinstance(failure, BadInput):
+        return Ending("failed", scrub(str(failure)))
+    return Ending("paused" if snapshot.next else "done")

@@ -1,0 +1,103 @@
+"""The base of the five graphs: checks what enters a debate before anything is stored or paid."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any
+
+from langgraph.channels.base import BaseChannel
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
+from langgraph.types import Command
+from pydantic import TypeAdapter
+
+from contend.graph import runners
+from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
+from contend.graph.contract import DebateOutput, QuestionInput
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings
+from contend.graph.state import is_begun
+from contend.nodes.own_settings import in_own_settings
+from contend.nodes.retrieve import SECOND_QUESTION
+
+Writes = Iterable[tuple[str, Any]]
+
+_Checking = (CheckedValue, CheckedList, CheckedDelta)
+
+
+class DebateGraph(StateGraph[Any, Any, Any, Any]):
+    """Builds a graph whose nodes run with the settings of their thread."""
+
+    def __init__(self, settings: type[DebateSettings], input_schema: type[Any] = QuestionInput):
+        super().__init__(GraphState, context_schema=settings, input_schema=input_schema)
+        self._settings = settings
+
+    def add_node(self, node: Any, action: Any = None, **options: Any) -> Any:
+        function = node if action is None else action
+        name = function.__name__ if action is None else node
+        settled: Any = in_own_settings(function, self._settings)
+        return super().add_node(name, settled, **options)
+
+    def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
+        compiled = super().compile(*given, **options)
+        debate = CompiledDebate(**vars(compiled))
+        for node in debate.nodes.values():
+            _check_writes(node, debate.channels)
+        return debate
+
+
+def _check_writes(node: Any, channels: Any) -> None:
+    """Check a node's writes where it makes them, because `update_state` stores them at once."""
+    for writer in node.writers:
+        if isinstance(writer, ChannelWrite):
+            writer.writes = [_checking(each, channels) for each in writer.writes]
+    for made in ("flat_writers", "node"):
+        vars(node).pop(made, None)
+
+
+def _checking(entry: Any, channels: Any) -> Any:
+    if not isinstance(entry, ChannelWriteTupleEntry):
+        return entry
+    mapper = entry.mapper
+    return entry._replace(mapper=lambda value: _checked(mapper(value), channels))
+
+
+def _checked(writes: Writes | None, channels: Any) -> list[tuple[str, Any]] | None:
+    if writes is None:
+        return None
+    return [(name, _check(channels.get(name), value)) for name, value in writes]
+
+
+def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
+    return channel.check(value) if isinstance(channel, _Checking) else value
+
+
+class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
+    """Refuses what cannot be run before a checkpoint is written."""
+
+    def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - theirs
+        # Only what clients are shown: our own callers get the whole state.
+        return TypeAdapter(DebateOutput).json_schema()
+
+    async def astream(self, *given: Any, **options: Any) -> AsyncGenerator[Any]:
+        entering, config, *_ = (*given, None, None)
+        entering, config = options.get("input", entering), options.get("config", config)
+        await self._check_input(entering, config)
+        parts: Any = super().astream(*given, **options)
+        async with runners.holding(self, config), aclosing(parts):
+            async for part in parts:
+                yield part
+
+    async def _check_input(self, given: Any, config: Any) -> None:
+        if isinstance(given, Command):
+            _checked(given._update_as_tuples(), self.channels)
+        elif isinstance(given, dict):
+            _checked(given.items(), self.channels)
+            await self._refuse_second_question(config)
+
+    async def _refuse_second_question(self, config: Any) -> None:
+        if not self.checkpointer:
+            return
+        values: Any = (await self.aget_state(config)).values
+        if is_begun(values):
+            raise BadInput(SECOND_QUESTION)

@@ -1,0 +1,32 @@
+"""Lets a server that runs the graphs itself hold the leases and keep the records of its debates."""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Protocol
+
+from contend.graph.state import DebateState
+
+
+class Runner(Protocol):
+    def holding(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
+        """Hold the debate of a thread while it runs, or raise BadInput if another process does."""
+
+    async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
+        """Keep the state with which a node begins."""
+
+
+_runner: Runner | None = None
+
+
+def run_by(runner: Runner | None) -> None:
+    """Let this runner hold every debate that this process runs from now on."""
+    global _runner  # noqa: PLW0603 - a server loads its graphs and its app separately
+    _runner = runner
+
+
+def holding(graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
+    return _runner.holding(graph, config) if _runner else nullcontext()
+
+
+async def keep(protocol: str, debate_id: str, state: DebateState) -> None:
+    if _runner:
+        await _runner.keep(protocol, debate_id, state)

@@ -1,0 +1,100 @@
+"""Lets a thread describe itself: its nodes run with the settings that it was started with."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+
+from contend.graph import runners
+from contend.graph.errors import BadInput
+from contend.graph.events import node_event
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState
+from contend.graph.values import Seat
+from contend.models.recording import is_taping
+from contend.models.seats import preflight
+from contend.nodes.calls.stream import debate_id
+
+Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
+
+
+def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
+    """Run a node with its thread's settings; a context given now replaces what it names."""
+
+    @wraps(node)
+    async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
+        given: DebateSettings = runtime.context or model()
+        settings, update = given, DebateState()
+        if state.get("settings"):
+            settings = _settings_in_use(state, given)
+            update = await _changed_state(state, runtime, settings)
+        state = {**state, **update}
+        await runners.keep(model.protocol, debate_id(runtime), state)
+        return {**update, **await node(state, runtime.override(context=settings))}
+
+    return run
+
+
+def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
+    """Return a thread's settings, without any that this release does not know."""
+    kept = state["settings"]
+    known = {name: kept[name] for name in model.model_fields if name in kept}
+    return model.model_validate(known)
+
+
+def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSettings:
+    begun = state.get("protocol", given.protocol)
+    if begun != given.protocol:
+        raise BadInput(f"This thread holds a debate of the protocol {begun}. Run that graph.")
+    stored = stored_settings(state, type(given)).model_dump(mode="json")
+    named = given.model_dump(mode="json", include=given.model_fields_set)
+    try:
+        return type(given).model_validate({**stored, **named})
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise BadInput(f"The changed settings do not fit the thread's settings: {why}.") from error
+
+
+async def _changed_state(
+    state: DebateState, runtime: Runtime[Any], settings: DebateSettings
+) -> DebateState:
+    """Return what other settings change in the state, and report it."""
+    before = stored_settings(state, type(settings))
+    old, new = before.model_dump(mode="json"), settings.model_dump(mode="json")
+    changes = {name: [old[name], new[name]] for name in new if new[name] != old[name]}
+    if not changes:
+        return {}
+    seats = _changed_seats(state["seats"], before, settings)
+    if seats != state["seats"] and not is_taping():  # our own runner has checked its seats
+        documents, images = state.get("documents", []), state.get("images", [])
+        await preflight(seats, settings, state["question"], documents=documents, images=images)
+    _report(runtime, state, changes)
+    return {"settings": new, "seats": seats}
+
+
+def _changed_seats(
+    seats: list[Seat], before: DebateSettings, settings: DebateSettings
+) -> list[Seat]:
+    """Return the seats with what the settings change; keep what was decided since, as positions."""
+    old, new = ({seat.id: seat for seat in each.build_seats()} for each in (before, settings))
+    if old.keys() != new.keys():
+        raise BadInput(
+            "A thread cannot add or remove seats: start a new thread with these settings."
+        )
+    return [_changed_seat(seat, old.get(seat.id), new.get(seat.id)) for seat in seats]
+
+
+def _changed_seat(seat: Seat, old: Seat | None, new: Seat | None) -> Seat:
+    if old is None or new is None:
+        return seat
+    was, now = old.model_dump(), new.model_dump()
+    return seat.model_copy(update={name: now[name] for name in now if now[name] != was[name]})
+
+
+def _report(runtime: Runtime[Any], state: DebateState, changes: dict[str, list[Any]]) -> None:
+    words = "; ".join(f"{name}: {new} instead of {old}" for name, (old, new) in changes.items())
+    runtime.stream_writer(
+        node_event("settings_changed", state.get("round"), words, changes=changes)
+    )

@@ -1,0 +1,257 @@
+"""What clients of `langgraph dev` do with a debate besides asking: answer, edit, steer, repeat."""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import BadRequestError, ConflictError, UnprocessableEntityError
+
+from contend.debates.repository import Repository
+from contend.graph.errors import BadInput
+from contend.graph.state import Remark
+from tests.dev.debating import SETTINGS, begin, resume, slow_may_speak, texts
+from tests.dev.dev_server import DevServer
+from tests.support.model_server import ModelServer
+
+pytestmark = pytest.mark.slow
+
+QUESTION = {"question": "Should we split the monolith?"}
+GRAPH = "adversarial"
+
+
+def records_of(server: DevServer) -> Repository:
+    return Repository(server.home / "contend" / "contend.db")
+
+
+async def go_on(client: LangGraphClient, thread: str, answer: Any = "") -> dict[str, Any]:
+    """Answer the pause as a client does that names no settings."""
+    command: Any = {"resume": answer}
+    state = await client.runs.wait(thread, GRAPH, command=command)
+    assert isinstance(state, dict)
+    return state
+
+
+async def state_of(client: LangGraphClient, thread: str) -> dict[str, Any]:
+    values = (await client.threads.get_state(thread))["values"]
+    assert isinstance(values, dict)
+    return values
+
+
+@pytest.mark.parametrize("wrong", [7, {"finish": "perhaps"}, {"finnish": True}, ["yes"]])
+async def test_a_wrong_answer_leaves_the_pause_to_be_answered(
+    server: DevServer, models: ModelServer, wrong: Any
+) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        with pytest.raises(Exception, match="ValidationError"):
+            await go_on(client, thread, wrong)
+        (asked,) = (await client.threads.get_state(thread))["tasks"][0]["interrupts"]
+        assert asked["response_schema"] == Remark.model_json_schema()
+        await go_on(client, thread, "Mind the cost.")
+        assert "Mind the cost." in models.calls[-2].request.text
+
+
+async def test_a_thread_goes_on_with_its_own_settings(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        state = await state_of(client, thread)
+        assert state["protocol"] == GRAPH
+        assert {name: state["settings"][name] for name in SETTINGS} == SETTINGS
+        heard = await go_on(client, thread, {"say": "Mind the cost."})
+        assert heard["__interrupt__"][0]["value"]["stop"]["reason"] == "max_rounds"
+        done = await go_on(client, thread)
+        assert [turn["role"] for turn in done["turns"]].count("user") == 1
+        assert done["trace"]["total_rounds"] == 2
+
+
+async def test_a_changed_setting_counts_in_a_fork_and_is_shown(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        history = await client.threads.get_history(thread)
+        fork: Any = next(step for step in history if step["next"] == ["critique"])
+        events = [
+            part.data
+            async for part in client.runs.stream(
+                thread,
+                GRAPH,
+                input=None,
+                checkpoint=fork["checkpoint"],
+                context={"skeptic_model": "openai:proposer"},
+                stream_mode=["custom"],
+            )
+            if part.event == "custom"
+        ]
+        state = await state_of(client, thread)
+    (shown,) = [event for event in events if event["event"] == "settings_changed"]
+    changed = {"skeptic_model": ["openai:skeptic", "openai:proposer"]}
+    assert shown["metadata"]["changes"] == changed
+    assert state["turns"][1]["model"] == "openai:proposer"
+    assert state["settings"] == {**fork["values"]["settings"], "skeptic_model": "openai:proposer"}
+
+
+async def test_an_unknown_setting_is_refused_by_name(
+    server: DevServer, models: ModelServer
+) -> None:
+    calls = len(models.calls)
+    async with server.client() as client:
+        with pytest.raises(UnprocessableEntityError, match=r"max_round\. Did you mean max_rounds"):
+            await client.runs.create(None, GRAPH, input=QUESTION, context={"max_round": 3})
+    assert len(models.calls) == calls
+
+
+async def test_an_edited_turn_replaces_its_own_and_reaches_the_next_speaker(
+    server: DevServer, models: ModelServer
+) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        state = await state_of(client, thread)
+        edited = state["turns"][1] | {"text": "It has no owner."}
+        seats = [each | {"model": "ollama:synthesizer"} for each in state["seats"][:1]]
+        edits = {"turns": [edited], "seats": [*seats, *state["seats"][1:]]}
+        await client.threads.update_state(thread, edits, as_node="critique")
+        await client.runs.wait(thread, GRAPH, input=None)
+        after = await go_on(client, thread)
+    assert texts(after)[:2] == [texts(state)[0], "It has no owner."]
+    assert after["turns"][2]["model"] == "ollama:synthesizer"
+    assert "It has no owner." in models.calls[-2].request.text
+
+
+async def test_an_edited_critique_ends_the_rounds(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        critique = (await state_of(client, thread))["turns"][1]
+        ready = critique["assessment"] | {"ready": True, "score": 9, "points": []}
+        edits = {"turns": [critique | {"assessment": ready}]}
+        await client.threads.update_state(thread, edits, as_node="critique")
+        paused = await client.runs.wait(thread, GRAPH, input=None)
+        assert isinstance(paused, dict)
+        assert paused["__interrupt__"][0]["value"]["stop"]["reason"] == "skeptic_ready"
+        done = await go_on(client, thread)
+    assert done["trace"]["total_rounds"] == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        ({"turns": [{"id": "r1.propose.proposer"}]}, r"turns\.0\.round .*Field required"),
+        ({"turns": "none"}, r"turns is not well-formed"),
+        ({"seats": [{"id": "x"}]}, r"seats\.0\.name"),
+        ({"stop": {"reason": "tired", "round": 1}}, r"stop\.reason"),
+        ({"round": "many"}, r"round is not well-formed"),
+        ({"degraded": [{"what": 7}]}, r"degraded\.0\.what"),
+    ],
+)
+async def test_a_wrong_shape_is_refused_at_the_edit(
+    server: DevServer, edit: dict[str, Any], says: str
+) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        before = await client.threads.get_state(thread)
+        with pytest.raises(BadRequestError, match=says):
+            await client.threads.update_state(thread, edit, as_node="critique")
+        assert await client.threads.get_state(thread) == before
+        # `json` so that the command is as a client without our types sends it.
+        command: Any = json.loads(json.dumps({"update": edit, "resume": ""}))
+        with pytest.raises(Exception, match=says):
+            await client.runs.wait(thread, GRAPH, command=command)
+        assert await resume(client, thread, "")
+
+
+async def test_a_second_question_is_refused_before_it_replaces_the_first(
+    server: DevServer, models: ModelServer
+) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        before = (await client.threads.get_state(thread))["checkpoint"]
+        calls = len(models.calls)
+        with pytest.raises(Exception, match="BadInput: This thread already holds a debate"):
+            await client.runs.wait(thread, GRAPH, input={"question": "And the database?"})
+        assert (await client.threads.get_state(thread))["checkpoint"] == before
+        assert len(models.calls) == calls
+        assert await go_on(client, thread)
+
+
+async def test_a_debate_has_one_runner(server: DevServer, models: ModelServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        calls = len(models.calls)
+        records = records_of(server)
+        lease = records.acquire(thread)
+        try:
+            with pytest.raises(Exception, match=r"BadInput: .* is being run by another process"):
+                await go_on(client, thread)
+        finally:
+            lease.release()
+        assert len(models.calls) == calls
+        assert await go_on(client, thread)
+    records.close()
+
+
+async def test_runs_of_one_thread_follow_or_interrupt_each_other(
+    server: DevServer, models: ModelServer
+) -> None:
+    slow, calls = SETTINGS | {"proposer_model": "openai:slow"}, len(models.calls)
+    slow_may_speak.clear()
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        first = await client.runs.create(thread, GRAPH, input=QUESTION, context=slow)
+        await asyncio.to_thread(models.wait_for_calls, calls + 1)
+        with pytest.raises(BadInput, match="is being run by another process"):
+            records_of(server).acquire(thread)
+        with pytest.raises(ConflictError):
+            await client.runs.create(thread, GRAPH, input=None, multitask_strategy="reject")
+        for refused in (
+            client.runs.create(thread, GRAPH, input=None, multitask_strategy="rollback"),
+            client.runs.cancel(thread, first["run_id"], action="rollback"),
+        ):
+            await _refused(refused)
+        await client.runs.create(thread, GRAPH, input=None, multitask_strategy="enqueue")
+        last = await client.runs.create(thread, GRAPH, input=None, multitask_strategy="interrupt")
+        slow_may_speak.set()
+        await client.runs.join(thread, last["run_id"])
+        state = await client.threads.get_state(thread)
+        ended = [run["status"] for run in await client.runs.list(thread)]
+    assert ended == ["success", "interrupted", "interrupted"]
+    assert state["next"] == ["judge_continue"]
+    assert len(texts(state["values"])) == 2
+
+
+async def _refused(request: Awaitable[Any]) -> None:
+    with pytest.raises(UnprocessableEntityError, match="Rollback is not possible"):
+        await request
+
+
+@pytest.mark.parametrize("missing", ["proposer", "judge"])
+async def test_incomplete_seats_are_refused_before_any_call(
+    server: DevServer, models: ModelServer, missing: str
+) -> None:
+    def seat(role: str) -> dict[str, str]:
+        return {"id": role, "name": role, "role": role, "model": "openai:proposer"}
+
+    roles = ("proposer", "skeptic", "synthesizer", "judge")
+    given: Any = QUESTION | {"seats": [seat(role) for role in roles if role != missing]}
+    calls = len(models.calls)
+    async with server.client() as client:
+        with pytest.raises(Exception, match=f"too few have the role: {missing}"):
+            await client.runs.wait(None, GRAPH, input=given, context=SETTINGS)
+    assert len(models.calls) == calls
+
+
+async def test_a_thread_is_a_debate_of_the_other_front_ends(server: DevServer) -> None:
+    records = records_of(server)
+    async with server.client() as client:
+        thread = await begin(client)
+        paused = records.find(thread)
+        assert (paused.status, paused.state["round"]) == ("paused", 1)
+        assert paused.settings["ran_on"] == f"LangGraph server {server.url}"
+        await go_on(client, thread)
+        done = await go_on(client, thread)
+    found = records.find(thread)
+    records.close()
+    assert found.status == "done"
+    assert [turn.text for turn in found.turns] == texts(done)
+    assert found.as_record().final_answer == done["final_answer"]
+    assert thread in [each.id for each in records.newest(100)]

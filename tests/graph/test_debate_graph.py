@@ -1,0 +1,46 @@
+"""What enters a graph is checked before a checkpoint is written or a call is paid."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from contend.graph.errors import BadInput
+from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
+
+CONFIG: Any = {"configurable": {"thread_id": THREAD}}
+
+
+async def test_a_second_question_changes_nothing() -> None:
+    saver, cast = InMemorySaver(), full_cast()
+    await play(cast, saver=saver, pause="each_round")
+    graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+    before, sent = await graph.aget_state(CONFIG), len(cast.sent)
+    inputs: list[dict[str, Any]] = [{"question": "And the database?"}, {"seats": []}]
+    for given in inputs:
+        with pytest.raises(BadInput, match="already holds a debate"):
+            await graph.ainvoke(given, CONFIG, context=scripted_settings())
+    assert await graph.aget_state(CONFIG) == before
+    assert len(cast.sent) == sent
+
+
+@pytest.mark.parametrize("update", [{"turns": [{"id": "x"}]}, {"stop": {}}, {"round": "many"}])
+async def test_a_wrong_shape_changes_nothing(update: dict[str, Any]) -> None:
+    saver, cast = InMemorySaver(), full_cast()
+    await play(cast, saver=saver, pause="each_round")
+    graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+    before = await saver.aget_tuple(CONFIG)
+    with pytest.raises(BadInput, match="not well-formed"):
+        await graph.aupdate_state(CONFIG, update, as_node="critique")
+    with pytest.raises(BadInput, match="not well-formed"):
+        await graph.ainvoke(Command(resume="", update=update), CONFIG)
+    assert await saver.aget_tuple(CONFIG) == before
+
+
+async def test_a_wrong_input_writes_nothing() -> None:
+    saver = InMemorySaver()
+    graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+    with pytest.raises(BadInput, match=r"seats\.0\.name"):
+        await graph.ainvoke({"question": "Why?", "seats": [{"id": "x"}]}, CONFIG)
+    assert await saver.aget_tuple(CONFIG) is None
