@@ -22,7 +22,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unseen
 from contend.debates.repository import Repository
-from contend.debates.spending import limits_of, open_ledger, why_not_asked
+from contend.debates.spending import budget_of, open_ledger, why_not_asked
 from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
@@ -164,7 +164,7 @@ class _Run:
         except ModelFailed as failed:
             if failed.kind == BUDGET:
                 why = why_not_asked(failed, self.settings)
-                limits = limits_of(self.settings)
+                limits = budget_of(self.settings)
                 await self._close("paused", "paused", why, reason=BUDGET, **limits)
                 return
             self.state["degraded"] = [*self.state.get("degraded", []), *failed.degraded]
@@ -232,7 +232,7 @@ class _Run:
         now = await asyncio.to_thread(fingerprint_of, self.settings)
         before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
         changed = describe_changes(before, now) if before else ""
-        limits = limits_of(self.settings)
+        limits = budget_of(self.settings)
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now, **limits)
 
     async def _store_unseen(self) -> None:

@@ -87,7 +87,7 @@ def _count_earlier_calls(
     return spent
 
 
-def limits_of(settings: "DebateSettings") -> "Limits":
+def budget_of(settings: "DebateSettings") -> "Limits":
     return settings.model_dump(include=set(NO_LIMITS))
 
 
@@ -107,7 +107,7 @@ def limits_over_time(events: "Iterable[Event]", last: "Limits") -> "list[tuple[d
 def read_limits(records: "Repository", debate: "StoredDebate") -> "list[tuple[datetime, Limits]]":
     stored = records.journal.read_without_chunks(debate.id, 0, debate.last_seq)
     events = (each.as_event() for each in stored)
-    return limits_over_time(events, limits_of(debate.as_settings()))
+    return limits_over_time(events, budget_of(debate.as_settings()))
 
 
 def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:

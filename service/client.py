@@ -13,7 +13,7 @@ from contend.debates.events import Event
 from contend.graph.record import Status
 from contend.service.address import DEBATES_PREFIX
 from contend.service.errors import ErrorBody
-from contend.service.forks import ComparisonAnswer, FamilyAnswer, Reply
+from contend.service.forks import ComparisonAnswer, EditableReply, FamilyAnswer
 from contend.service.listing import DebateList
 from contend.service.summaries import DebateDetails, DebateSummary
 
@@ -142,7 +142,7 @@ class DebateClient:
     def reply(self, debate_id: str, turn: str) -> str:
         """Return the model's whole reply in a turn, for `fork(edit=...)`."""
         found = self._call("GET", debate_id, "turns", turn, "reply")
-        return Reply.model_validate_json(found.content).text
+        return EditableReply.model_validate_json(found.content).text
 
     def family(self, debate_id: str) -> FamilyAnswer:
         return FamilyAnswer.model_validate_json(self._call("GET", debate_id, "family").content)

@@ -86,7 +86,7 @@ class ForkGiven(Say):
         return ForkPoint.parse(self.at) if self.at else FollowUp()
 
 
-class Reply(BaseModel):
+class EditableReply(BaseModel):
     """What a model answered in a turn, as `edit` takes it back."""
 
     text: str
@@ -110,18 +110,18 @@ class FamilyAnswer(BaseModel):
     left_out: int = Field(description="How many more there are.")
 
 
-class TurnChange(BaseModel):
+class ChangedTurn(BaseModel):
     turn: str
     change: Literal["differs", "only in the first", "only in the second"]
 
 
-class FactChange(BaseModel):
+class ChangedFact(BaseModel):
     name: str
     first: str
     second: str
 
 
-class Words(BaseModel):
+class AnswerWords(BaseModel):
     where: Literal["both", "first", "second"]
     text: str
 
@@ -130,9 +130,9 @@ class ComparisonAnswer(BaseModel):
     """Where two debates diverge."""
 
     shared_turns: int = Field(description="How many turns are the same, from the beginning.")
-    turns: list[TurnChange]
-    facts: list[FactChange] = Field(description="Models, settings and results that differ.")
-    answer: list[Words] = Field(description="The words of both answers, in order.")
+    turns: list[ChangedTurn]
+    facts: list[ChangedFact] = Field(description="Models, settings and results that differ.")
+    answer: list[AnswerWords] = Field(description="The words of both answers, in order.")
 
 
 async def _read_fork(request: Request) -> ForkGiven:
@@ -177,11 +177,11 @@ async def get_reply(
     debate_id: DebateId,
     turn_id: Annotated[str, Path(max_length=200, pattern=r"^[\w.-]+$")],
     runs: TheRuns,
-) -> Reply:
+) -> EditableReply:
     """Return the model's whole reply in a turn, which includes its control block."""
     debate = await find_debate(runs, debate_id, with_turns=True)
     try:
-        return Reply(text=await reply_of(runs.records, debate, turn_id))
+        return EditableReply(text=await reply_of(runs.records, debate, turn_id))
     except BadInput as unusable:
         raise not_possible(debate, str(unusable)) from unusable
 

@@ -47,7 +47,7 @@ _EXAMPLES = {
         detail="The request is invalid; see problems.",
         problems=["prediction_context.outcomes: Field required"],
     ),
-    429: ErrorBody(error="busy", detail="32 debates at a time may run here; try again later."),
+    429: ErrorBody(error="busy", detail="32 debates may run at once; try again later."),
     502: ErrorBody(error="failed", detail="The debate failed: ...", debate_id=ID, status="failed"),
     503: ErrorBody(error="database_away", detail="The database of this service is not available."),
 }

@@ -221,8 +221,7 @@ class Runs:
             raise Refused(503, "stopping", "The service is stopping; try again later.")
         clients = [*(run.client for run in self._running.values()), *self._starting]
         if len(clients) >= self.options.max_running:
-            most = _debates(self.options.max_running)
-            detail = f"{most} at a time may run here; try again later."
+            detail = f"{_debates(self.options.max_running)} may run at once; try again later."
             raise Refused(429, "busy", detail)
         if clients.count(client) >= self.options.max_running_per_client:
             detail = f"You have {_debates(clients.count(client))} running; try again later."
