@@ -25,7 +25,7 @@ def results() -> list[Result]:
     protocols: dict[str, Callable[[], Any]] = {
         "adversarial": debate,
         "forum": partial(debate, parallel._forum(5, 2, judge_mode="self_convergence")),
-        "refine": partial(debate, parallel._refine(5, 2)),
+        "refine": partial(debate, parallel.refine_settings(5, 2)),
         "moderated": partial(debate, moderated._settings()),
         "forecast": forecast._forecast,
     }

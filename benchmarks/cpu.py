@@ -1,7 +1,9 @@
 """Compares the CPU time of a debate with that of clients that make the same calls."""
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
+from typing import Any
 
 from benchmarks.harness import Result, cpu, debate, model_process, replay, replay_by_hand
 
@@ -28,7 +30,11 @@ def _per_call(tokens: int) -> dict[str, float]:
     with model_process("--tokens", str(tokens), "--chunk-delay", str(_SECONDS_PER_TOKEN)) as server:
         cpu(debate)  # imports and caches
         calls = server.take_calls()
-        ways = [debate, partial(replay, calls), partial(replay_by_hand, calls)]
+        ways: list[Callable[[], Any]] = [
+            debate,
+            partial(replay, calls),
+            partial(replay_by_hand, calls),
+        ]
         cpu(ways[1])
         for _ in range(_RUNS):
             for times, way in zip(took.values(), ways, strict=True):

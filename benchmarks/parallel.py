@@ -16,6 +16,7 @@ from benchmarks.harness import (
     in_steps,
     model_process,
     replay_steps,
+    settings,
     wall,
 )
 from benchmarks.latency import pace
@@ -43,6 +44,7 @@ def results() -> list[Result]:
         timed = [_first_round(server), _checks(server), _refining(server)]
     with model_process("--tokens", "300") as server:
         grown = [
+            _prompts(server, "adversarial", _adversarial),
             _prompts(server, "forum with a judge", partial(_forum, judge_mode="external_judge")),
             _prompts(server, "forum by concession", partial(_forum, judge_mode="self_convergence")),
             _prompts(server, "refine", refine_settings),
@@ -140,7 +142,9 @@ def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
         tokens = sent / _BYTES_PER_TOKEN / 1000
         shown.append(f"{rounds} rounds: {tokens:.0f}k tokens, {share:.0f} %")
     what = f"{name}: stable prefix of all prompts, {_GROWING[-1]} rounds"
-    note = f"{_DEBATERS} seats; {'; '.join(shown)}; four bytes a token, replies of 300 words"
+    note = (
+        f"{'; '.join(shown)}; {_DEBATERS} models debate; four bytes a token, replies of 300 words"
+    )
     return Result(what, share, unit="%", note=note)
 
 
@@ -165,6 +169,12 @@ def _text(message: dict[str, Any]) -> str:
 def _shared(one: bytes, other: bytes) -> int:
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _adversarial(_: int, rounds: int) -> "DebateSettings":
+    from contend.graph.settings import AdversarialSettings
+
+    return AdversarialSettings.model_validate(settings(min_rounds=rounds, max_rounds=rounds))
 
 
 def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":

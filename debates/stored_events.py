@@ -54,6 +54,11 @@ def with_sources(rows: sa.FromClause) -> sa.Join:
     return rows.outerjoin(_sources, is_source)
 
 
+# Built once, because every group of events needs one.
+_INSERTS = {
+    dialect.dialect.name: dialect.insert(events).on_conflict_do_nothing()
+    for dialect in (sqlite, postgresql)
+}
 EVENTS = sa.select(*COLUMNS).select_from(with_sources(events))
 
 
@@ -74,8 +79,7 @@ def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[Store
     """Store events by debate id, except those already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        connection.execute(dialect.insert(events).on_conflict_do_nothing(), rows)
+        connection.execute(_INSERTS[connection.dialect.name], rows)
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:

@@ -5,7 +5,13 @@ from typing import Any
 
 from ollama import AsyncClient, ResponseError
 
-from contend.models.providers.pieces import Event, Words, parse, read_pieces, words_of
+from contend.models.providers.pieces import (
+    StreamedEvent,
+    StreamedWords,
+    parse,
+    read_pieces,
+    words_of,
+)
 
 
 class PieceClient(AsyncClient):
@@ -30,15 +36,15 @@ class PieceClient(AsyncClient):
 class _JsonLines:
     is_done = False  # the end of the response ends the answer
 
-    def events(self, lines: list[bytes]) -> Iterator[Event]:
+    def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
         """Parse the lines that are not blank; blank ones keep a connection alive."""
         return (parse(line) for line in lines if not line.isspace() and line)
 
-    def words(self, event: Event) -> Words | None:
+    def words(self, event: StreamedEvent) -> StreamedWords | None:
         if event.get("done") or event.get("error") or event.get("logprobs"):
             return None
         return words_of(event.get("message"), ("thinking",))
 
-    def piece(self, last: Event, words: Words) -> Event:
+    def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
         message = {"role": "assistant", "content": words.said, "thinking": words.thought or None}
         return {**last, "message": message}

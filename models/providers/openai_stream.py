@@ -8,7 +8,13 @@ from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, A
 from openai.resources.chat import AsyncCompletions
 from openai.types.chat import ChatCompletionChunk
 
-from contend.models.providers.pieces import Event, Words, parse, read_pieces, words_of
+from contend.models.providers.pieces import (
+    StreamedEvent,
+    StreamedWords,
+    parse,
+    read_pieces,
+    words_of,
+)
 
 # The first that has text counts, as services may send the same thought under two names.
 THOUGHTS = ("reasoning", "reasoning_content")
@@ -57,7 +63,7 @@ class _ServerSentEvents:
         self.is_done = False
         self._data: list[bytes] = []
 
-    def events(self, lines: list[bytes]) -> Iterator[Event]:
+    def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:])
@@ -68,18 +74,18 @@ class _ServerSentEvents:
                     return
                 yield parse(data)
 
-    def words(self, event: Event) -> Words | None:
+    def words(self, event: StreamedEvent) -> StreamedWords | None:
         choices = event.get("choices")
         if event.get("error") or event.get("usage"):
             return None
         if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
             return None
-        choice: Event = choices[0]
+        choice: StreamedEvent = choices[0]
         if choice.get("finish_reason") or choice.get("logprobs") or choice.get("index"):
             return None
         return words_of(choice.get("delta"), THOUGHTS, _IGNORED)
 
-    def piece(self, last: Event, words: Words) -> Event:
+    def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
         delta = {"role": "assistant", "content": words.said}
         if words.thought:
             delta[THOUGHTS[0]] = words.thought

@@ -16,10 +16,10 @@ SECONDS_OF_A_PIECE = 0.033
 # For the rest of a response after its last event, so that its connection can be used again.
 _SECONDS_TO_DRAIN = 0.1
 
-Event = dict[str, Any]
+StreamedEvent = dict[str, Any]
 
 
-class Words(NamedTuple):
+class StreamedWords(NamedTuple):
     said: str
     thought: str
 
@@ -77,22 +77,24 @@ class LineReader:
             self._pause.set_result(None)
 
 
-class Format(Protocol):
+class StreamFormat(Protocol):
     """The events of a provider's streams."""
 
     is_done: bool  # whether the last event has come, though the response may go on
 
-    def events(self, lines: list[bytes]) -> Iterator[Event]:
+    def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
         """Yield the events that the lines complete."""
 
-    def words(self, event: Event) -> Words | None:
+    def words(self, event: StreamedEvent) -> StreamedWords | None:
         """Return what an event says and thinks; None if it has anything else."""
 
-    def piece(self, last: Event, words: Words) -> Event:
+    def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
         """Return an event with these words, like the last one that had only words."""
 
 
-async def read_pieces(response: Any, form: Format) -> AsyncIterator[tuple[Event, bool]]:
+async def read_pieces(
+    response: Any, form: StreamFormat
+) -> AsyncIterator[tuple[StreamedEvent, bool]]:
     """Yield the events of a response, and whether each is a piece: the words of several.
 
     Events that have more than words are passed on as they are.
@@ -110,8 +112,10 @@ async def read_pieces(response: Any, form: Format) -> AsyncIterator[tuple[Event,
             await lines_read.pause()
 
 
-def _merge(form: Format, events: Iterable[Event]) -> Iterator[tuple[Event, Words | None]]:
-    last: Event | None = None
+def _merge(
+    form: StreamFormat, events: Iterable[StreamedEvent]
+) -> Iterator[tuple[StreamedEvent, StreamedWords | None]]:
+    last: StreamedEvent | None = None
     said: list[str] = []
     thought: list[str] = []
     for event in events:
@@ -122,16 +126,16 @@ def _merge(form: Format, events: Iterable[Event]) -> Iterator[tuple[Event, Words
             thought.append(words.thought)
             continue
         if last:
-            piece = Words("".join(said), "".join(thought))
+            piece = StreamedWords("".join(said), "".join(thought))
             yield form.piece(last, piece), piece
             last, said, thought = None, [], []
         yield event, None
     if last:
-        piece = Words("".join(said), "".join(thought))
+        piece = StreamedWords("".join(said), "".join(thought))
         yield form.piece(last, piece), piece
 
 
-def parse(text: bytes) -> Event:
+def parse(text: bytes) -> StreamedEvent:
     """Parse one event; raise JSONDecodeError if it is broken."""
     try:
         event = orjson.loads(text)
@@ -144,7 +148,7 @@ def parse(text: bytes) -> Event:
 
 def words_of(
     message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
-) -> Words | None:
+) -> StreamedWords | None:
     """Return the content of a message and its first thought; None if it has anything else."""
     if not isinstance(message, dict):
         return None
@@ -156,4 +160,6 @@ def words_of(
             thought = thought or value
         elif key != "role" or value != "assistant":
             return None
-    return Words(said, thought) if isinstance(said, str) and isinstance(thought, str) else None
+    return (
+        StreamedWords(said, thought) if isinstance(said, str) and isinstance(thought, str) else None
+    )
