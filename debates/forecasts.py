@@ -84,7 +84,7 @@ def _place(steps: Sequence[int | str]) -> str:
 def plain_request(
     question: str, outcomes: Sequence[dict[str, str]], due: date | None
 ) -> DebateRequest:
-    plain = contract.plain_request(question, outcomes, due.isoformat() if due else None)
+    plain = contract.request_of_outcomes(question, outcomes, due.isoformat() if due else None)
     return read_request(json.dumps(plain))
 
 

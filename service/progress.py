@@ -41,13 +41,13 @@ async def _describe_all(run: Run, events: "asyncio.Queue[Event | None]") -> Asyn
                 continue
             if event is None:
                 return
-            if text := describe(event, names):
+            if text := describe_event(event, names):
                 yield text
     finally:
         run.listeners.discard(events)
 
 
-def describe(event: Event, names: dict[str, str]) -> str:
+def describe_event(event: Event, names: dict[str, str]) -> str:
     """Return an event as Markdown; empty if it is not worth showing."""
     about, content = event["metadata"], event["content"].strip()
     wanted = _TEXTS.get(event["event"], "")

@@ -271,7 +271,7 @@ class DebateRequest(terms.Contract):
     config: DebateConfig = DebateConfig()
 
 
-def plain_request(
+def request_of_outcomes(
     question: str, outcomes: Sequence[Mapping[str, str]], due: str | None = None
 ) -> dict[str, Any]:
     """Return the request, in its published form, for a question and its outcomes only."""

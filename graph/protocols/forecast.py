@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contend.graph.errors import BadInput
-from contend.graph.forecast_contract.request import DebateRequest, plain_request
+from contend.graph.forecast_contract.request import DebateRequest, request_of_outcomes
 from contend.graph.forecast_contract.terms import ROLES
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import (
@@ -75,7 +75,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         if given.get("request") or not given.get("outcomes"):
             return {}
         given_due = given.get("due")
-        return {"request": plain_request(given["question"], given["outcomes"], given_due)}
+        return {"request": request_of_outcomes(given["question"], given["outcomes"], given_due)}
 
     def check_input(self, given: DebateState) -> None:
         if not given.get("request"):
