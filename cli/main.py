@@ -91,7 +91,7 @@ app.command("estimate", short_help="Estimate the calls, tokens and cost of a deb
 app.command("demo")(demo)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
-app.command("stats", short_help="Summarize ratings, scores, and what debating changed.")(stats)
+app.command("stats", short_help="Summarize the ratings and scores of all debates.")(stats)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
 app.command("rename", short_help="Give a debate a title.")(rename)

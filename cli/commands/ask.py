@@ -45,8 +45,8 @@ _Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Forecast: if no --outcome is given, accept the outcomes a model suggests without "
-        "asking you.",
+        help="Forecast: if no --outcome is given, accept a model's suggested outcomes without "
+        "confirmation.",
     ),
 ]
 _DryRun = Annotated[
@@ -66,8 +66,8 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Start a new debate that adds one round to finished debate ID, with QUESTION as the "
-        "follow-up question.",
+        help="Ask QUESTION as a follow-up to finished debate ID: run one more round as a new "
+        "debate; the original is unchanged.",
     ),
 ]
 # Options that have no effect on a recording or a follow-up question.
@@ -190,7 +190,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
-    """Continue a debate that was paused or interrupted, or that failed."""
+    """Continue a paused, interrupted or failed debate."""
     _refuse_both(json, events)
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import resume_debate
